@@ -1,0 +1,1 @@
+"""Randomized environments, one folder for each family."""

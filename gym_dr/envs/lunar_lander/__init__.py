@@ -1,0 +1,1 @@
+"""LunarLander with randomized physics."""

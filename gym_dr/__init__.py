@@ -1,0 +1,52 @@
+"""Domain randomization for Gymnasium: importing this package registers the ``gym_dr/...`` environment ids."""
+
+from __future__ import annotations
+
+from gym_dr import registration
+from gym_dr.plugins import builtin
+from gym_dr.randomization.distributions import (
+    Bernoulli,
+    Choice,
+    Constant,
+    Distribution,
+    Integer,
+    LogUniform,
+    Mixture,
+    Normal,
+    Uniform,
+)
+from gym_dr.randomization.presets import add_preset
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
+from gym_dr.wrappers.attributes import RandomizeAttributes
+from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
+from gym_dr.wrappers.resample import ResampleParams
+from gym_dr.wrappers.vector_params import VectorParams
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Add",
+    "Bernoulli",
+    "Choice",
+    "Constant",
+    "Correlation",
+    "Distribution",
+    "EpisodeRecord",
+    "Integer",
+    "LogUniform",
+    "Mixture",
+    "Normal",
+    "Param",
+    "ParamSpace",
+    "Randomization",
+    "RandomizeAttributes",
+    "RecordDraws",
+    "ResampleParams",
+    "Scale",
+    "Uniform",
+    "VectorParams",
+]
+
+builtin.gym_dr_register_environments(registration.register)
+builtin.gym_dr_register_presets(add_preset)

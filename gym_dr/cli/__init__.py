@@ -1,0 +1,1 @@
+"""The gymdr command: one file for each subcommand."""

@@ -1,0 +1,1 @@
+"""Gymnasium's classic control environments."""

@@ -1,0 +1,65 @@
+"""The exceptions that users see: each says what was expected, what was got and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GymDrError(Exception):
+    """Base of all errors that gym_dr raises on purpose; the command line prints them without a traceback."""
+
+
+class UnknownNameError(GymDrError, ValueError):
+    """A name (environment, algorithm, parameter, preset, ...) that nothing is known by."""
+
+
+class RandomizationError(GymDrError, ValueError):
+    """A distribution, parameter space or randomization that cannot be, or a value outside its bounds."""
+
+
+class InvalidActionError(GymDrError, ValueError):
+    """An action of the wrong type, shape or range, or one that is not finite."""
+
+
+class EnvStateError(GymDrError, RuntimeError):
+    """A call that the environment cannot serve now, such as a step before the first reset."""
+
+
+class ConfigError(GymDrError, ValueError):
+    """A configuration file or option that cannot be used."""
+
+
+class RunFolderError(GymDrError, OSError):
+    """A run folder that exists already, is missing, is incomplete or cannot be written."""
+
+
+class CheckpointError(GymDrError, OSError):
+    """A checkpoint that is missing, truncated or not one of gym_dr's."""
+
+
+class PluginError(GymDrError, RuntimeError):
+    """A plugin that cannot be used, or two plugins that claim the same name."""
+
+
+class TrainingError(GymDrError, RuntimeError):
+    """Training cannot go on, for example because a loss is not finite."""
+
+
+class RandomizationWarning(UserWarning):
+    """A randomization that is possible but probably not what was meant."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """Builds the error for an unknown name, with the nearest known one.
+
+    Args:
+        kind: What was looked up, for example ``"parameter"``.
+        name: The name that was given.
+        known: All names that would have been right.
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    listing = f" Known: {', '.join(names)}." if names else ""
+    return UnknownNameError(f"Unknown {kind} {name!r}.{hint}{listing}")

@@ -1,0 +1,1 @@
+"""Frozen policies on chosen draws."""

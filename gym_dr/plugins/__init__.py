@@ -1,0 +1,1 @@
+"""Algorithms, environments and presets from other packages."""

@@ -1,0 +1,40 @@
+"""gym_dr's own algorithms, environments and presets, added through the public hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.lunar_lander.params import PRESETS as LUNAR_LANDER_PRESETS
+from gym_dr.plugins.hookspecs import hookimpl
+from gym_dr.randomization.spec import Randomization
+from gym_dr.registration import BUILTIN, EnvEntry
+from gym_dr.training.api import Algorithm
+
+
+@hookimpl
+def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
+    """A2C. Named by text, so that torch is imported only when it trains."""
+    register(
+        Algorithm(
+            name="a2c",
+            summary="Advantage actor-critic, many environments in step (Mnih et al. 2016).",
+            config="gym_dr.training.config:A2CConfig",
+            train="gym_dr.training.a2c:train",
+            load_policy="gym_dr.training.a2c:load_policy",
+        )
+    )
+
+
+@hookimpl
+def gym_dr_register_environments(register: Callable[[EnvEntry], None]) -> None:
+    """The ids of ``registration.py``."""
+    for entry in BUILTIN:
+        register(entry)
+
+
+@hookimpl
+def gym_dr_register_presets(register: Callable[[str, str, Randomization], None]) -> None:
+    """The presets of every family of environments."""
+    for name, randomization in LUNAR_LANDER_PRESETS.items():
+        register(LUNAR_LANDER.name, name, randomization)

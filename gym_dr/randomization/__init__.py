@@ -1,0 +1,1 @@
+"""Parameters, distributions, randomizations and keyed draws."""

@@ -1,0 +1,462 @@
+"""One-dimensional distributions, each defined by its quantile function.
+
+A distribution is a frozen, hashable value. ``ppf(u)`` maps uniforms in (0, 1) to values, so that the randomness itself
+stays outside, keyed and replayable (``draws.py``). ``to_dict`` gives the form used in TOML and JSON files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Base of the distributions: a name in files, and the four things each must tell."""
+
+    name: ClassVar[str]  # in TOML and JSON files and on the command line
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        """Quantile function.
+
+        Args:
+            u: Probabilities in (0, 1), any shape.
+
+        Returns:
+            float64 array of the shape of ``u``.
+        """
+        raise NotImplementedError
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest value that can be drawn (or their limit)."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+        raise NotImplementedError
+
+    @property
+    def integral(self) -> bool:
+        """Whether every value is a whole number."""
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form for TOML and JSON; ``distribution_from_dict`` gives an equal distribution back."""
+        values = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if not _is_default(self, f)}
+        return {"distribution": self.name, **values}
+
+    def __repr__(self) -> str:
+        parts = []
+        for f in fields(self):
+            if f.default is MISSING:
+                parts.append(repr(getattr(self, f.name)))
+            elif not _is_default(self, f):
+                parts.append(f"{f.name}={getattr(self, f.name)!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Uniform(Distribution):
+    """Every value between ``low`` and ``high`` is as likely as any other."""
+
+    name: ClassVar[str] = "uniform"
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _to_floats(self, "low", "high")
+        _check_ordered(self, self.low, self.high)
+        if not math.isfinite(self.high - self.low):
+            raise RandomizationError(f"{self!r}: expected a range that float64 can hold, got {self.high} - {self.low}.")
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        # a clip, because rounding may carry low + span * u one ulp past high
+        return np.clip(self.low + (self.high - self.low) * np.asarray(u, dtype=np.float64), self.low, self.high)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def mean(self) -> float:
+        return self.low + 0.5 * (self.high - self.low)
+
+
+@dataclass(frozen=True, repr=False)
+class LogUniform(Distribution):
+    """The logarithm is uniform: halving is as likely as doubling. Both ends are positive."""
+
+    name: ClassVar[str] = "loguniform"
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _to_floats(self, "low", "high")
+        _check_ordered(self, self.low, self.high)
+        if self.low <= 0:
+            raise RandomizationError(
+                f"{self!r}: expected low > 0, got {self.low}. Use Uniform for ranges that reach 0."
+            )
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        log_low, log_high = math.log(self.low), math.log(self.high)
+        values = np.exp(log_low + (log_high - log_low) * np.asarray(u, dtype=np.float64))
+        return np.clip(values, self.low, self.high)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def mean(self) -> float:
+        return (self.high - self.low) / (math.log(self.high) - math.log(self.low))
+
+
+@dataclass(frozen=True, repr=False)
+class Normal(Distribution):
+    """Normal distribution, if wanted with bounds.
+
+    With ``method="clip"`` values outside the bounds become the bound (as ``np.clip`` does, so the bounds themselves
+    have positive probability); with ``"truncate"`` the density is cut at the bounds and scaled up.
+    """
+
+    name: ClassVar[str] = "normal"
+    mu: float
+    sigma: float
+    low: float = -math.inf
+    high: float = math.inf
+    method: str = "clip"
+
+    def __post_init__(self) -> None:
+        _to_floats(self, "mu", "sigma", "low", "high", finite=("mu", "sigma"))
+        if self.sigma <= 0:
+            raise RandomizationError(f"{self!r}: expected sigma > 0, got {self.sigma}. Use Constant for a fixed value.")
+        _check_ordered(self, self.low, self.high)
+        if self.method not in ("clip", "truncate"):
+            raise RandomizationError(f"{self!r}: expected method 'clip' or 'truncate', got {self.method!r}.")
+        if self.method == "truncate" and not self._mass() > 1e-300:
+            raise RandomizationError(
+                f"{self!r}: nothing of the normal distribution lies between low and high. Move the bounds or the mean."
+            )
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        u = np.asarray(u, dtype=np.float64)
+        if self.method == "clip":
+            return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
+        a, b = self._standardised()
+        if a > 0:  # the upper tail is mirrored into the lower one, where probabilities keep their digits
+            p = normal_cdf(-b) + (1.0 - u) * self._mass()
+            return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
+        p = normal_cdf(a) + u * self._mass()
+        return np.clip(self.mu + self.sigma * normal_ppf(np.minimum(p, 1.0)), self.low, self.high)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def mean(self) -> float:
+        # E of a truncated normal, and of a clipped one (the truncated part and the two atoms)
+        a, b = self._standardised()
+        inner = self.mu * self._mass() + self.sigma * (normal_pdf(a) - normal_pdf(b))
+        if self.method == "truncate":
+            return inner / self._mass()
+        lower = self.low * float(normal_cdf(a)) if math.isfinite(self.low) else 0.0
+        upper = self.high * float(normal_cdf(-b)) if math.isfinite(self.high) else 0.0
+        return lower + inner + upper
+
+    def _standardised(self) -> tuple[float, float]:
+        return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
+
+    def _mass(self) -> float:
+        """Probability between the bounds, computed in the tail that keeps its digits."""
+        a, b = self._standardised()
+        return float(normal_cdf(-a) - normal_cdf(-b)) if a > 0 else float(normal_cdf(b) - normal_cdf(a))
+
+
+@dataclass(frozen=True, repr=False)
+class Integer(Distribution):
+    """Whole numbers from ``low`` to ``high``, both included, equally likely."""
+
+    name: ClassVar[str] = "integer"
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        for key in ("low", "high"):
+            value = _number(self, key, getattr(self, key))
+            if not value.is_integer() or abs(value) > 2**53:
+                raise RandomizationError(f"Integer: expected a whole number for {key}, got {value}.")
+            object.__setattr__(self, key, int(value))
+        _check_ordered(self, self.low, self.high)
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        count = self.high - self.low + 1
+        return np.clip(self.low + np.floor(np.asarray(u, dtype=np.float64) * count), self.low, self.high)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return float(self.low), float(self.high)
+
+    @property
+    def mean(self) -> float:
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def integral(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, repr=False)
+class Choice(Distribution):
+    """One of the listed ``values``; equally likely, or with the given ``probabilities``, which sum to 1."""
+
+    name: ClassVar[str] = "choice"
+    values: tuple[float, ...]
+    probabilities: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _numbers(self, "values", self.values))
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", _numbers(self, "probabilities", self.probabilities))
+            _check_weights(self, "probabilities", self.probabilities, len(self.values))
+            if abs(math.fsum(self.probabilities) - 1.0) > 1e-9:
+                raise RandomizationError(
+                    f"{self!r}: expected probabilities that sum to 1, got {math.fsum(self.probabilities)}."
+                )
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        count = len(self.values)
+        weights = self.probabilities or (1.0 / count,) * count
+        picked: Array = np.asarray(self.values)[_pick(weights, np.asarray(u, dtype=np.float64))]
+        return picked
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return min(self.values), max(self.values)
+
+    @property
+    def mean(self) -> float:
+        if self.probabilities is None:
+            return math.fsum(self.values) / len(self.values)
+        return math.fsum(v * p for v, p in zip(self.values, self.probabilities, strict=True))
+
+    @property
+    def integral(self) -> bool:
+        return all(value.is_integer() for value in self.values)
+
+
+@dataclass(frozen=True, repr=False)
+class Bernoulli(Distribution):
+    """1 with probability ``p``, else 0."""
+
+    name: ClassVar[str] = "bernoulli"
+    p: float
+
+    def __post_init__(self) -> None:
+        _to_floats(self, "p")
+        if not 0.0 <= self.p <= 1.0:
+            raise RandomizationError(f"{self!r}: expected a probability between 0 and 1, got {self.p}.")
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        return (np.asarray(u, dtype=np.float64) > 1.0 - self.p).astype(np.float64)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return (0.0 if self.p < 1.0 else 1.0), (1.0 if self.p > 0.0 else 0.0)
+
+    @property
+    def mean(self) -> float:
+        return self.p
+
+    @property
+    def integral(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(Distribution):
+    """Always ``value``."""
+
+    name: ClassVar[str] = "constant"
+    value: float
+
+    def __post_init__(self) -> None:
+        _to_floats(self, "value")
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        return np.full(np.shape(u), self.value)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.value, self.value
+
+    @property
+    def mean(self) -> float:
+        return self.value
+
+    @property
+    def integral(self) -> bool:
+        return self.value.is_integer()
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(Distribution):
+    """One of several distributions, with probability proportional to its weight (equal if none are given).
+
+    The uniform picks the component and what is left of it goes through the component's ``ppf``. Where the components'
+    supports do not overlap and are listed in ascending order this is the mixture's quantile function; otherwise the
+    distribution is right all the same, but a correlation with other parameters acts within components only.
+    """
+
+    name: ClassVar[str] = "mixture"
+    components: tuple[Distribution, ...]
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.components, Sequence) or isinstance(self.components, str) or not self.components:
+            raise RandomizationError(f"Mixture: expected a list of distributions, got {self.components!r}.")
+        parts = tuple(distribution_from_dict(c) if isinstance(c, Mapping) else c for c in self.components)
+        for part in parts:
+            if not isinstance(part, Distribution):
+                raise RandomizationError(f"Mixture: expected distributions, got {part!r}.")
+        object.__setattr__(self, "components", parts)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _numbers(self, "weights", self.weights))
+            _check_weights(self, "weights", self.weights, len(parts))
+
+    def ppf(self, u: npt.ArrayLike) -> Array:
+        u = np.asarray(u, dtype=np.float64)
+        weights = self._normalised()
+        picked = _pick(weights, u)
+        start = np.concatenate(([0.0], np.cumsum(weights)[:-1]))
+        out = np.empty(u.shape)
+        for k, (part, weight) in enumerate(zip(self.components, weights, strict=True)):
+            here = picked == k
+            if here.any():
+                # kept inside the open interval: a component's quantile at 0 or 1 may be infinite
+                rest = np.clip((u[here] - start[k]) / weight, 2.0**-53, 1.0 - 2.0**-53)
+                out[here] = part.ppf(rest)
+        return out
+
+    @property
+    def support(self) -> tuple[float, float]:
+        ends = [part.support for part, w in zip(self.components, self._normalised(), strict=True) if w > 0]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(w * part.mean for w, part in zip(self._normalised(), self.components, strict=True))
+
+    @property
+    def integral(self) -> bool:
+        return all(part.integral for part in self.components)
+
+    def _normalised(self) -> tuple[float, ...]:
+        weights = self.weights or (1.0,) * len(self.components)
+        total = math.fsum(weights)
+        return tuple(w / total for w in weights)
+
+
+DISTRIBUTIONS: dict[str, type[Distribution]] = {
+    cls.name: cls for cls in (Uniform, LogUniform, Normal, Integer, Choice, Bernoulli, Constant, Mixture)
+}
+
+
+def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
+    """Reads the form that ``Distribution.to_dict`` writes.
+
+    Raises:
+        RandomizationError: A field is missing, unknown or has an impossible value.
+        UnknownNameError: There is no distribution of that name.
+    """
+    values = dict(form)
+    name = values.pop("distribution", None)
+    if not isinstance(name, str):
+        raise RandomizationError(
+            f"Expected a 'distribution' field ({', '.join(DISTRIBUTIONS)}), got {dict(form)!r}."
+        )  # fmt: skip
+    if name not in DISTRIBUTIONS:
+        raise unknown_name("distribution", name, DISTRIBUTIONS)
+    cls = DISTRIBUTIONS[name]
+    known = {f.name: f for f in fields(cls)}
+    for key in values:
+        if key not in known:
+            raise unknown_name(f"field of distribution {name!r}:", key, known)
+    missing = [key for key, f in known.items() if f.default is MISSING and key not in values]
+    if missing:
+        raise RandomizationError(f"Distribution {name!r} needs {', '.join(missing)}; got {dict(form)!r}.")
+    return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Distribution):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _is_default(self: Distribution, f: Field[Any]) -> bool:
+    return f.default is not MISSING and bool(getattr(self, f.name) == f.default)
+
+
+def _number(self: Distribution, key: str, value: Any) -> float:
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    if isinstance(value, int | float | np.integer | np.floating):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isnan(number):
+            return number
+    raise RandomizationError(f"{type(self).__name__}: expected a number for {key}, got {value!r}.")
+
+
+def _numbers(self: Distribution, key: str, values: Any) -> tuple[float, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+        raise RandomizationError(f"{type(self).__name__}: expected a list of numbers for {key}, got {values!r}.")
+    numbers = tuple(_number(self, key, value) for value in values)
+    if not all(map(math.isfinite, numbers)):
+        raise RandomizationError(f"{type(self).__name__}: expected finite numbers for {key}, got {values!r}.")
+    return numbers
+
+
+def _to_floats(self: Distribution, *keys: str, finite: tuple[str, ...] | None = None) -> None:
+    for key in keys:
+        value = _number(self, key, getattr(self, key))
+        if not math.isfinite(value) and (finite is None or key in finite):
+            raise RandomizationError(f"{type(self).__name__}: expected a finite {key}, got {value}.")
+        object.__setattr__(self, key, value)
+
+
+def _check_ordered(self: Distribution, low: float, high: float) -> None:
+    if not low < high:
+        raise RandomizationError(
+            f"{self!r}: expected low < high, got low={low} and high={high}. Use Constant for a fixed value."
+        )
+
+
+def _check_weights(self: Distribution, key: str, weights: tuple[float, ...], count: int) -> None:
+    if len(weights) != count:
+        raise RandomizationError(f"{type(self).__name__}: expected {count} {key}, got {len(weights)}.")
+    if min(weights) < 0 or math.fsum(weights) <= 0:
+        raise RandomizationError(f"{type(self).__name__}: expected {key} >= 0, not all 0, got {weights}.")
+
+
+def _pick(weights: Sequence[float], u: Array) -> npt.NDArray[np.intp]:
+    """Index of the weight in whose stretch of (0, 1) each ``u`` falls; an entry of weight 0 is never picked."""
+    ends = np.cumsum(weights)
+    last = int(np.flatnonzero(np.asarray(weights))[-1])
+    return np.minimum(np.searchsorted(ends, u, side="right"), last)

@@ -1,0 +1,137 @@
+"""Keyed draws: every value follows from (sub-environment's seed, draw index, parameter name) and nothing else.
+
+So adding a parameter, changing the number of sub-environments, resetting some of them or choosing another kind of
+vector environment changes no other draw, and any draw can be replayed from two integers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.normal import normal_cdf, normal_ppf
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+Array = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+# Philox4x32-10: Salmon, Moraes, Dror and Shaw (2011), "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_ROUNDS = 10
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_SHIFT_32 = np.uint64(32)
+_CHUNK = 8192  # uniforms at a time, so that the words in work stay in the processor's cache
+
+
+def philox(counter: tuple[Words, Words, Words, Words], key: tuple[Words, Words]) -> tuple[Words, Words, Words, Words]:
+    """Philox4x32-10, a counter-based random number generator (Salmon et al. 2011).
+
+    Args:
+        counter: Four arrays that hold 32-bit words in uint64.
+        key: Two arrays of 32-bit words in uint64, of a shape that broadcasts with the counters'.
+
+    Returns:
+        Four random words for each counter and key, in uint64.
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(_ROUNDS):
+        product0 = c0 * _MULTIPLIERS[0]
+        product1 = c2 * _MULTIPLIERS[1]
+        c0 = (product1 >> _SHIFT_32) ^ c1 ^ k0
+        c2 = (product0 >> _SHIFT_32) ^ c3 ^ k1
+        c1 = product1 & _LOW_32
+        c3 = product0 & _LOW_32
+        k0, k1 = (k0 + _KEY_STEPS[0]) & _LOW_32, (k1 + _KEY_STEPS[1]) & _LOW_32
+    return c0, c1, c2, c3
+
+
+def seed_word(seed: int) -> int:
+    """The 64-bit word that stands for a seed of any size.
+
+    Seeds below 2**64 stand for themselves; Gymnasium's own random seeds are longer and are hashed (BLAKE2b).
+
+    Raises:
+        RandomizationError: The seed is negative.
+    """
+    seed = int(seed)
+    if seed < 0:
+        raise RandomizationError(f"Expected a seed >= 0, got {seed}.")
+    if seed < 2**64:
+        return seed
+    return _hash_word(seed.to_bytes((seed.bit_length() + 7) // 8, "little"))
+
+
+def uniforms(seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[str]) -> Array:
+    """Uniform random numbers, the same on every platform and with every numpy version.
+
+    Args:
+        seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
+        draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all, >= 0.
+        names: The parameters; each has its own stream, keyed by the BLAKE2b hash of its name.
+
+    Returns:
+        Multiples of 2**-53 strictly between 0 and 1, shape ``(len(names), N)`` float64.
+    """
+    seed_words = np.asarray(seeds, dtype=np.uint64)
+    index_words = np.broadcast_to(np.asarray(draw_index).astype(np.uint64), seed_words.shape)
+    keys = np.array([_hash_word(name.encode()) for name in names], dtype=np.uint64)[:, None]
+    key = keys & _LOW_32, keys >> _SHIFT_32
+    out = np.empty((len(names), seed_words.size))
+    step = max(1, _CHUNK // max(1, len(names)))
+    for start in range(0, seed_words.size, step):
+        part = slice(start, start + step)
+        seed, index = seed_words[part], index_words[part]
+        c0, c1, _, _ = philox((seed & _LOW_32, seed >> _SHIFT_32, index & _LOW_32, index >> _SHIFT_32), key)
+        # the top 52 of 64 bits, put in the middle of their interval: exact in float64, never 0 or 1
+        bits = ((c1 << _SHIFT_32) | c0) >> np.uint64(12)
+        out[:, part] = (bits.astype(np.float64) + 0.5) * 2.0**-52
+    return out
+
+
+def draw(
+    randomization: Randomization, space: ParamSpace, seeds: npt.ArrayLike, draw_index: npt.ArrayLike
+) -> dict[str, Array]:
+    """Draws every randomized parameter once for each sub-environment.
+
+    Args:
+        randomization: What varies; checked against ``space`` beforehand.
+        space: Where the nominal values come from.
+        seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
+        draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all.
+
+    Returns:
+        name -> values of shape ``(N,)`` float64, for the randomized parameters only.
+    """
+    names = list(randomization)
+    u = dict(zip(names, uniforms(seeds, draw_index, names), strict=True))
+    if randomization.correlation is not None:
+        u.update(_correlated(u, randomization.correlation.names, randomization.correlation.cholesky))
+    drawn = {}
+    for name, rule in randomization.rules:
+        param = space[name]
+        values = rule.apply(param.nominal, rule.distribution.ppf(u[name]))
+        drawn[name] = np.clip(values, param.low, param.high)  # rounding in nominal x draw may pass a bound by one ulp
+    return drawn
+
+
+def _correlated(u: dict[str, Array], names: Sequence[str], cholesky: Array) -> dict[str, Array]:
+    """Gaussian copula: correlates the normal scores of the named uniforms and maps them back to uniforms."""
+    scores = np.stack([normal_ppf(u[name]) for name in names])
+    mixed = {}
+    for row, name in enumerate(names):
+        # a sum of products rather than a matrix product, whose rounding would depend on how many are drawn at once
+        score = sum((cholesky[row, k] * scores[k] for k in range(row + 1)), start=np.zeros(scores.shape[1]))
+        mixed[name] = np.clip(normal_cdf(score), 2.0**-53, 1.0 - 2.0**-53)
+    mixed[names[0]] = u[names[0]]
+    return mixed
+
+
+def _hash_word(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

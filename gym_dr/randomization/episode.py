@@ -1,0 +1,123 @@
+"""Which values are in force in one environment, episode after episode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+
+class EpisodeParams:
+    """The values of one environment's parameters, new at every reset.
+
+    Each reset makes the next keyed draw. Pinned values stand in for draws until they are handed back; exact values
+    stand in for both, for one episode.
+    """
+
+    def __init__(self, space: ParamSpace, randomization: Randomization) -> None:
+        """Starts with nominal values; the first episode begins with ``begin``."""
+        self.space = space
+        self.randomization = randomization
+        self.in_force: dict[str, float] = dict(space.nominal)
+        self.draw_index = -1  # of the episode under way; the first one has 0
+        self.pinned: Mapping[str, float] = {}  # checked values for every coming episode
+        self.exact: Mapping[str, float] = {}  # checked values for the next episode alone
+        self._seed_word: int | None = None
+
+    def check_options(self, options: Mapping[str, Any] | None) -> dict[str, float]:
+        """Reads ``options["params"]``, the exact values of one episode, before anything is changed.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is not one number, out of bounds or not finite.
+        """
+        values = (options or {}).get("params")
+        return {} if values is None else self.space.check(values)
+
+    def begin(self, *, seed: int | None, np_random_seed: int, exact: Mapping[str, float]) -> None:
+        """Makes the draw of the episode that begins and puts its values in force.
+
+        Args:
+            seed: What ``reset`` was given; an integer starts the sequence of draws anew.
+            np_random_seed: The seed of the environment's own generator, which the draws are keyed by.
+            exact: What ``check_options`` returned.
+        """
+        if seed is not None or self._seed_word is None:
+            # Gymnasium marks a generator that was put in by hand with -1; its draws get a random seed too
+            known = np_random_seed >= 0
+            self._seed_word = seed_word(np_random_seed if known else int(np.random.SeedSequence().generate_state(1)[0]))
+            self.draw_index = -1
+        self.draw_index += 1
+        drawn: dict[str, float] = {}
+        if not self.pinned.keys() >= self.randomization.keys():
+            seeds = np.array([self._seed_word], dtype=np.uint64)
+            arrays = draw(self.randomization, self.space, seeds, self.draw_index)
+            drawn = {name: float(values[0]) for name, values in arrays.items()}
+        self.in_force = {**self.space.nominal, **drawn, **self.pinned, **self.exact, **exact}
+        self.exact = {}
+
+    def info(self) -> dict[str, Any]:
+        """What every ``reset`` and ``step`` tells: the values in force and which draw they are."""
+        return {"params": dict(self.in_force), "draw_index": self.draw_index}
+
+
+class RandomizedEnv:
+    """What every randomized single environment offers beside Gymnasium's interface (a mixin).
+
+    Wrappers hide these, so ask ``env.unwrapped`` (or ``env.get_wrapper_attr``); in a vector environment
+    ``VectorParams``.
+    """
+
+    episode: EpisodeParams
+
+    @property
+    def param_space(self) -> ParamSpace:
+        """What may vary."""
+        return self.episode.space
+
+    @property
+    def randomization(self) -> Randomization:
+        """What does vary."""
+        return self.episode.randomization
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The values in force, by name; nominal before the first reset."""
+        return dict(self.episode.in_force)
+
+    @property
+    def draw_index(self) -> int:
+        """Which draw is in force: the number of resets since the environment was seeded."""
+        return self.episode.draw_index
+
+    def set_params(self, values: Mapping[str, float] | None) -> None:
+        """Fixes parameters from the next reset on, beside those fixed before; None hands all back to the draws.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is not one number, out of bounds or not finite.
+        """
+        self.pinned_params = {} if values is None else {**self.episode.pinned, **self.episode.space.check(values)}
+
+    @property
+    def pinned_params(self) -> dict[str, float]:
+        """The values that stand in for draws from the next reset on."""
+        return dict(self.episode.pinned)
+
+    @pinned_params.setter
+    def pinned_params(self, values: Mapping[str, float]) -> None:
+        self.episode.pinned = self.episode.space.check(values)
+
+    @property
+    def exact_params(self) -> dict[str, float]:
+        """The values for the episode that the next reset begins, and for that one alone."""
+        return dict(self.episode.exact)
+
+    @exact_params.setter
+    def exact_params(self, values: Mapping[str, float]) -> None:
+        self.episode.exact = self.episode.space.check(values)

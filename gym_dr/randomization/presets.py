@@ -1,0 +1,70 @@
+"""Named randomizations, filed under the parameter space that they are for."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+_PRESETS: dict[str, dict[str, Randomization]] = {}  # space name -> preset name -> randomization
+
+NONE = "none"  # the preset that every space has: nominal values
+
+
+def add_preset(space_name: str, name: str, randomization: Randomization) -> None:
+    """Files a preset, so that ``randomization="name"`` finds it.
+
+    Raises:
+        RandomizationError: There is another preset of that name for the space.
+    """
+    known = _PRESETS.setdefault(space_name, {})
+    if name == NONE or known.get(name, randomization) != randomization:
+        raise RandomizationError(f"There is a preset {name!r} for {space_name} already; choose another name.")
+    known[name] = randomization
+
+
+def presets(space_name: str) -> dict[str, Randomization]:
+    """All presets of a space, by name."""
+    return {NONE: Randomization(), **_PRESETS.get(space_name, {})}
+
+
+def resolve(value: Any, space: ParamSpace) -> Randomization:
+    """Turns what a user gave as ``randomization`` into a checked ``Randomization``.
+
+    Args:
+        value: A preset's name, a mapping, a ``Randomization``, a path to a TOML or JSON file, or None for nominal.
+        space: The environment's parameters.
+
+    Raises:
+        UnknownNameError: A preset, parameter or distribution is unknown.
+        RandomizationError: A range is impossible.
+        ConfigError: The file cannot be read.
+    """
+    if value is None:
+        return Randomization()
+    if isinstance(value, str | os.PathLike):
+        text = os.fspath(value)
+        if isinstance(value, str) and text in presets(space.name):
+            chosen = presets(space.name)[text]
+            with warnings.catch_warnings():  # a preset may leave the nominal value out on purpose, as "extreme" does
+                warnings.simplefilter("ignore", RandomizationWarning)
+                chosen.check(space)
+            return chosen
+        if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
+            raise unknown_name(f"preset of {space.name}", text, presets(space.name))
+        value = Randomization.from_file(Path(text))
+    elif isinstance(value, Mapping) and not isinstance(value, Randomization):
+        value = Randomization.from_dict(value)
+    if not isinstance(value, Randomization):
+        raise RandomizationError(
+            f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
+            f"file as randomization, got {value!r}."
+        )
+    value.check(space)
+    return value

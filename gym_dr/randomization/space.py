@@ -1,0 +1,159 @@
+"""What may vary in an environment: named parameters with nominal value, physical bounds, unit and meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import RandomizationError, unknown_name
+
+KINDS = ("float", "int", "bool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """One quantity of an environment's physics."""
+
+    name: str
+    nominal: float  # the value in the environment that is not randomized
+    low: float  # smallest possible value, included
+    high: float  # largest possible value, included
+    unit: str = ""  # "m/s^2"; empty for pure numbers
+    doc: str = ""  # one line on what it does
+    kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown_name("kind of parameter", self.kind, KINDS)
+        if not (math.isfinite(self.nominal) and self.low < self.high):
+            raise RandomizationError(
+                f"Parameter {self.name!r}: expected a finite nominal value and low < high, "
+                f"got nominal={self.nominal}, low={self.low}, high={self.high}."
+            )
+        self.check(self.nominal)
+
+    def check(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Returns ``values`` as float64 of the same shape.
+
+        Raises:
+            RandomizationError: A value is not a number, not finite, out of bounds or of the wrong kind.
+        """
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
+        good = (array >= self.low) & (array <= self.high)
+        if self.kind != "float":
+            good &= array == np.floor(array)
+        if not np.all(good):
+            bad = array[~good].flat[0] if array.ndim else array[()]
+            raise RandomizationError(f"Parameter {self.name!r}: expected {self.bounds_text()}, got {bad}.")
+        return array
+
+    def bounds_text(self) -> str:
+        """The allowed values in words, with the unit."""
+        if self.kind == "bool":
+            return "0 or 1"
+        what = "a whole number" if self.kind == "int" else "a value"
+        return f"{what} from {self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
+
+
+class ParamSpace(Mapping[str, Param]):
+    """The parameters of a family of environments, in a fixed order."""
+
+    def __init__(self, name: str, params: list[Param]) -> None:
+        """Collects parameters.
+
+        Args:
+            name: What presets are filed under, for example ``"LunarLander"``.
+            params: In the order in which tables show them.
+
+        Raises:
+            RandomizationError: Two parameters have the same name.
+        """
+        self.name = name
+        self._params = {param.name: param for param in params}
+        if len(self._params) != len(params):
+            raise RandomizationError(f"Parameter space {name!r}: two parameters have the same name.")
+        self.nominal = {param.name: float(param.nominal) for param in params}
+
+    def __getitem__(self, name: str) -> Param:
+        try:
+            return self._params[name]
+        except (KeyError, TypeError):
+            raise unknown_name(f"parameter of {self.name}:", name, self._params) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._params
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+    def __repr__(self) -> str:
+        return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
+
+    def check(self, values: Any) -> dict[str, float]:
+        """Checks the values of one environment before any of them is used.
+
+        Args:
+            values: Mapping of names to numbers.
+
+        Returns:
+            name -> float.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is not one number, is out of bounds, not finite or of the wrong kind.
+        """
+        checked = {}
+        for name, value in _mapping(values).items():
+            param = self[name]
+            # comparisons of plain floats, since a thousand sub-environments may be told new values at once
+            if not (type(value) is float and param.low <= value <= param.high and param.kind == "float"):
+                array = param.check(value)
+                if array.shape != ():
+                    raise RandomizationError(
+                        f"Parameter {name!r}: expected one number, got shape {array.shape}. "
+                        "A value for each sub-environment needs gym_dr.VectorParams(envs) around a vector environment."
+                    )
+                value = float(array)
+            checked[name] = value
+        return checked
+
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Checks the values of a vector environment before any of them is used.
+
+        Args:
+            values: Mapping of names to numbers or arrays of shape ``(num_envs,)``.
+            num_envs: Number of sub-environments.
+
+        Returns:
+            name -> new float64 array of shape ``(num_envs,)``.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value has the wrong shape or kind, is out of bounds or not finite.
+        """
+        checked = {}
+        for name, value in _mapping(values).items():
+            array = self[name].check(value)
+            if array.shape not in ((), (num_envs,)):
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected one number or shape ({num_envs},), got shape {array.shape}."
+                )
+            checked[name] = np.full(num_envs, array)
+        return checked
+
+
+def _mapping(values: Any) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise RandomizationError(f"Expected a mapping of parameter names to values, got {values!r}.")
+    return values

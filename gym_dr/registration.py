@@ -1,0 +1,55 @@
+"""One table of the environments that gym_dr registers with Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvEntry:
+    """One environment id and what ``gymnasium.register`` needs for it."""
+
+    id: str  # "gym_dr/LunarLanderDR-v3"
+    entry_point: str  # "module:Class"; the class takes a keyword ``randomization``
+    max_episode_steps: int | None = None  # steps after which an episode is truncated
+    reward_threshold: float | None = None  # return from which the task counts as solved
+    vector_entry_point: str | None = None  # "module:Class" of a native vector environment, where there is one
+    kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
+
+
+_LUNAR_LANDER = "gym_dr.envs.lunar_lander"
+
+BUILTIN = (
+    EnvEntry(
+        id="gym_dr/LunarLanderDR-v3",
+        entry_point=f"{_LUNAR_LANDER}.env:LunarLanderDR",
+        max_episode_steps=1000,
+        reward_threshold=200,
+    ),
+    EnvEntry(
+        id="gym_dr/LunarLanderContinuousDR-v3",
+        entry_point=f"{_LUNAR_LANDER}.env:LunarLanderDR",
+        max_episode_steps=1000,
+        reward_threshold=200,
+        kwargs={"continuous": True},
+    ),
+)
+
+
+def register(entry: EnvEntry) -> None:
+    """Registers an environment with Gymnasium; again with the same entry does nothing."""
+    known = gym.registry.get(entry.id)
+    if known is not None and known.entry_point == entry.entry_point:
+        return
+    gym.register(
+        id=entry.id,
+        entry_point=entry.entry_point,
+        vector_entry_point=entry.vector_entry_point,
+        max_episode_steps=entry.max_episode_steps,
+        reward_threshold=entry.reward_threshold,
+        kwargs=dict(entry.kwargs),
+    )

@@ -1,0 +1,1 @@
+"""Run folders: everything that a run wrote."""

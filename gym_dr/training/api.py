@@ -1,0 +1,125 @@
+"""What an algorithm is to gym_dr: a name, a configuration and a ``train`` function.
+
+An algorithm of your own needs this module alone (and the hook in ``gym_dr.plugins.hookspecs``). Nothing heavy is
+imported
+here: ``gymdr --help`` lists algorithms without loading torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...) for the environment
+
+
+def option(default: Any, help: str) -> Any:
+    """A documented field of an algorithm's configuration; it becomes a command-line option with this help."""
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+class Session(Protocol):
+    """What ``train`` is given: the environments, and where results go.
+
+    Training is divided into segments of ``--checkpoint-every`` updates. At the start of each the environments are reset
+    with a seed of that segment; at its end a checkpoint is saved. A run that is killed goes on from the last
+    checkpoint, and so from the same seeds to the same result as one that was not.
+    """
+
+    seed: int  # of the run; every random number should follow from it
+    device: str  # "cpu" or "cuda"
+    restored: dict[str, Any] | None  # what ``save`` was given before the run was interrupted, else None
+    first_update: int  # 0, or the update to go on with
+
+    def make_envs(self, rollout_steps: int) -> gym.vector.VectorEnv[Any, Any, Any]:
+        """Makes the randomized vector environment, NEXT_STEP autoreset, finished episodes recorded.
+
+        Args:
+            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``.
+        """
+        ...
+
+    def segment_seed(self, update: int) -> int | None:
+        """The seed to reset the environments with before this update; None within a segment."""
+        ...
+
+    def log(self, update: int, **metrics: float) -> None:
+        """Writes one row of metrics and moves the progress bar; call it once at the end of every update."""
+        ...
+
+    def save(self, update: int, state: Mapping[str, Any]) -> None:
+        """Saves a checkpoint if the update ends a segment or the run; call it at the end of every update, after
+        ``log``.
+
+        Args:
+            update: The update that has just ended.
+            state: Tensors, numbers, text and containers of those: all that is needed to go on. A callable in place of a
+                value is called only when a checkpoint is due.
+        """
+        ...
+
+
+Train = Callable[[Session, Any], None]  # session, configuration -> trained; its last ``save`` is the result
+LoadPolicy = Callable[[Mapping[str, Any], "gym.vector.VectorEnv[Any, Any, Any]", Any], Policy]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """One algorithm. Text of the form ``"module:name"`` stands for an object that is imported when it is needed."""
+
+    name: str  # on the command line: gymdr train NAME
+    summary: str  # one line for ``gymdr list algorithms``
+    config: type | str  # frozen dataclass whose fields were made with ``option``; has ``updates: int``
+    train: Train | str  # called as train(session, config)
+    load_policy: LoadPolicy | str | None = None  # (saved state, envs, config) -> policy; without it no evaluation
+
+    def config_class(self) -> type:
+        """The configuration dataclass."""
+        found = _load(self.config)
+        if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
+            raise TypeError(f"Algorithm {self.name!r}: expected a dataclass as config, got {found!r}.")
+        return found
+
+    def train_function(self) -> Train:
+        """The function that trains."""
+        function: Train = _load(self.train)
+        return function
+
+    def policy_loader(self) -> LoadPolicy | None:
+        """The function that makes a policy of saved state, if there is one."""
+        loader: LoadPolicy | None = _load(self.load_policy)
+        return loader
+
+
+def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
+    """A seed that shares nothing with those of neighbouring run seeds.
+
+    Gymnasium seeds sub-environment i with ``seed + i``, so runs with seeds 1 and 2 would share almost all of them.
+    Training (stream 0) gets seeds below 2**61, other streams a range of their own above, so no two streams overlap.
+
+    Args:
+        run_seed: Of the run, >= 0.
+        stream: What the seed is for: 0 training, 1 evaluation, 2 networks and sampling.
+        index: Which one, for example the segment of the training.
+    """
+    word = np.random.SeedSequence(run_seed, spawn_key=(stream, index)).generate_state(1, np.uint64)[0]
+    return (stream << 61) + (int(word) >> 4)
+
+
+def _load(target: Any) -> Any:
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+__all__ = ["Algorithm", "LoadPolicy", "Policy", "Session", "Train", "option", "seed_for"]

@@ -1,0 +1,1 @@
+"""When to re-draw, and what is recorded."""

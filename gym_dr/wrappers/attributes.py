@@ -1,0 +1,94 @@
+"""Randomizes any Gymnasium environment whose physics are plain attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from gym_dr.envs.classic_control.params import CART_POLE, PENDULUM, derive_cart_pole
+from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
+
+Derive = Callable[[Any], None]
+
+_KNOWN: dict[str, tuple[ParamSpace, Derive | None]] = {  # class name of the environment -> space, derived quantities
+    "CartPoleEnv": (CART_POLE, derive_cart_pole),
+    "PendulumEnv": (PENDULUM, None),
+}
+
+
+class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Sets attributes of the unwrapped environment at each reset: new draws, always from the nominal values.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from gym_dr import RandomizeAttributes, Scale
+        >>> env = RandomizeAttributes(gym.make("CartPole-v1"), {"length": Scale((0.5, 2.0)), "gravity": (8, 12)})
+        >>> _, info = env.reset(seed=1)
+        >>> 0.25 <= info["params"]["length"] <= 1.0
+        True
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        randomization: Any,
+        space: ParamSpace | None = None,
+        derive: Derive | None = None,
+    ) -> None:
+        """Wraps an environment.
+
+        Args:
+            env: The environment; the attributes are those of ``env.unwrapped``.
+            randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
+            space: What may vary: the names are attributes. Known by itself for CartPole and Pendulum.
+            derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
+
+        Raises:
+            UnknownNameError: A parameter of the space is no attribute, or the randomization names an unknown parameter.
+            RandomizationError: A range is impossible, or there is no space for this environment.
+        """
+        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive)
+        gym.Wrapper.__init__(self, env)
+        known_space, known_derive = _KNOWN.get(type(env.unwrapped).__name__, (None, None))
+        space = space or known_space
+        if space is None:
+            raise RandomizationError(
+                f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}: what may vary is known "
+                f"for {', '.join(sorted(_KNOWN))} only."
+            )
+        for name in space:
+            if not hasattr(env.unwrapped, name):
+                attributes = [key for key in vars(env.unwrapped) if not key.startswith("_")]
+                raise unknown_name(f"attribute of {type(env.unwrapped).__name__}:", name, attributes)
+        self._derive = derive or known_derive
+        self.episode = EpisodeParams(space, resolve(randomization, space))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
+        exact = self.episode.check_options(options)
+        inner = {key: value for key, value in (options or {}).items() if key != "params"}
+        env = self.env.unwrapped
+        if (
+            seed is not None
+        ):  # seeds the generator now, since the draws are keyed by it and the reset needs their values
+            gym.Env.reset(env, seed=seed)
+        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
+        np_random_seed = env.np_random_seed
+        self.episode.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
+        for name, value in self.episode.in_force.items():
+            setattr(env, name, value)
+        if self._derive is not None:
+            self._derive(env)
+        observation, info = self.env.reset(seed=seed, options=inner or None)
+        return observation, {**info, **self.episode.info()}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; ``info`` tells the values in force."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, {**info, **self.episode.info()}

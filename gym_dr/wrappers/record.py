@@ -1,0 +1,94 @@
+"""Every finished episode with the draw that it was played under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gym_dr.wrappers.vector_params import check_mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeRecord:
+    """One finished episode of one sub-environment."""
+
+    env_index: int  # of the sub-environment
+    seed: int | None  # the sub-environment's; with draw_index it gives the draw back
+    draw_index: int  # which draw was in force; -1 where the environment has no draws
+    params: Mapping[str, float]  # the values in force
+    episode_return: float  # sum of rewards
+    length: int  # steps
+    terminated: bool  # whether it ended by itself, not by the step limit
+
+
+class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Calls back with each finished episode: its draw, return and length.
+
+    Reset steps (NEXT_STEP autoreset) belong to no episode; episodes that a reset by hand cuts short are not recorded.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], callback: Callable[[EpisodeRecord], None]) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            env: Any vector environment; without ``info["params"]`` the records have no values.
+            callback: Called once for each finished episode, in the order of the sub-environments.
+        """
+        super().__init__(env)
+        self.callback = callback
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._returns = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, dtype=np.int64)
+        self._done = np.zeros(self.num_envs, dtype=np.bool_)
+        self._seeds: Sequence[int | None] = [None] * self.num_envs
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments and their sums."""
+        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        mask = check_mask(options.get("reset_mask"), self.num_envs)
+        observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
+        self._returns[mask], self._lengths[mask], self._done[mask] = 0.0, 0, False
+        seeds = self.env.unwrapped.np_random_seed
+        self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
+        return observations, info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments; calls back for those whose episode has ended."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        if self._mode == AutoresetMode.NEXT_STEP:
+            playing = ~self._done
+            self._returns[self._done], self._lengths[self._done] = 0.0, 0
+        else:
+            playing = np.ones(self.num_envs, dtype=np.bool_)
+        self._returns[playing] += np.asarray(rewards, dtype=np.float64)[playing]
+        self._lengths[playing] += 1
+        done = np.logical_or(terminations, truncations)
+        if done.any():
+            self._report(done, np.asarray(terminations), info)
+            if self._mode != AutoresetMode.NEXT_STEP:
+                self._returns[done], self._lengths[done] = 0.0, 0
+        self._done = done
+        return observations, rewards, terminations, truncations, info
+
+    def _report(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
+        ended = info.get("final_info", info) if self._mode == AutoresetMode.SAME_STEP else info
+        params = {key: values for key, values in ended.get("params", {}).items() if not key.startswith("_")}
+        for i in np.flatnonzero(done).tolist():
+            self.callback(
+                EpisodeRecord(
+                    env_index=i,
+                    seed=self._seeds[i],
+                    draw_index=int(ended["draw_index"][i]) if "draw_index" in ended else -1,
+                    params={name: float(values[i]) for name, values in params.items()},
+                    episode_return=float(self._returns[i]),
+                    length=int(self._lengths[i]),
+                    terminated=bool(terminated[i]),
+                )
+            )

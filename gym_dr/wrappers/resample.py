@@ -1,0 +1,195 @@
+"""When to re-draw: every few rollouts, by hand, or one draw for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.wrappers.vector_params import VectorParams, check_mask, has_vector_params
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Re-draws the parameters of all sub-environments every ``every`` rollouts of ``rollout_steps`` steps.
+
+    A draw takes effect at each sub-environment's next reset, so an episode has one physics. While this wrapper is in
+    charge the environment's own draw at every reset is off. Draws are keyed by each sub-environment's seed and the
+    number of its draws since then, like the environment's own.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=4, vectorization_mode="sync")
+        >>> envs = gym_dr.ResampleParams(envs, rollout_steps=128, every=4)
+        >>> _, info = envs.reset(seed=42)
+        >>> info["params"]["gravity"].shape
+        (4,)
+        >>> envs.close()
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], *, rollout_steps: int, every: int = 1, shared: bool = False
+    ) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            env: Native, or sync or async of randomized sub-environments.
+            rollout_steps: Vector steps of a rollout.
+            every: Rollouts between two draws.
+            shared: One draw for all sub-environments (that of the first one's seed) instead of one each.
+
+        Raises:
+            RandomizationError: A number is not a whole number above 0, or the environment has no parameters.
+        """
+        for name, value in (("rollout_steps", rollout_steps), ("every", every)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise RandomizationError(
+                    f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
+                )
+        self._params_env = cast(Any, env if has_vector_params(env) else VectorParams(env))
+        super().__init__(self._params_env)
+        self.param_space: ParamSpace = self._params_env.param_space
+        self.randomization: Randomization = self._params_env.randomization
+        self.interval = int(rollout_steps) * int(every)  # vector steps between two draws
+        self.shared = shared
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
+        self._steps = 0  # vector steps since the last seeded reset
+        self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset puts in force
+        self._index = np.full(self.num_envs, -1, dtype=np.int64)  # the draw in force
+        self._done = np.zeros(self.num_envs, dtype=np.bool_)  # whether the next step is a reset (NEXT_STEP)
+        self._pending = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
+
+    @property
+    def params(self) -> dict[str, Array]:
+        """The values in force: name -> array of shape ``(num_envs,)``."""
+        params: dict[str, Array] = self._params_env.params
+        return params
+
+    @property
+    def pending(self) -> dict[str, Array]:
+        """The values that each sub-environment's next reset puts in force: name -> array of shape ``(num_envs,)``."""
+        return {name: values.copy() for name, values in self._pending.items()}
+
+    @property
+    def draw_index(self) -> npt.NDArray[np.int64]:
+        """Which draw is in force in each sub-environment, shape ``(num_envs,)``; -1 before the first reset."""
+        return self._index.copy()
+
+    def set_params(self, values: dict[str, Any] | None, mask: Mask | None = None) -> None:
+        """Fixes parameters from the next reset on; randomized ones until the next re-draw (see ``VectorParams``)."""
+        chosen = check_mask(mask, self.num_envs)
+        nominal = self.param_space.nominal if values is None else values
+        arrays = self.param_space.check_vector(nominal, self.num_envs)
+        self._put(arrays, chosen)
+        if values is None and self._seeds is not None:
+            self._draw(chosen)
+
+    def resample(self, mask: Mask | None = None) -> None:
+        """Makes the next draw now; it takes effect at each sub-environment's next reset.
+
+        Args:
+            mask: Shape ``(num_envs,)`` bool, the sub-environments to draw for; None for all.
+
+        Raises:
+            EnvStateError: There was no reset yet, so there are no seeds to draw by.
+            RandomizationError: The mask has another shape or dtype.
+        """
+        chosen = check_mask(mask, self.num_envs)
+        if self._seeds is None:
+            raise EnvStateError("ResampleParams: expected reset() before resample(): the draws are keyed by its seeds.")
+        if self.shared:
+            self._next_index[chosen] = self._next_index.max() + 1
+        else:
+            self._next_index[chosen] += 1
+        self._draw(chosen)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments, with their first draw if they are seeded.
+
+        Args:
+            seed: As in Gymnasium; an integer or a list starts the draws and the schedule anew.
+            options: As in ``VectorParams.reset``.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible value or mask in ``options``; nothing has changed then.
+        """
+        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        mask = check_mask(options.get("reset_mask"), self.num_envs)
+        if options.get("params") is not None:
+            self.param_space.check_vector(options["params"], self.num_envs)
+        if seed is None and self._seeds is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
+        if seed is not None:
+            seed = self._reseed(seed, mask)
+        observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
+        self._index[mask] = self._next_index[mask]
+        self._done[mask] = False
+        return observations, self._with_index(info, self._index)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments and re-draws when the schedule says so."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        done = np.logical_or(terminations, truncations)
+        if self._mode == AutoresetMode.SAME_STEP:
+            if done.any():
+                self._with_index(info["final_info"], self._index)
+            self._index[done] = self._next_index[done]
+        elif self._mode == AutoresetMode.NEXT_STEP:
+            self._index[self._done] = self._next_index[self._done]
+            self._done = done
+        self._with_index(info, self._index)
+        self._steps += 1
+        if self._steps % self.interval == 0:
+            self.resample()
+        return observations, rewards, terminations, truncations, info
+
+    def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
+        """Starts the draws of the masked sub-environments anew; returns a seed for each."""
+        if isinstance(seed, int | np.integer):
+            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
+        else:
+            seeds = [None if s is None else int(s) for s in seed]
+        if len(seeds) != self.num_envs:
+            raise RandomizationError(f"Expected a seed for each of {self.num_envs} sub-environments, got {len(seeds)}.")
+        words = np.zeros(self.num_envs, dtype=np.uint64) if self._seeds is None else self._seeds.copy()
+        for i, s in enumerate(seeds):
+            if s is None and self._seeds is None:  # unseeded from the start: a seed of our own, so that it can be keyed
+                s = seeds[i] = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
+            if s is not None and mask[i]:
+                words[i] = seed_word(s)
+                self._next_index[i] = 0
+        self._seeds = words
+        if mask.all():
+            self._steps = 0
+        self._draw(mask)
+        return seeds
+
+    def _draw(self, mask: Mask) -> None:
+        """Makes the pending draws of the masked sub-environments."""
+        assert self._seeds is not None
+        seeds = np.full(self.num_envs, self._seeds[0]) if self.shared else self._seeds
+        self._put(draw(self.randomization, self.param_space, seeds, self._next_index), mask)
+
+    def _put(self, values: dict[str, Array], mask: Mask) -> None:
+        for name, array in values.items():
+            self._pending[name] = np.where(mask, array, self._pending[name])
+        self._params_env.set_params(values, mask)
+
+    def _with_index(self, info: dict[str, Any], index: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Puts this wrapper's draw indices in place of the sub-environments' own, which count resets."""
+        if "draw_index" in info:
+            info["draw_index"] = np.where(info["_draw_index"], index, 0)
+        return info

@@ -1,0 +1,158 @@
+"""The parameters of a vector environment as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
+
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.episode import EpisodeParams
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+def has_vector_params(env: VectorEnv[Any, Any, Any]) -> bool:
+    """Whether a vector environment offers ``params`` and ``set_params`` itself, as native ones do."""
+    return callable(getattr(env, "set_params", None)) and hasattr(type(env), "params")
+
+
+def check_mask(mask: Any, num_envs: int) -> Mask:
+    """Checks a mask of sub-environments; None means all.
+
+    Raises:
+        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
+    """
+    if mask is None:
+        return np.ones(num_envs, dtype=np.bool_)
+    array = np.asarray(mask)
+    if array.dtype != np.bool_ or array.shape != (num_envs,):
+        raise RandomizationError(
+            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
+        )
+    return array
+
+
+def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
+    """Whether the sub-environments of an AsyncVectorEnv are randomized.
+
+    Asking a worker for an attribute that it lacks would end it, so its constructor is tried out here instead.
+    """
+    env_fns = getattr(env, "env_fns", None)
+    if not env_fns:
+        return False
+    probe = env_fns[0]()
+    try:
+        return bool(probe.has_wrapper_attr("episode"))
+    finally:
+        probe.close()
+
+
+class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Gives Gymnasium's sync and async vector environments the parameter interface that native ones have.
+
+    ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which know nothing of
+    parameters; this wrapper adds ``params``, ``set_params`` and values per sub-environment in ``reset(options=...)``.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Wraps a vector environment of randomized sub-environments.
+
+        Args:
+            env: Its sub-environments are ``gym_dr/...`` ones or wrapped in ``RandomizeAttributes``.
+
+        Raises:
+            RandomizationError: The sub-environments have no parameters.
+        """
+        super().__init__(env)
+        self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
+        # in this process the sub-environments can be told directly; otherwise through Gymnasium's pipes
+        self._episodes: list[EpisodeParams] | None = None
+        try:
+            if isinstance(env, SyncVectorEnv):
+                self._episodes = [sub.get_wrapper_attr("episode") for sub in env.envs]
+            elif not _has_params(env):
+                raise AttributeError
+            self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
+            self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
+        except AttributeError:
+            raise RandomizationError(
+                f"Expected a vector environment whose sub-environments are randomized, got {env}. "
+                "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes."
+            ) from None
+        self._pinned: list[dict[str, float]] = [dict(values) for values in self._sub_envs.get_attr("pinned_params")]
+
+    @property
+    def params(self) -> dict[str, Array]:
+        """The values in force: name -> array of shape ``(num_envs,)``; a copy."""
+        return self._table(self._sub_envs.get_attr("params"))
+
+    @property
+    def draw_index(self) -> npt.NDArray[np.int64]:
+        """Which draw is in force in each sub-environment, shape ``(num_envs,)``."""
+        return np.array(self._sub_envs.get_attr("draw_index"), dtype=np.int64)
+
+    def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
+        """Fixes parameters from each sub-environment's next reset on, in place of draws.
+
+        Args:
+            values: name -> number or array of shape ``(num_envs,)``; kept beside those set before. None hands all
+                parameters back to the draws.
+            mask: Shape ``(num_envs,)`` bool, the sub-environments that are meant; None for all.
+
+        Raises:
+            UnknownNameError: There is no such parameter; nothing has changed then.
+            RandomizationError: A value or the mask is impossible; nothing has changed then.
+        """
+        chosen = check_mask(mask, self.num_envs)
+        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
+        rows = self._rows(arrays or {})
+        for i in np.flatnonzero(chosen).tolist():
+            self._pinned[i] = {} if arrays is None else {**self._pinned[i], **rows[i]}
+        if self._episodes is not None:
+            for episode, pinned in zip(self._episodes, self._pinned, strict=True):
+                episode.pinned = pinned
+        else:
+            self._sub_envs.set_attr("pinned_params", self._pinned)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments.
+
+        Args:
+            seed: As in Gymnasium: sub-environment i gets ``seed + i``.
+            options: ``{"params": {name: number or array (num_envs,)}}`` gives exact values for the coming episodes;
+                ``"reset_mask"`` as in Gymnasium.
+
+        Raises:
+            UnknownNameError: There is no such parameter; nothing has changed then.
+            RandomizationError: A value is impossible; nothing has changed then.
+        """
+        values = (options or {}).get("params")
+        if values is not None:
+            assert options is not None
+            mask = check_mask(options.get("reset_mask"), self.num_envs)
+            rows = self._rows(self.param_space.check_vector(values, self.num_envs))
+            exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
+            self._sub_envs.set_attr("exact_params", exact)
+            options = {key: value for key, value in options.items() if key != "params"}
+        # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
+        return self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
+
+    def _rows(self, arrays: Mapping[str, Array]) -> list[dict[str, float]]:
+        """Arrays by name -> one mapping for each sub-environment."""
+        if not arrays:
+            return [{} for _ in range(self.num_envs)]
+        columns = [array.tolist() for array in arrays.values()]
+        return [dict(zip(arrays, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _table(self, rows: tuple[dict[str, float], ...]) -> dict[str, Array]:
+        """One mapping for each sub-environment -> arrays by name."""
+        return {name: np.array([row[name] for row in rows]) for name in self.param_space}
