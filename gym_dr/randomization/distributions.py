@@ -204,7 +204,8 @@ class Integer(Distribution):
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         count = self.high - self.low + 1
-        return np.clip(self.low + np.floor(np.asarray(u, dtype=np.float64) * count), self.low, self.high)
+        values: Array = np.clip(self.low + np.floor(np.asarray(u, dtype=np.float64) * count), self.low, self.high)
+        return values
 
     @property
     def support(self) -> tuple[float, float]:
