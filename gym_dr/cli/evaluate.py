@@ -13,7 +13,8 @@ from gym_dr.cli.runs import open_run
 def command(runs: tuple[str, ...], episodes: int) -> None:
     """Evaluate trained policies on the nominal environment and on the draws that they were trained on.
 
-    The policy chooses its most likely action; all policies meet the same seeds. Writes evaluation.json into each RUN.
+    Policies act as in training, so A2C samples its actions; all meet the same seeds. Writes evaluation.json into each
+    RUN.
     """
     from gym_dr.cli.training import show_evaluation  # heavy
     from gym_dr.evaluation.policies import evaluate_run

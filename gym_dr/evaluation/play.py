@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +80,9 @@ def play_by_hand(env_id: str, seed: int) -> None:
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
         keys = _keys_for(env)
-        from gymnasium.utils.play import play  # needs pygame
+        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which flying does not need
+            warnings.simplefilter("ignore")
+            from gymnasium.utils.play import play
 
         play(env, keys_to_action=keys, noop=_noop(env), seed=seed, zoom=1.5)
     finally:

@@ -164,17 +164,18 @@ def train(session: Session, config: A2CConfig) -> None:
 
 
 def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:
-    """The trained actor, choosing the most likely action.
+    """The trained actor, sampling its actions as it did in training, from a generator of fixed seed.
 
     Raises:
         CheckpointError: The weights do not fit the configuration or the environment.
     """
     actor = make_actor(envs, config.hidden_sizes, config.activation)
     load_weights(actor, state, "actor")
+    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
 
     def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         with torch.no_grad():
-            return actor.to_env(actor.mode(torch.as_tensor(observations, dtype=torch.float32)))
+            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
 
     return policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,26 +16,6 @@ from torch import Tensor, nn
 from gym_dr.errors import ConfigError
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
-
-
-class Actor(Protocol):
-    """A stochastic policy. Actions here are the network's own; ``to_env`` turns them into the environment's."""
-
-    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
-        """Random actions for observations ``(N, obs)``."""
-        ...
-
-    def mode(self, observations: Tensor) -> Tensor:
-        """The most likely actions for observations ``(N, obs)``."""
-        ...
-
-    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of actions and entropies, both of shape ``(B,)``, for observations ``(B, obs)``."""
-        ...
-
-    def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
-        """Actions as the environment takes them."""
-        ...
 
 
 def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
@@ -57,18 +37,17 @@ class CategoricalActor(nn.Module):
         self.start = int(space.start)
 
     def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
+        """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)``."""
         return torch.multinomial(self.network(observations).softmax(-1), 1, generator=generator).squeeze(-1)
 
-    def mode(self, observations: Tensor) -> Tensor:
-        best: Tensor = self.network(observations).argmax(-1)
-        return best
-
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
         log_probs = self.network(observations).log_softmax(-1)
         entropy = -(log_probs.exp() * log_probs).sum(-1)
         return log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1), entropy
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
+        """Sampled actions as the environment takes them."""
         chosen: npt.NDArray[np.int64] = actions.cpu().numpy() + self.start
         return chosen
 
@@ -94,22 +73,21 @@ class GaussianActor(nn.Module):
         self.dtype = space.dtype
 
     def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
+        """Random actions ``(N, actions)``, not yet clipped, for observations ``(N, obs)``."""
         mean = self.network(observations)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         sampled: Tensor = mean + self.log_std.exp() * noise
         return sampled
 
-    def mode(self, observations: Tensor) -> Tensor:
-        mean: Tensor = self.network(observations)
-        return mean
-
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
         scores = (actions - self.network(observations)) / self.log_std.exp()
         log_probs = (-0.5 * scores**2 - self.log_std - 0.5 * math.log(2.0 * math.pi)).sum(-1)
         entropy = (self.log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum().expand(len(actions))
         return log_probs, entropy
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
+        """Sampled actions as the environment takes them."""
         unit = 0.5 * (actions.clamp(-1.0, 1.0) + 1.0)
         scaled = torch.clamp(self.low + unit * (self.high - self.low), self.low, self.high)
         return scaled.cpu().numpy().astype(self.dtype)
