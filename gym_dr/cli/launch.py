@@ -163,7 +163,7 @@ def _report(failed: dict[str, str]) -> None:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Prints the aggregate of several seeds as a table."""
-    width = max(len(name) for name in summary)
+    width = max((len(name) for name in summary), default=0)
     click.echo(f"{'':{width}}  seeds      mean       std       IQM  95 % interval")
     for name, row in summary.items():
         click.echo(
