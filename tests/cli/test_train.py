@@ -103,7 +103,7 @@ def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
 
 def test_seeds_make_a_folder_for_each(tmp_path: Path) -> None:
     assert train(tmp_path / "runs", "--seeds", "3,1").code == 0
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed-1", "seed-3"]
+    assert sorted(path.name for path in (tmp_path / "runs").glob("seed-*")) == ["seed-1", "seed-3"]
     assert [config_of(tmp_path / "runs" / name)["seed"] for name in ("seed-1", "seed-3")] == [1, 3]
 
 
