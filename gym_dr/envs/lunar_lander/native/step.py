@@ -1,0 +1,338 @@
+"""One step of many environments, from top to bottom in the order in which it happens.
+
+    begin episodes     episode.begin, for environments marked fresh
+    push               forces.wind, forces.engines, forces.apply
+    collide            broad_phase.overlaps, manifolds.update          -> which contacts touch
+    sort               environments with equally many touching contacts share a block
+    solve, by block    joints and contacts, 180 velocity iterations    -> velocities
+                       position.integrate                              -> positions
+                       contacts and joints, up to 60 position iterations
+                       sleep.update, broad_phase.update_block
+    contacts begin     broad_phase.begin_contacts
+    impacts            impacts.resolve
+    observe            observe.observe
+
+Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .. import constants as lander
+from . import broad_phase, contacts, episode, forces, impacts, joints, manifolds, observe, position, sleep, slots
+from .compiler import KERNEL
+from .layout import (
+    AWAKE,
+    BODIES,
+    BODY,
+    C_BODY,
+    C_EDGE,
+    C_TOUCHING,
+    CENTER_X,
+    CHUNK,
+    CONTACT_FLOATS,
+    CONTACT_INTS,
+    DT,
+    I_CLASS,
+    I_HISTOGRAM,
+    I_ORDER,
+    LANDER,
+    LANES,
+    LEG_0,
+    LEG_1,
+    MOVED,
+    PACKED,
+    PENETRATION,
+    PHYSICS,
+    RETURNED,
+    S_CONTACTS,
+    S_FRESH,
+    SLOT,
+    SLOT_CLASSES,
+    SOLVED,
+    START,
+)
+
+f32 = np.float32
+ZERO = f32(0)
+BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
+
+
+@njit(**KERNEL)
+def _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work):
+    """``b2ContactManager::Collide``: drop contacts whose fat boxes parted, renew the others, newest first."""
+    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+        body = np.int64(contact_ints[env, i, C_BODY])
+        edge = np.int64(contact_ints[env, i, C_EDGE])
+        if broad_phase.overlaps(rows, terrain, env, edge, body):
+            manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, i, scratch, work)
+            continue
+        if contact_ints[env, i, C_TOUCHING] != 0:
+            manifolds.announce(status, env, body, 0)
+        last = status[env, S_CONTACTS] - 1
+        for j in range(i, last):
+            for k in range(CONTACT_INTS):
+                contact_ints[env, j, k] = contact_ints[env, j + 1, k]
+            for k in range(CONTACT_FLOATS):
+                contact_floats[env, j, k] = contact_floats[env, j + 1, k]
+        status[env, S_CONTACTS] = last
+
+
+@njit(**KERNEL)
+def _throttles(choices, throttles, continuous, env):
+    """The action as main throttle, side throttle (0 or 0.5 to 1) and direction (-1 left, 1 right)."""
+    if not continuous:
+        choice = choices[env]
+        if choice == 2:
+            return 1.0, 0.0, 0.0
+        return 0.0, 0.0 if choice == 0 else 1.0, np.float64(choice - 2)
+    main = min(max(throttles[env, 0], -1.0), 1.0)
+    side = min(max(throttles[env, 1], -1.0), 1.0)
+    main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
+    side_power = abs(side) if abs(side) > 0.5 else 0.0
+    return main_power, side_power, 1.0 if side > 0.0 else -1.0
+
+
+@njit(**KERNEL)
+def _before_solving(
+    rows, terrain, contact_ints, contact_floats, status, params, streams, choices, throttles, continuous, env, scratch, work
+):
+    """Begin the episode if it is fresh, push and collide; returns the number of touching contacts."""
+    force_x = ZERO
+    force_y = ZERO
+    main, side, direction = _throttles(choices, throttles, continuous, env)
+    fresh = status[env, S_FRESH] != 0
+    if fresh:
+        force_x, force_y = episode.begin(rows, terrain, status, params, streams, env)
+        status[env, S_FRESH] = 1
+        main = 0.0
+        side = 0.0
+    wind, torque = forces.wind(status, params, env)
+    forces.engines(rows, params, streams, env, main, side, direction)
+    if status[env, S_CONTACTS] > 0:
+        _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
+    forces.apply(rows, env, force_x + wind, force_y, torque)
+    touching = 0
+    for i in range(status[env, S_CONTACTS]):
+        touching += contact_ints[env, i, C_TOUCHING]
+    return touching
+
+
+@njit(**KERNEL)
+def _load_block(rows, work, first, last, block):
+    """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
+    for lane in range(LANES):
+        place = first + lane
+        env = work[I_ORDER + (place if place < last else first)]
+        for k in range(PACKED):
+            block[k * LANES + lane] = rows[env, k]
+
+
+@njit(**KERNEL)
+def _store_block(rows, work, first, last, block):
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        for k in range(PHYSICS):
+            rows[env, k] = block[k * LANES + lane]
+        for k in range(MOVED, RETURNED):
+            rows[env, k] = block[k * LANES + lane]
+
+
+@njit(**KERNEL)
+def _body_slots(contact_ints, status, work, first, last, body):
+    """Slots that a body needs: the most touching contacts that it has in any environment of the block."""
+    most = 0
+    for place in range(first, last):
+        most = max(most, slots.touching(contact_ints, status, work[I_ORDER + place], body))
+    return most
+
+
+@njit(**KERNEL)
+def _load_slots(rows, contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+    """Fill a body's slots from number ``slot`` on in every lane; returns the next free number."""
+    needed = _body_slots(contact_ints, status, work, first, last, body)
+    for k in range(slot * SLOT * LANES, (slot + needed) * SLOT * LANES):
+        slot_memory[k] = ZERO
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        slots.load(slot_memory, slot, lane, rows, contact_ints, contact_floats, status, env, body)
+    return slot + needed
+
+
+@njit(**KERNEL)
+def _store_slots(contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        slots.store(slot_memory, slot, lane, contact_ints, contact_floats, status, env, body)
+
+
+@njit(**KERNEL)
+def _solve_velocities(block, slot_memory, end_leg_1, end_lander, end):
+    """Warm start and iterate; slots up to ``end_leg_1`` are leg 1's, then the lander's, then leg 0's."""
+    for j in range(end):
+        slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
+        base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
+        contacts.prepare(block[base : base + BODY * LANES], slot)
+    for j in range(end):
+        slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
+        base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
+        contacts.warm_start(block[base : base + BODY * LANES], slot)
+    joints.prepare(block)
+    if end == 0:
+        joints.solve_velocities(block, lander.VELOCITY_ITERATIONS)
+        return
+    for _ in range(lander.VELOCITY_ITERATIONS):
+        joints.solve_velocities(block, 1)
+        for j in range(end):
+            slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
+            base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
+            contacts.solve_velocity(block[base : base + BODY * LANES], slot)
+
+
+@njit(**KERNEL)
+def _solve_positions(block, slot_memory, end_leg_1, end_lander, end):
+    """Position iterations until every lane is solved."""
+    penetration = block[PENETRATION * LANES : (PENETRATION + 1) * LANES]
+    solved = block[SOLVED * LANES : (SOLVED + 1) * LANES]
+    for lane in range(LANES):
+        solved[lane] = ZERO
+    for _ in range(lander.POSITION_ITERATIONS):
+        for lane in range(LANES):
+            penetration[lane] = ZERO
+        for j in range(end):
+            slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
+            base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
+            contacts.solve_position(block[base : base + BODY * LANES], slot, penetration, solved, BAUMGARTE)
+        if joints.solve_positions(block) == LANES:
+            break
+
+
+@njit(**KERNEL)
+def _solve_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
+    """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order."""
+    _load_block(rows, work, first, last, block)
+    end_leg_1 = 0
+    end_lander = 0
+    end = 0
+    if work[I_CLASS + last - 1] > 0:  # sorted, so the last one has the most contacts
+        end_leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
+        end_lander = _load_slots(
+            rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, end_leg_1
+        )
+        end = _load_slots(
+            rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, end_lander
+        )
+    _solve_velocities(block, slot_memory, end_leg_1, end_lander, end)
+    for body in range(BODIES):
+        for k in range(3):
+            for lane in range(LANES):
+                start = block[(body * BODY + CENTER_X + k) * LANES + lane]
+                block[(START + 3 * body + k) * LANES + lane] = start
+        position.integrate(block[body * BODY * LANES : (body + 1) * BODY * LANES], DT)
+    _solve_positions(block, slot_memory, end_leg_1, end_lander, end)
+    sleep.update(block)
+    broad_phase.update_block(block)
+    _store_block(rows, work, first, last, block)
+    if end > 0:
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, end_leg_1)
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, end_lander)
+
+
+@njit(**KERNEL)
+def _sort(work, count):
+    """Counting sort of the chunk's order by class (touching contacts); classes end up sorted along with it.
+
+    Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
+    """
+    for c in range(SLOT_CLASSES + 1):
+        work[I_HISTOGRAM + c] = 0
+    for place in range(count):
+        work[I_HISTOGRAM + 1 + (work[I_CLASS + place] >> 40)] += 1
+    for c in range(SLOT_CLASSES):
+        work[I_HISTOGRAM + c + 1] += work[I_HISTOGRAM + c]
+    for place in range(count):
+        item = work[I_CLASS + place]
+        c = item >> 40
+        work[I_ORDER + work[I_HISTOGRAM + c]] = item
+        work[I_HISTOGRAM + c] += 1
+    for place in range(count):
+        item = work[I_ORDER + place]
+        work[I_CLASS + place] = item >> 40
+        work[I_ORDER + place] = item & ((1 << 40) - 1)
+
+
+@njit(**KERNEL)
+def _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep):
+    """New contacts and impacts."""
+    moved = np.int64(rows[env, MOVED])
+    if moved != 0:
+        broad_phase.begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved)
+    if status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
+        impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+
+
+@njit(**KERNEL)
+def step(
+    rows,
+    terrain,
+    contact_ints,
+    contact_floats,
+    status,
+    params,
+    shaping,
+    streams,
+    choices,
+    throttles,
+    continuous,
+    which,
+    first,
+    last,
+    observations,
+    rewards,
+    terminations,
+    scratch,
+    work,
+    block,
+    slot_memory,
+    substep,
+):
+    """Step the environments ``which[first:last]``; those marked fresh begin an episode and get reward 0."""
+    for start in range(first, last, CHUNK):
+        count = min(CHUNK, last - start)
+        for place in range(count):
+            env = which[start + place]
+            touching = _before_solving(
+                rows,
+                terrain,
+                contact_ints,
+                contact_floats,
+                status,
+                params,
+                streams,
+                choices,
+                throttles,
+                continuous,
+                env,
+                scratch,
+                work,
+            )
+            work[I_CLASS + place] = (touching << 40) | env
+        _sort(work, count)
+        for place in range(0, count, LANES):
+            end = min(place + LANES, count)
+            _solve_block(rows, contact_ints, contact_floats, status, work, place, end, block, slot_memory)
+        for place in range(count):
+            env = which[start + place]
+            _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+            main, side, _ = _throttles(choices, throttles, continuous, env)
+            if status[env, S_FRESH] != 0:
+                main = 0.0
+                side = 0.0
+            observe.observe(rows, status, shaping, env, main, side, observations, rewards, terminations)
+            if status[env, S_FRESH] != 0:
+                rewards[env] = 0.0
+                terminations[env] = False
+                status[env, S_FRESH] = 0
