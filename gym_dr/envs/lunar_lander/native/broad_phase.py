@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from .. import constants as lander
 from .compiler import INLINE, KERNEL
 from .layout import (
     ANGLE,
@@ -46,6 +47,7 @@ f32 = np.float32
 ZERO = f32(0)
 MARGIN = f32(0.1)  # m, b2_aabbExtension
 LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
+ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
 HULL_VERTICES, LEG_VERTICES = 6, 4
 
 
@@ -199,6 +201,11 @@ def overlaps(rows, terrain, env, edge, body):
 @njit(**KERNEL)
 def begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved):
     """``FindNewContacts``: a contact for each new overlap of the bodies in ``moved`` (sum of 1 << body)."""
+    for body in range(BODIES):
+        if rows[env, body * BODY + BOX_LOW_Y] > ABOVE_TERRAIN:
+            moved &= ~(1 << body)
+    if moved == 0:
+        return
     for edge in range(EDGES):
         for body in range(BODIES):
             if (moved >> body) & 1 == 0 or not overlaps(rows, terrain, env, edge, body):

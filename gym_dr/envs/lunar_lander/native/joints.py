@@ -32,6 +32,7 @@ from .layout import (
     ARM_A_Y,
     ARM_B_X,
     ARM_B_Y,
+    BLOCK,
     BODY,
     CENTER_X,
     CENTER_Y,
@@ -241,6 +242,30 @@ def solve_velocities(block, iterations):
             block[VELOCITY_X * LANES + lane] = vx
             block[VELOCITY_Y * LANES + lane] = vy
             block[OMEGA * LANES + lane] = w
+
+
+@njit(**KERNEL)
+def solve_pair(blocks, iterations):
+    """The same for two blocks at once, which hides the latency of each one's chain of operations behind the other's."""
+    for _ in range(iterations):
+        for lane in range(LANES):
+            other = lane + BLOCK * LANES
+            vx = blocks[VELOCITY_X * LANES + lane]
+            vy = blocks[VELOCITY_Y * LANES + lane]
+            w = blocks[OMEGA * LANES + lane]
+            ux = blocks[VELOCITY_X * LANES + other]
+            uy = blocks[VELOCITY_Y * LANES + other]
+            uw = blocks[OMEGA * LANES + other]
+            vx, vy, w = _solve_velocity(blocks, lane, JOINT_1, WORK_1, LEG_1, SPEED_1, vx, vy, w)
+            ux, uy, uw = _solve_velocity(blocks, other, JOINT_1, WORK_1, LEG_1, SPEED_1, ux, uy, uw)
+            vx, vy, w = _solve_velocity(blocks, lane, JOINT_0, WORK_0, LEG_0, SPEED_0, vx, vy, w)
+            ux, uy, uw = _solve_velocity(blocks, other, JOINT_0, WORK_0, LEG_0, SPEED_0, ux, uy, uw)
+            blocks[VELOCITY_X * LANES + lane] = vx
+            blocks[VELOCITY_Y * LANES + lane] = vy
+            blocks[OMEGA * LANES + lane] = w
+            blocks[VELOCITY_X * LANES + other] = ux
+            blocks[VELOCITY_Y * LANES + other] = uy
+            blocks[OMEGA * LANES + other] = uw
 
 
 @njit(**INLINE)

@@ -164,7 +164,7 @@ I_SELECTED = I_ENABLED + MAX_CONTACTS  # contacts of a substep
 I_ORDER = I_SELECTED + MAX_CONTACTS  # environments of the chunk, sorted
 I_CLASS = I_ORDER + CHUNK
 I_HISTOGRAM = I_CLASS + CHUNK
-SLOT_CLASSES = MAX_CONTACTS + 1
+SLOT_CLASSES = 64  # 2 bits a body: how many of its contacts touch
 INT_SCRATCH = I_HISTOGRAM + SLOT_CLASSES + 1
 
 BLOCK_FLOATS = BLOCK * LANES

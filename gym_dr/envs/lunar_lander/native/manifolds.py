@@ -221,19 +221,18 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
     # Box2D names the first vertex of the reference face in both cuts' order: first, then second.
     if _clip(work, scratch, W_CLIPPED, I_CLIPPED, W_INCIDENT, I_INCIDENT, -ny, nx, offset_2, second) < 2:
         return
-    floats = contact_floats[env, contact]
     contact_ints[env, contact, C_FACE_B] = 1 if face_b else 0
-    floats[0] = NORMALS[polygon, first, 0] if face_b else nx
-    floats[1] = NORMALS[polygon, first, 1] if face_b else ny
-    floats[2] = VERTICES[polygon, first, 0] if face_b else fx1
-    floats[3] = VERTICES[polygon, first, 1] if face_b else fy1
+    contact_floats[env, contact, 0] = NORMALS[polygon, first, 0] if face_b else nx
+    contact_floats[env, contact, 1] = NORMALS[polygon, first, 1] if face_b else ny
+    contact_floats[env, contact, 2] = VERTICES[polygon, first, 0] if face_b else fx1
+    contact_floats[env, contact, 3] = VERTICES[polygon, first, 1] if face_b else fy1
     points = 0
     for i in range(2):
         x = scratch[W_INCIDENT + 2 * i]
         y = scratch[W_INCIDENT + 2 * i + 1]
         if nx * (x - fx1) + ny * (y - fy1) <= SKINS:
-            floats[POINT + 2 * points] = x if face_b else c * (x - px) + s * (y - py)
-            floats[POINT + 2 * points + 1] = y if face_b else -s * (x - px) + c * (y - py)
+            contact_floats[env, contact, POINT + 2 * points] = x if face_b else c * (x - px) + s * (y - py)
+            contact_floats[env, contact, POINT + 2 * points + 1] = y if face_b else -s * (x - px) + c * (y - py)
             point_id = work[I_INCIDENT + i]
             contact_ints[env, contact, C_ID_1 + points] = _swapped(point_id) if face_b else point_id
             points += 1
@@ -246,11 +245,10 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
     old_points = contact_ints[env, contact, C_POINTS]
     old_id_1 = contact_ints[env, contact, C_ID_1]
     old_id_2 = contact_ints[env, contact, C_ID_2]
-    floats = contact_floats[env, contact]
-    normal_1 = floats[N1]
-    tangent_1 = floats[T1]
-    normal_2 = floats[N2]
-    tangent_2 = floats[T2]
+    normal_1 = contact_floats[env, contact, N1]
+    tangent_1 = contact_floats[env, contact, T1]
+    normal_2 = contact_floats[env, contact, N2]
+    tangent_2 = contact_floats[env, contact, T2]
     collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, work)
     points = contact_ints[env, contact, C_POINTS]
     for i in range(points):
@@ -263,8 +261,8 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
         elif old_points > 1 and old_id_2 == point_id:
             normal = normal_2
             tangent = tangent_2
-        floats[IMPULSES + 2 * i] = normal
-        floats[IMPULSES + 2 * i + 1] = tangent
+        contact_floats[env, contact, IMPULSES + 2 * i] = normal
+        contact_floats[env, contact, IMPULSES + 2 * i + 1] = tangent
     touched = contact_ints[env, contact, C_TOUCHING]
     touches = 1 if points > 0 else 0
     contact_ints[env, contact, C_TOUCHING] = touches

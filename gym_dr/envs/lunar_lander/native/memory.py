@@ -74,7 +74,7 @@ class Scratch:
 
     floats: npt.NDArray[np.float32]
     ints: npt.NDArray[np.int64]
-    block: npt.NDArray[np.float32]
+    blocks: npt.NDArray[np.float32]  # two
     slots: npt.NDArray[np.float32]
     substep: npt.NDArray[np.float32]
 
@@ -84,7 +84,7 @@ class Scratch:
         return Scratch(
             floats=_aligned(FLOAT_SCRATCH),
             ints=np.zeros(INT_SCRATCH, np.int64),
-            block=_aligned(BLOCK_FLOATS),
-            slots=_aligned(SLOT_FLOATS),
+            blocks=_aligned(2 * BLOCK_FLOATS),
+            slots=_aligned(2 * SLOT_FLOATS),
             substep=_aligned(SUBSTEP_FLOATS),
         )

@@ -3,7 +3,7 @@
     begin episodes     episode.begin, for environments marked fresh
     push               forces.wind, forces.engines, forces.apply
     collide            broad_phase.overlaps, manifolds.update          -> which contacts touch
-    sort               environments with equally many touching contacts share a block
+    sort               environments whose bodies touch alike share a block
     solve, by block    joints and contacts, 180 velocity iterations    -> velocities
                        position.integrate                              -> positions
                        contacts and joints, up to 60 position iterations
@@ -22,9 +22,10 @@ from numba import njit
 
 from .. import constants as lander
 from . import broad_phase, contacts, episode, forces, impacts, joints, manifolds, observe, position, sleep, slots
-from .compiler import KERNEL
+from .compiler import INLINE, KERNEL
 from .layout import (
     AWAKE,
+    BLOCK_FLOATS,
     BODIES,
     BODY,
     C_BODY,
@@ -51,6 +52,7 @@ from .layout import (
     S_FRESH,
     SLOT,
     SLOT_CLASSES,
+    SLOT_FLOATS,
     SOLVED,
     START,
 )
@@ -99,7 +101,7 @@ def _throttles(choices, throttles, continuous, env):
 def _before_solving(
     rows, terrain, contact_ints, contact_floats, status, params, streams, choices, throttles, continuous, env, scratch, work
 ):
-    """Begin the episode if it is fresh, push and collide; returns the number of touching contacts."""
+    """Begin the episode if it is fresh, push and collide; returns which bodies touch how often."""
     force_x = ZERO
     force_y = ZERO
     main, side, direction = _throttles(choices, throttles, continuous, env)
@@ -114,14 +116,15 @@ def _before_solving(
     if status[env, S_CONTACTS] > 0:
         _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
     forces.apply(rows, env, force_x + wind, force_y, torque)
-    touching = 0
+    kind = 0
     for i in range(status[env, S_CONTACTS]):
-        touching += contact_ints[env, i, C_TOUCHING]
-    return touching
+        if contact_ints[env, i, C_TOUCHING] != 0:
+            kind += 1 << 2 * np.int64(contact_ints[env, i, C_BODY])
+    return min(kind, SLOT_CLASSES - 1)
 
 
 @njit(**KERNEL)
-def _load_block(rows, work, first, last, block):
+def _load_rows(rows, work, first, last, block):
     """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
     for lane in range(LANES):
         place = first + lane
@@ -131,7 +134,7 @@ def _load_block(rows, work, first, last, block):
 
 
 @njit(**KERNEL)
-def _store_block(rows, work, first, last, block):
+def _store_rows(rows, work, first, last, block):
     for lane in range(last - first):
         env = work[I_ORDER + first + lane]
         for k in range(PHYSICS):
@@ -169,30 +172,48 @@ def _store_slots(contact_ints, contact_floats, status, work, first, last, body, 
 
 
 @njit(**KERNEL)
-def _solve_velocities(block, slot_memory, end_leg_1, end_lander, end):
-    """Warm start and iterate; slots up to ``end_leg_1`` are leg 1's, then the lander's, then leg 0's."""
-    for j in range(end):
-        slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
-        base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
-        contacts.prepare(block[base : base + BODY * LANES], slot)
-    for j in range(end):
-        slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
-        base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
-        contacts.warm_start(block[base : base + BODY * LANES], slot)
-    joints.prepare(block)
-    if end == 0:
-        joints.solve_velocities(block, lander.VELOCITY_ITERATIONS)
-        return
-    for _ in range(lander.VELOCITY_ITERATIONS):
-        joints.solve_velocities(block, 1)
-        for j in range(end):
-            slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
-            base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
-            contacts.solve_velocity(block[base : base + BODY * LANES], slot)
+def _load_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
+    """Bring environments into a block; returns where the slots of leg 1, of the lander and of leg 0 end."""
+    _load_rows(rows, work, first, last, block)
+    if last <= first or work[I_CLASS + last - 1] == 0:  # sorted, so none touches
+        return 0, 0, 0
+    leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
+    hull = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, leg_1)
+    leg_0 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, hull)
+    return leg_1, hull, leg_0
+
+
+@njit(**INLINE)
+def _slot(slot_memory, j):
+    return slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
+
+
+@njit(**INLINE)
+def _body_of(block, j, ends):
+    """The fields of the body that slot ``j`` belongs to."""
+    base = (LEG_1 if j < ends[0] else (LANDER if j < ends[1] else LEG_0)) * BODY * LANES
+    return block[base : base + BODY * LANES]
 
 
 @njit(**KERNEL)
-def _solve_positions(block, slot_memory, end_leg_1, end_lander, end):
+def _start_velocities(block, slot_memory, ends):
+    """Prepare contacts and joints and start from the last step's impulses."""
+    for j in range(ends[2]):
+        contacts.prepare(_body_of(block, j, ends), _slot(slot_memory, j))
+    for j in range(ends[2]):
+        contacts.warm_start(_body_of(block, j, ends), _slot(slot_memory, j))
+    joints.prepare(block)
+
+
+@njit(**KERNEL)
+def _solve_contacts(block, slot_memory, ends):
+    """One velocity iteration of all slots."""
+    for j in range(ends[2]):
+        contacts.solve_velocity(_body_of(block, j, ends), _slot(slot_memory, j))
+
+
+@njit(**KERNEL)
+def _solve_positions(block, slot_memory, ends):
     """Position iterations until every lane is solved."""
     penetration = block[PENETRATION * LANES : (PENETRATION + 1) * LANES]
     solved = block[SOLVED * LANES : (SOLVED + 1) * LANES]
@@ -201,49 +222,70 @@ def _solve_positions(block, slot_memory, end_leg_1, end_lander, end):
     for _ in range(lander.POSITION_ITERATIONS):
         for lane in range(LANES):
             penetration[lane] = ZERO
-        for j in range(end):
-            slot = slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
-            base = (LEG_1 if j < end_leg_1 else (LANDER if j < end_lander else LEG_0)) * BODY * LANES
-            contacts.solve_position(block[base : base + BODY * LANES], slot, penetration, solved, BAUMGARTE)
+        for j in range(ends[2]):
+            contacts.solve_position(_body_of(block, j, ends), _slot(slot_memory, j), penetration, solved, BAUMGARTE)
         if joints.solve_positions(block) == LANES:
             break
 
 
 @njit(**KERNEL)
-def _solve_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
-    """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order."""
-    _load_block(rows, work, first, last, block)
-    end_leg_1 = 0
-    end_lander = 0
-    end = 0
-    if work[I_CLASS + last - 1] > 0:  # sorted, so the last one has the most contacts
-        end_leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
-        end_lander = _load_slots(
-            rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, end_leg_1
-        )
-        end = _load_slots(
-            rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, end_lander
-        )
-    _solve_velocities(block, slot_memory, end_leg_1, end_lander, end)
+def _finish_block(block, slot_memory, ends):
+    """From solved velocities to new poses, rest times and fat boxes."""
     for body in range(BODIES):
-        for k in range(3):
-            for lane in range(LANES):
-                start = block[(body * BODY + CENTER_X + k) * LANES + lane]
-                block[(START + 3 * body + k) * LANES + lane] = start
+        for k in range(3 * LANES):
+            block[(START + 3 * body) * LANES + k] = block[(body * BODY + CENTER_X) * LANES + k]
         position.integrate(block[body * BODY * LANES : (body + 1) * BODY * LANES], DT)
-    _solve_positions(block, slot_memory, end_leg_1, end_lander, end)
+    _solve_positions(block, slot_memory, ends)
     sleep.update(block)
     broad_phase.update_block(block)
-    _store_block(rows, work, first, last, block)
-    if end > 0:
+
+
+@njit(**KERNEL)
+def _store_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory, ends):
+    _store_rows(rows, work, first, last, block)
+    if ends[2] > 0:
         _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, end_leg_1)
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, end_lander)
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, ends[0])
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, ends[1])
+
+
+@njit(**KERNEL)
+def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, blocks, slot_memory):
+    """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
+
+    Two blocks are iterated in turn, since the chain of operations of one leaves the processor half idle.
+    """
+    middle = min(first + LANES, last)
+    block_a = blocks[:BLOCK_FLOATS]
+    block_b = blocks[BLOCK_FLOATS:]
+    slots_a = slot_memory[:SLOT_FLOATS]
+    slots_b = slot_memory[SLOT_FLOATS:]
+    ends_a = _load_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a)
+    _start_velocities(block_a, slots_a, ends_a)
+    ends_b = (0, 0, 0)
+    two = last > middle
+    if two:
+        ends_b = _load_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b)
+        _start_velocities(block_b, slots_b, ends_b)
+    free = ends_a[2] + ends_b[2] == 0
+    for _ in range(1 if free else lander.VELOCITY_ITERATIONS):
+        joint_iterations = lander.VELOCITY_ITERATIONS if free else 1
+        if two:
+            joints.solve_pair(blocks, joint_iterations)
+        else:
+            joints.solve_velocities(blocks, joint_iterations)
+        _solve_contacts(block_a, slots_a, ends_a)
+        _solve_contacts(block_b, slots_b, ends_b)
+    _finish_block(block_a, slots_a, ends_a)
+    _store_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a, ends_a)
+    if two:
+        _finish_block(block_b, slots_b, ends_b)
+        _store_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b, ends_b)
 
 
 @njit(**KERNEL)
 def _sort(work, count):
-    """Counting sort of the chunk's order by class (touching contacts); classes end up sorted along with it.
+    """Counting sort of the chunk's order by class (which bodies touch how often); classes end up sorted with it.
 
     Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
     """
@@ -295,7 +337,7 @@ def step(
     terminations,
     scratch,
     work,
-    block,
+    blocks,
     slot_memory,
     substep,
 ):
@@ -304,7 +346,7 @@ def step(
         count = min(CHUNK, last - start)
         for place in range(count):
             env = which[start + place]
-            touching = _before_solving(
+            kind = _before_solving(
                 rows,
                 terrain,
                 contact_ints,
@@ -319,11 +361,11 @@ def step(
                 scratch,
                 work,
             )
-            work[I_CLASS + place] = (touching << 40) | env
+            work[I_CLASS + place] = (kind << 40) | env
         _sort(work, count)
-        for place in range(0, count, LANES):
-            end = min(place + LANES, count)
-            _solve_block(rows, contact_ints, contact_floats, status, work, place, end, block, slot_memory)
+        for place in range(0, count, 2 * LANES):
+            end = min(place + 2 * LANES, count)
+            _solve_pair(rows, contact_ints, contact_floats, status, work, place, end, blocks, slot_memory)
         for place in range(count):
             env = which[start + place]
             _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)

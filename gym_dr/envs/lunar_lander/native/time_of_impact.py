@@ -335,37 +335,41 @@ def _separation(kind, ax, ay, lx, ly, on_edge, on_polygon, x1, y1, x2, y2, polyg
 
 @njit(**KERNEL)
 def may_touch(terrain, env, edge, scratch, sweep, polygon, center_y, s1, c1, s2, c2):
-    """False only if the polygon stays clearly above the edge's line all through its sweep.
+    """False only if the polygon stays clearly apart from the edge all through its sweep.
 
-    Each vertex is compared at both ends of the sweep. Between them it leaves the straight path by at most
-    ``r angle^2 / 8`` as it turns. ``s1, c1, s2, c2`` are sine and cosine of start and end angle.
+    "Apart" is along the edge's normal (above its line), x or y. Each vertex is looked at at both ends of the sweep.
+    Between them it leaves the straight path by at most ``r angle^2 / 8`` as it turns. ``s1, c1, s2, c2`` are sine and
+    cosine of start and end angle.
     """
     x1 = terrain[env, edge, 0]
     y1 = terrain[env, edge, 1]
-    ex = terrain[env, edge, 2] - x1
-    ey = terrain[env, edge, 3] - y1
-    inverse = ONE / math.sqrt(ex * ex + ey * ey)
-    nx = -ey * inverse
-    ny = ex * inverse
+    x2 = terrain[env, edge, 2]
+    y2 = terrain[env, edge, 3]
+    inverse = ONE / math.sqrt((x2 - x1) * (x2 - x1) + (y2 - y1) * (y2 - y1))
+    nx = (y1 - y2) * inverse
+    ny = (x2 - x1) * inverse
     from_x = scratch[sweep] + s1 * center_y - x1
     from_y = scratch[sweep + 1] - c1 * center_y - y1
     to_x = scratch[sweep + 3] + s2 * center_y - x1
     to_y = scratch[sweep + 4] - c2 * center_y - y1
-    start = nx * from_x + ny * from_y
-    end = nx * to_x + ny * to_y
-    # directions of the normal in the polygon's frame at both ends
-    ax = c1 * nx + s1 * ny
-    ay = c1 * ny - s1 * nx
-    bx = c2 * nx + s2 * ny
-    by = c2 * ny - s2 * nx
     lowest = f32(1e9)
+    low_x = f32(1e9)
+    low_y = f32(1e9)
+    high_x = f32(-1e9)
     for i in range(VERTEX_COUNT[polygon]):
         vx = VERTICES[polygon, i, 0]
         vy = VERTICES[polygon, i, 1]
-        lowest = min(lowest, start + (ax * vx + ay * vy))
-        lowest = min(lowest, end + (bx * vx + by * vy))
+        px = from_x + (c1 * vx - s1 * vy)
+        py = from_y + (s1 * vx + c1 * vy)
+        qx = to_x + (c2 * vx - s2 * vy)
+        qy = to_y + (s2 * vx + c2 * vy)
+        lowest = min(lowest, min(nx * px + ny * py, nx * qx + ny * qy))
+        low_x = min(low_x, min(px, qx))
+        low_y = min(low_y, min(py, qy))
+        high_x = max(high_x, max(px, qx))
     turn = scratch[sweep + 5] - scratch[sweep + 2]
-    return lowest < CLEARLY_APART + f32(0.125) * REACH[polygon] * turn * turn
+    near = CLEARLY_APART + f32(0.125) * REACH[polygon] * turn * turn
+    return lowest < near and low_x < (x2 - x1) + near and high_x > -near and low_y < max(ZERO, y2 - y1) + near
 
 
 @njit(**KERNEL)
