@@ -48,7 +48,7 @@ ZERO = f32(0)
 MARGIN = f32(0.1)  # m, b2_aabbExtension
 LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
 ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
-HULL_VERTICES, LEG_VERTICES = 6, 4
+HULL_VERTICES, LEG_VERTICES = np.int64(6), np.int64(4)
 
 
 @njit(**INLINE)

@@ -44,6 +44,7 @@ ZERO = f32(0)
 CORNERS = lander.CHUNKS
 _PAD = CORNERS // 2
 HEIGHTS = CORNERS + 1
+_FIRST, _SECOND = np.int64(0), np.int64(1)
 _TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
 _CORNER_STEP = lander.WORLD_W / (CORNERS - 1)
 _MIX = (f32(lander.LANDER_FRICTION), f32(lander.LEG_FRICTION))
@@ -52,27 +53,43 @@ _WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
 
 
 @njit(**KERNEL)
+def _random_height(streams, env, i):
+    """Height of the terrain before smoothing (m); level around the pad, where the random one is drawn all the same."""
+    height = stream.uniform(streams, env, 0.0, _TO_PIT)
+    return lander.HELIPAD_Y if _PAD - 2 <= i <= _PAD + 2 else height
+
+
+@njit(**KERNEL)
+def _set_corner(terrain, env, i, left, middle, right):
+    """Corner i ends edge i and begins edge i + 1; its height is smoothed over its neighbours'."""
+    x = f32(_CORNER_STEP * i)
+    y = f32(lander.TERRAIN_SMOOTHING * (left + middle + right))
+    if i > 0:
+        terrain[env, i, 2] = x
+        terrain[env, i, 3] = y
+    if i + 1 < EDGES:
+        terrain[env, i + 1, 0] = x
+        terrain[env, i + 1, 1] = y
+
+
+@njit(**KERNEL)
 def _build_terrain(terrain, streams, env):
-    """Edge 0 is flat at y = 0; the others join smoothed random heights that are level around the pad (m)."""
-    heights = np.empty(HEIGHTS)
-    for i in range(HEIGHTS):
-        heights[i] = stream.uniform(streams, env, 0.0, _TO_PIT)
-    for i in range(_PAD - 2, _PAD + 3):
-        heights[i] = lander.HELIPAD_Y
+    """Edge 0 is flat at y = 0; the others join the corners of the terrain (m)."""
     terrain[env, 0, 0] = ZERO
     terrain[env, 0, 1] = ZERO
     terrain[env, 0, 2] = f32(lander.WORLD_W)
     terrain[env, 0, 3] = ZERO
-    for i in range(CORNERS):
-        before = heights[i - 1] if i > 0 else heights[HEIGHTS - 1]  # Python's index -1
-        x = f32(_CORNER_STEP * i)
-        y = f32(lander.TERRAIN_SMOOTHING * (before + heights[i] + heights[i + 1]))
-        if i > 0:
-            terrain[env, i, 2] = x
-            terrain[env, i, 3] = y
-        if i + 1 < EDGES:
-            terrain[env, i + 1, 0] = x
-            terrain[env, i + 1, 1] = y
+    first = _random_height(streams, env, _FIRST)
+    second = _random_height(streams, env, _SECOND)
+    left = first
+    middle = second
+    right = second
+    for i in range(2, HEIGHTS):
+        right = _random_height(streams, env, i)
+        _set_corner(terrain, env, i - 1, left, middle, right)
+        left = middle
+        middle = right
+    _set_corner(terrain, env, _FIRST, right, first, second)  # Gymnasium's index -1 is the last height
 
 
 @njit(**KERNEL)

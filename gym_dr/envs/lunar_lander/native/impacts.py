@@ -20,6 +20,7 @@ from .layout import (
     ANGLE,
     BODIES,
     BODY,
+    BODY_FLOATS,
     C_BODY,
     C_EDGE,
     C_TOUCHING,
@@ -38,7 +39,7 @@ from .layout import (
     OMEGA,
     S_CONTACTS,
     SIN,
-    SLOT,
+    SLOT_STRIDE,
     START,
     SUB_FROZEN,
     SUB_PENETRATION,
@@ -152,7 +153,7 @@ def _load(rows, contact_ints, contact_floats, env, body, count, substep, work):
     for lane in range(LANES):
         substep[SUB_FROZEN * LANES + lane] = ZERO
     for j in range(count):
-        slot = substep[(SUB_SLOTS + j * SLOT) * LANES : (SUB_SLOTS + (j + 1) * SLOT) * LANES]
+        slot = substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
         for lane in range(LANES):
             fill(slot, lane, rows, contact_ints, contact_floats, env, work[I_SELECTED + j])
         for k in range(NORMAL_IMPULSE_1 * LANES, (TANGENT_IMPULSE_2 + 1) * LANES):
@@ -162,14 +163,14 @@ def _load(rows, contact_ints, contact_floats, env, body, count, substep, work):
 @njit(**KERNEL)
 def _push_out(substep, count):
     """Position iterations until the body is out of the ground."""
-    body = substep[: BODY * LANES]
+    body = substep[:BODY_FLOATS]
     penetration = substep[SUB_PENETRATION * LANES : (SUB_PENETRATION + 1) * LANES]
     frozen = substep[SUB_FROZEN * LANES : (SUB_FROZEN + 1) * LANES]
     for _ in range(POSITION_ITERATIONS):
         for lane in range(LANES):
             penetration[lane] = ZERO
         for j in range(count):
-            slot = substep[(SUB_SLOTS + j * SLOT) * LANES : (SUB_SLOTS + (j + 1) * SLOT) * LANES]
+            slot = substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
             contacts.solve_position(body, slot, penetration, frozen, BAUMGARTE)
         if penetration[0] >= POSITION_TOLERANCE:
             break
@@ -178,17 +179,16 @@ def _push_out(substep, count):
 @njit(**KERNEL)
 def _solve_velocities(substep, count):
     """180 velocity iterations; an iteration that changes nothing is the last that could, so the rest is skipped."""
-    body = substep[: BODY * LANES]
+    body = substep[:BODY_FLOATS]
     for j in range(count):
-        contacts.prepare(body, substep[(SUB_SLOTS + j * SLOT) * LANES : (SUB_SLOTS + (j + 1) * SLOT) * LANES])
+        contacts.prepare(body, substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE])
     for _ in range(lander.VELOCITY_ITERATIONS):
         vx = body[VELOCITY_X * LANES]
         vy = body[VELOCITY_Y * LANES]
         w = body[OMEGA * LANES]
         impulses = ZERO
         for j in range(count):
-            base = (SUB_SLOTS + j * SLOT) * LANES
-            slot = substep[base : base + SLOT * LANES]
+            slot = substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
             before_1 = slot[NORMAL_IMPULSE_1 * LANES]
             before_2 = slot[(NORMAL_IMPULSE_1 + 1) * LANES]
             before_3 = slot[(NORMAL_IMPULSE_1 + 2) * LANES]
@@ -217,7 +217,7 @@ def _substep(rows, contact_ints, contact_floats, env, body, count, time, scratch
         substep[SIN * LANES + lane] = sine
         substep[COS * LANES + lane] = cosine
     _solve_velocities(substep, count)
-    position.integrate(substep[: BODY * LANES], (ONE - time) * DT)
+    position.integrate(substep[:BODY_FLOATS], (ONE - time) * DT)
     for k in range(3):
         scratch[sweep + 3 + k] = substep[(CENTER_X + k) * LANES]
         rows[env, body * BODY + VELOCITY_X + k] = substep[(VELOCITY_X + k) * LANES]

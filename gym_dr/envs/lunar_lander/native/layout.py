@@ -22,7 +22,8 @@ LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) el
 """Environments a block: one AVX-512 register of float32, or two AVX2 registers, which hide each other's latency."""
 
 # ---- bodies -----------------------------------------------------------------------------------------------------------
-LANDER, LEG_0, LEG_1 = 0, 1, 2  # leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it
+# Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
+LANDER, LEG_0, LEG_1 = np.int64(0), np.int64(1), np.int64(2)  # leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it
 BODIES = 3
 
 _field = count()
@@ -44,7 +45,7 @@ BODY = next(_field)  # fields a body; body b starts at field b * BODY
 # ---- joints -----------------------------------------------------------------------------------------------------------
 IMPULSE_X, IMPULSE_Y, LIMIT_IMPULSE, MOTOR_IMPULSE, LIMIT_STATE = range(5)  # N s, N s, N m s, N m s, +1 lower -1 upper
 JOINT = 5
-JOINT_0 = BODIES * BODY  # first field of the joint of leg 0
+JOINT_0 = np.int64(BODIES * BODY)  # first field of the joint of leg 0
 JOINT_1 = JOINT_0 + JOINT
 
 # ---- what an episode's parameters make of the lander ------------------------------------------------------------------
@@ -76,7 +77,7 @@ MOTOR_MASS = next(_field)  # kg m^2, 1 / (sum of inverse inertias)
 INERTIA_SUM = next(_field)  # 1/(kg m^2), sum of inverse inertias
 PENETRATION = next(_field)  # m, deepest contact of this position iteration
 SOLVED = next(_field)  # 1 once the position iterations have left early
-WORK_0 = next(_field)  # joint 0's effective mass, see the names below
+WORK_0 = np.int64(next(_field))  # joint 0's effective mass, see the names below
 # Offsets in a joint's work: arm to the leg, symmetric 3x3 matrix K, adjugate column, two reciprocals, limit threshold.
 ARM_B_X, ARM_B_Y, K11, K12, K13, K22, K23, ADJ_X, ADJ_Y, ADJ_Z, INV_DET3, INV_DET2, THRESHOLD = range(13)
 WORK = 13
@@ -90,10 +91,10 @@ FACE_B = next(_field)  # 1 if the reference face is the polygon's, 0 if it is th
 POINTS = next(_field)  # contact points, 0 for an empty slot
 LOCAL_NORMAL_X, LOCAL_NORMAL_Y = next(_field), next(_field)
 LOCAL_POINT_X, LOCAL_POINT_Y = next(_field), next(_field)  # m, on the reference face
-POINT_1_X, POINT_1_Y = next(_field), next(_field)  # m, in the other shape's frame
-POINT_2_X, POINT_2_Y = next(_field), next(_field)
-NORMAL_IMPULSE_1, TANGENT_IMPULSE_1 = next(_field), next(_field)  # N s
-NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = next(_field), next(_field)
+POINT_1_X, POINT_1_Y = np.int64(next(_field)), np.int64(next(_field))  # m, in the other shape's frame
+POINT_2_X, POINT_2_Y = np.int64(next(_field)), np.int64(next(_field))
+NORMAL_IMPULSE_1, TANGENT_IMPULSE_1 = np.int64(next(_field)), np.int64(next(_field))  # N s
+NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = np.int64(next(_field)), np.int64(next(_field))
 SLOT_FRICTION = next(_field)
 SLOT_INV_MASS, SLOT_INV_INERTIA = next(_field), next(_field)  # of the body that touches
 SLOT_CENTER_Y = next(_field)  # m, of that body's centre of mass above its origin
@@ -101,8 +102,8 @@ SLOT_CENTER_Y = next(_field)  # m, of that body's centre of mass above its origi
 NORMAL_X, NORMAL_Y = next(_field), next(_field)
 ARM_1_X, ARM_1_Y = next(_field), next(_field)  # m, from the centre of mass to the contact
 ARM_2_X, ARM_2_Y = next(_field), next(_field)
-NORMAL_MASS_1, TANGENT_MASS_1 = next(_field), next(_field)  # kg
-NORMAL_MASS_2, TANGENT_MASS_2 = next(_field), next(_field)
+NORMAL_MASS_1, TANGENT_MASS_1 = np.int64(next(_field)), np.int64(next(_field))  # kg
+NORMAL_MASS_2, TANGENT_MASS_2 = np.int64(next(_field)), np.int64(next(_field))
 PAIR_K11, PAIR_K12, PAIR_K22 = next(_field), next(_field), next(_field)  # 1/kg, both points together
 PAIR_INV11, PAIR_INV12, PAIR_INV22 = next(_field), next(_field), next(_field)  # kg, its inverse
 PAIRED = next(_field)  # 1 if two points are solved together
@@ -143,9 +144,9 @@ CHUNK = 1024  # environments that one pass sorts into blocks; their rows fit the
 # float scratch of the narrow phase and of the time of impact, in floats
 W_VERTICES = 0  # polygon in the world, x and y of each vertex
 W_NORMALS = 12
-W_INCIDENT = 24  # the clipped segment, two points
-W_CLIPPED = 28
-W_SIMPLEX = 32  # three vertices of 7: point on edge, point on polygon, difference, weight
+W_INCIDENT = np.int64(24)  # the clipped segment, two points
+W_CLIPPED = np.int64(28)
+W_SIMPLEX = np.int64(32)  # three vertices of 7: point on edge, point on polygon, difference, weight
 W_METRIC = 53
 W_SWEEPS = 54  # of each body: start x, y, angle, end x, y, angle, fraction done
 SWEEP = 7
@@ -153,8 +154,8 @@ W_BACKUP = W_SWEEPS + BODIES * SWEEP
 W_TIMES = W_BACKUP + SWEEP  # time of impact of each contact
 FLOAT_SCRATCH = W_TIMES + MAX_CONTACTS
 # integer scratch
-I_INCIDENT = 0  # ids of the clipped segment
-I_CLIPPED = 2
+I_INCIDENT = np.int64(0)  # ids of the clipped segment
+I_CLIPPED = np.int64(2)
 I_SIMPLEX = 4  # vertex on edge and on polygon of each of three simplex vertices, then their count
 I_SAVED = 11
 I_IMPACTS = 18  # how often each contact had an impact in this step
@@ -168,6 +169,8 @@ SLOT_CLASSES = 64  # 2 bits a body: how many of its contacts touch
 INT_SCRATCH = I_HISTOGRAM + SLOT_CLASSES + 1
 
 BLOCK_FLOATS = BLOCK * LANES
+BODY_FLOATS = BODY * LANES  # of one body in a block
+SLOT_STRIDE = SLOT * LANES  # of one slot
 SLOT_FLOATS = MAX_CONTACTS * SLOT * LANES
 # The substep after an impact solves one body: its fields, then these, then its slots.
 SUB_PENETRATION = BODY

@@ -61,13 +61,14 @@ IMPULSES = NORMAL_IMPULSE_1 - LOCAL_NORMAL_X
 N1, T1 = NORMAL_IMPULSE_1 - LOCAL_NORMAL_X, TANGENT_IMPULSE_1 - LOCAL_NORMAL_X
 N2, T2 = NORMAL_IMPULSE_2 - LOCAL_NORMAL_X, TANGENT_IMPULSE_2 - LOCAL_NORMAL_X
 
-FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON = 1 << 6, 1 << 7
+FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON = np.int64(1 << 6), np.int64(1 << 7)
+BEGINS, ENDS = np.int64(1), np.int64(0)
 
 
 @njit(**KERNEL)
-def _id(index_edge, index_polygon, features):
-    """A contact point's id: vertex or face number on edge and polygon, and which of the two is a face."""
-    return index_edge | index_polygon << 3 | features
+def _id(index_polygon, features):
+    """A new contact point's id: number 0 on the edge, that on the polygon, and which of the two is a face."""
+    return index_polygon << 3 | features
 
 
 @njit(**KERNEL)
@@ -183,8 +184,8 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
         scratch[W_INCIDENT + 1] = y1
         scratch[W_INCIDENT + 2] = x2
         scratch[W_INCIDENT + 3] = y2
-        work[I_INCIDENT] = _id(0, face, FACE_FEATURE_POLYGON)
-        work[I_INCIDENT + 1] = _id(0, face, FACE_FEATURE_POLYGON)
+        work[I_INCIDENT] = _id(face, FACE_FEATURE_POLYGON)
+        work[I_INCIDENT + 1] = _id(face, FACE_FEATURE_POLYGON)
         fx1 = scratch[W_VERTICES + 2 * first]
         fy1 = scratch[W_VERTICES + 2 * first + 1]
         fx2 = scratch[W_VERTICES + 2 * second]
@@ -205,8 +206,8 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
         scratch[W_INCIDENT + 1] = scratch[W_VERTICES + 2 * first + 1]
         scratch[W_INCIDENT + 2] = scratch[W_VERTICES + 2 * second]
         scratch[W_INCIDENT + 3] = scratch[W_VERTICES + 2 * second + 1]
-        work[I_INCIDENT] = _id(0, first, FACE_FEATURE_EDGE)
-        work[I_INCIDENT + 1] = _id(0, second, FACE_FEATURE_EDGE)
+        work[I_INCIDENT] = _id(first, FACE_FEATURE_EDGE)
+        work[I_INCIDENT + 1] = _id(second, FACE_FEATURE_EDGE)
         first = 0 if front else 1
         second = 1 - first
         fx1 = x1 if front else x2
@@ -264,7 +265,7 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
         contact_floats[env, contact, IMPULSES + 2 * i] = normal
         contact_floats[env, contact, IMPULSES + 2 * i + 1] = tangent
     touched = contact_ints[env, contact, C_TOUCHING]
-    touches = 1 if points > 0 else 0
+    touches = BEGINS if points > 0 else ENDS
     contact_ints[env, contact, C_TOUCHING] = touches
     if touches != touched:
         announce(status, env, np.int64(contact_ints[env, contact, C_BODY]), touches)

@@ -53,7 +53,7 @@ _LEG_X, _LEG_Y = f32(lander.LEG_W / lander.SCALE), f32(lander.LEG_H / lander.SCA
 _LEG_POINTS = [(-_LEG_X, -_LEG_Y), (_LEG_X, -_LEG_Y), (_LEG_X, _LEG_Y), (-_LEG_X, _LEG_Y)]  # SetAsBox
 _LEG_NORMALS = [(f32(0), f32(-1)), (f32(1), f32(0)), (f32(0), f32(1)), (f32(-1), f32(0))]
 
-HULL, LEG = 0, 1  # which polygon a body has
+HULL, LEG = np.int64(0), np.int64(1)  # which polygon a body has
 MAX_VERTICES = 6
 VERTEX_COUNT = np.array([len(_HULL_POINTS), len(_LEG_POINTS)], np.int64)
 

@@ -32,6 +32,7 @@ from .layout import (
     SLOT_FRICTION,
     SLOT_INV_INERTIA,
     SLOT_INV_MASS,
+    SLOT_STRIDE,
 )
 from .shapes import LEG_INV_INERTIA, LEG_INV_MASS
 
@@ -73,7 +74,8 @@ def load(slots, first, lane, rows, contact_ints, contact_floats, status, env, bo
     slot = first
     for i in range(status[env, S_CONTACTS] - 1, -1, -1):
         if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
-            fill(slots[slot * SLOT * LANES : (slot + 1) * SLOT * LANES], lane, rows, contact_ints, contact_floats, env, i)
+            target = slots[slot * SLOT_STRIDE : (slot + 1) * SLOT_STRIDE]
+            fill(target, lane, rows, contact_ints, contact_floats, env, i)
             slot += 1
 
 

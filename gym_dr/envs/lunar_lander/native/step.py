@@ -22,12 +22,13 @@ from numba import njit
 
 from .. import constants as lander
 from . import broad_phase, contacts, episode, forces, impacts, joints, manifolds, observe, position, sleep, slots
-from .compiler import INLINE, KERNEL
+from .compiler import ENTRY, KERNEL
 from .layout import (
     AWAKE,
     BLOCK_FLOATS,
     BODIES,
     BODY,
+    BODY_FLOATS,
     C_BODY,
     C_EDGE,
     C_TOUCHING,
@@ -53,12 +54,14 @@ from .layout import (
     SLOT,
     SLOT_CLASSES,
     SLOT_FLOATS,
+    SLOT_STRIDE,
     SOLVED,
     START,
 )
 
 f32 = np.float32
 ZERO = f32(0)
+FIRST_SLOT = np.int64(0)
 BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
 
 
@@ -72,7 +75,7 @@ def _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, 
             manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, i, scratch, work)
             continue
         if contact_ints[env, i, C_TOUCHING] != 0:
-            manifolds.announce(status, env, body, 0)
+            manifolds.announce(status, env, body, manifolds.ENDS)
         last = status[env, S_CONTACTS] - 1
         for j in range(i, last):
             for k in range(CONTACT_INTS):
@@ -177,31 +180,30 @@ def _load_block(rows, contact_ints, contact_floats, status, work, first, last, b
     _load_rows(rows, work, first, last, block)
     if last <= first or work[I_CLASS + last - 1] == 0:  # sorted, so none touches
         return 0, 0, 0
-    leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
+    leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
     hull = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, leg_1)
     leg_0 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, hull)
     return leg_1, hull, leg_0
 
 
-@njit(**INLINE)
-def _slot(slot_memory, j):
-    return slot_memory[j * SLOT * LANES : (j + 1) * SLOT * LANES]
-
-
-@njit(**INLINE)
-def _body_of(block, j, ends):
-    """The fields of the body that slot ``j`` belongs to."""
-    base = (LEG_1 if j < ends[0] else (LANDER if j < ends[1] else LEG_0)) * BODY * LANES
-    return block[base : base + BODY * LANES]
+@njit(**KERNEL)
+def _base(j, ends):
+    """Where in a block the fields of the body begin that slot ``j`` belongs to; ``ends`` is that of ``_load_block``."""
+    body = LEG_1 if j < ends[0] else (LANDER if j < ends[1] else LEG_0)
+    return body * BODY_FLOATS
 
 
 @njit(**KERNEL)
 def _start_velocities(block, slot_memory, ends):
     """Prepare contacts and joints and start from the last step's impulses."""
     for j in range(ends[2]):
-        contacts.prepare(_body_of(block, j, ends), _slot(slot_memory, j))
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.prepare(block[base : base + BODY_FLOATS], slot)
     for j in range(ends[2]):
-        contacts.warm_start(_body_of(block, j, ends), _slot(slot_memory, j))
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.warm_start(block[base : base + BODY_FLOATS], slot)
     joints.prepare(block)
 
 
@@ -209,7 +211,9 @@ def _start_velocities(block, slot_memory, ends):
 def _solve_contacts(block, slot_memory, ends):
     """One velocity iteration of all slots."""
     for j in range(ends[2]):
-        contacts.solve_velocity(_body_of(block, j, ends), _slot(slot_memory, j))
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
 
 
 @njit(**KERNEL)
@@ -223,7 +227,9 @@ def _solve_positions(block, slot_memory, ends):
         for lane in range(LANES):
             penetration[lane] = ZERO
         for j in range(ends[2]):
-            contacts.solve_position(_body_of(block, j, ends), _slot(slot_memory, j), penetration, solved, BAUMGARTE)
+            base = _base(j, ends)
+            slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+            contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
         if joints.solve_positions(block) == LANES:
             break
 
@@ -234,7 +240,7 @@ def _finish_block(block, slot_memory, ends):
     for body in range(BODIES):
         for k in range(3 * LANES):
             block[(START + 3 * body) * LANES + k] = block[(body * BODY + CENTER_X) * LANES + k]
-        position.integrate(block[body * BODY * LANES : (body + 1) * BODY * LANES], DT)
+        position.integrate(block[body * BODY_FLOATS : (body + 1) * BODY_FLOATS], DT)
     _solve_positions(block, slot_memory, ends)
     sleep.update(block)
     broad_phase.update_block(block)
@@ -244,7 +250,7 @@ def _finish_block(block, slot_memory, ends):
 def _store_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory, ends):
     _store_rows(rows, work, first, last, block)
     if ends[2] > 0:
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, 0)
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
         _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, ends[0])
         _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, ends[1])
 
@@ -316,7 +322,7 @@ def _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scr
         impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
 
 
-@njit(**KERNEL)
+@njit(**ENTRY)
 def step(
     rows,
     terrain,

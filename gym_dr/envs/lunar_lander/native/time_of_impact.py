@@ -31,6 +31,7 @@ DISTANCE_ITERATIONS, ADVANCES, PUSH_BACKS, ROOT_ITERATIONS = 20, 20, 16, 50
 
 VERTEX = 7  # floats a simplex vertex
 COUNT = I_SIMPLEX + 6
+A, B, C = np.int64(0), np.int64(1), np.int64(2)  # vertices of a simplex
 POINTS_AXIS, FACE_EDGE, FACE_POLYGON = 0, 1, 2
 
 
@@ -128,9 +129,9 @@ def _reduce_segment(scratch, work):
     beyond_b = bx * ex + by * ey
     if beyond_b <= ZERO:
         scratch[W_SIMPLEX + VERTEX + 6] = ONE
-        _keep(scratch, work, 0, 1)
+        _keep(scratch, work, A, B)
         return 1
-    _weigh_two(scratch, 0, 1, beyond_b, beyond_a)
+    _weigh_two(scratch, A, B, beyond_b, beyond_a)
     return 2
 
 
@@ -163,23 +164,23 @@ def _reduce_triangle(scratch, work):
         scratch[W_SIMPLEX + 6] = ONE
         return 1
     if ab_1 > ZERO and ab_2 > ZERO and area_3 <= ZERO:
-        _weigh_two(scratch, 0, 1, ab_1, ab_2)
+        _weigh_two(scratch, A, B, ab_1, ab_2)
         return 2
     if ac_1 > ZERO and ac_2 > ZERO and area_2 <= ZERO:
-        _weigh_two(scratch, 0, 2, ac_1, ac_2)
-        _keep(scratch, work, 1, 2)
+        _weigh_two(scratch, A, C, ac_1, ac_2)
+        _keep(scratch, work, B, C)
         return 2
     if ab_1 <= ZERO and bc_2 <= ZERO:
         scratch[W_SIMPLEX + VERTEX + 6] = ONE
-        _keep(scratch, work, 0, 1)
+        _keep(scratch, work, A, B)
         return 1
     if ac_1 <= ZERO and bc_1 <= ZERO:
         scratch[W_SIMPLEX + 2 * VERTEX + 6] = ONE
-        _keep(scratch, work, 0, 2)
+        _keep(scratch, work, A, C)
         return 1
     if bc_1 > ZERO and bc_2 > ZERO and area_1 <= ZERO:
-        _weigh_two(scratch, 1, 2, bc_1, bc_2)
-        _keep(scratch, work, 0, 2)
+        _weigh_two(scratch, B, C, bc_1, bc_2)
+        _keep(scratch, work, A, C)
         return 2
     return 3
 
@@ -198,7 +199,7 @@ def _distance(scratch, work, x1, y1, x2, y2, polygon, s, c, px, py):
         if now < HALF * before or TWO * before < now or now < EPSILON:
             count = 0
     if count == 0:
-        _set_vertex(scratch, work, 0, 0, 0, x1, y1, x2, y2, polygon, s, c, px, py)
+        _set_vertex(scratch, work, A, A, A, x1, y1, x2, y2, polygon, s, c, px, py)
         scratch[W_SIMPLEX + 6] = ONE
         count = 1
     for _ in range(DISTANCE_ITERATIONS):
