@@ -106,9 +106,7 @@ def _update_lane(block, lane, body, polygon, vertices, mass_center_y):
     y1 = block[(START + 3 * body + 1) * LANES + lane] - old_cosine * mass_center_y
     x2 = block[(body * BODY + CENTER_X) * LANES + lane] + sine * mass_center_y
     y2 = block[(body * BODY + CENTER_Y) * LANES + lane] - cosine * mass_center_y
-    low_x, low_y, high_x, high_y = _swept_box(
-        polygon, vertices, old_cosine, old_sine, x1, y1, cosine, sine, x2, y2
-    )
+    low_x, low_y, high_x, high_y = _swept_box(polygon, vertices, old_cosine, old_sine, x1, y1, cosine, sine, x2, y2)
     fat_low_x = block[(body * BODY + BOX_LOW_X) * LANES + lane]
     fat_low_y = block[(body * BODY + BOX_LOW_Y) * LANES + lane]
     fat_high_x = block[(body * BODY + BOX_HIGH_X) * LANES + lane]
@@ -144,9 +142,7 @@ def update_body(rows, env, body, mass_center_y, old_cosine, old_sine, old_x, old
     sine = rows[env, base + SIN]
     x = rows[env, base + CENTER_X] + sine * mass_center_y
     y = rows[env, base + CENTER_Y] - cosine * mass_center_y
-    low_x, low_y, high_x, high_y = _swept_box(
-        polygon, vertices, old_cosine, old_sine, old_x, old_y, cosine, sine, x, y
-    )
+    low_x, low_y, high_x, high_y = _swept_box(polygon, vertices, old_cosine, old_sine, old_x, old_y, cosine, sine, x, y)
     if (
         rows[env, base + BOX_LOW_X] <= low_x
         and rows[env, base + BOX_LOW_Y] <= low_y

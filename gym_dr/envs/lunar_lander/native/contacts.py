@@ -229,9 +229,7 @@ def solve_velocity(body, slot):
         vx = body[VELOCITY_X * LANES + lane]
         vy = body[VELOCITY_Y * LANES + lane]
         w = body[OMEGA * LANES + lane]
-        vx, vy, w = _friction(
-            slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, friction * a1, r1x, r1y, nx, ny, vx, vy, w
-        )
+        vx, vy, w = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, friction * a1, r1x, r1y, nx, ny, vx, vy, w)
         tangent_2 = slot[TANGENT_IMPULSE_2 * LANES + lane]
         ux, uy, uw = _friction(
             slot, lane, TANGENT_IMPULSE_2, TANGENT_MASS_2, friction * a2, r2x, r2y, nx, ny, vx, vy, w
@@ -239,9 +237,7 @@ def solve_velocity(body, slot):
         vx = ux if paired else vx
         vy = uy if paired else vy
         w = uw if paired else w
-        slot[TANGENT_IMPULSE_2 * LANES + lane] = (
-            slot[TANGENT_IMPULSE_2 * LANES + lane] if paired else tangent_2
-        )
+        slot[TANGENT_IMPULSE_2 * LANES + lane] = slot[TANGENT_IMPULSE_2 * LANES + lane] if paired else tangent_2
 
         v1 = (vx - w * r1y) * nx + (vy + w * r1x) * ny
         v2 = (vx - w * r2y) * nx + (vy + w * r2x) * ny

@@ -251,7 +251,8 @@ def _reset_contact(work, contact):
 
 @njit(**KERNEL)
 def resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep):
-    """All impacts of one environment's step."""
+    """All impacts of one environment's step; returns whether there was any."""
+    hit = False
     for body in range(BODIES):
         sweep = W_SWEEPS + SWEEP * body
         for k in range(3):
@@ -262,9 +263,7 @@ def resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, w
         _reset_contact(work, i)
     ground_time = ZERO
     while True:
-        contact, time, ground_time = _earliest(
-            rows, terrain, contact_ints, status, env, scratch, work, ground_time
-        )
+        contact, time, ground_time = _earliest(rows, terrain, contact_ints, status, env, scratch, work, ground_time)
         if contact == NO_CONTACT:
             break
         body = np.int64(contact_ints[env, contact, C_BODY])
@@ -290,3 +289,5 @@ def resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, w
         count = _select(rows, terrain, contact_ints, contact_floats, status, env, body, contact, scratch, work)
         _substep(rows, contact_ints, contact_floats, env, body, count, time, scratch, work, substep)
         _sync_boxes(rows, terrain, contact_ints, contact_floats, status, env, body, scratch, work)
+        hit = True
+    return hit

@@ -197,12 +197,8 @@ def _solve_velocity(block, lane, joint, work, leg, speed, vax, vay, wa):
     cz = wb - wa
     # K^-1 C' by Cramer's rule: C' and its cross products with the columns of K
     full_x = inv_det3 * ((cx * adj_x + cy * adj_y) + cz * adj_z)
-    full_y = inv_det3 * (
-        (k11 * (cy * k33 - cz * k23) + k12 * (cz * k13 - cx * k33)) + k13 * (cx * k23 - cy * k13)
-    )
-    full_z = inv_det3 * (
-        (k11 * (k22 * cz - k23 * cy) + k12 * (k23 * cx - k12 * cz)) + k13 * (k12 * cy - k22 * cx)
-    )
+    full_y = inv_det3 * ((k11 * (cy * k33 - cz * k23) + k12 * (cz * k13 - cx * k33)) + k13 * (cx * k23 - cy * k13))
+    full_z = inv_det3 * ((k11 * (k22 * cz - k23 * cy) + k12 * (k23 * cx - k12 * cz)) + k13 * (k12 * cy - k22 * cx))
     # the same without the limit, whose accumulated impulse is taken back
     limit = block[(joint + LIMIT_IMPULSE) * LANES + lane]
     gx = cx - limit * k13

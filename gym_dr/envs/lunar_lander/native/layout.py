@@ -23,7 +23,11 @@ LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) el
 
 # ---- bodies -----------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
-LANDER, LEG_0, LEG_1 = np.int64(0), np.int64(1), np.int64(2)  # leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it
+LANDER, LEG_0, LEG_1 = (
+    np.int64(0),
+    np.int64(1),
+    np.int64(2),
+)  # leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it
 BODIES = 3
 
 _field = count()
@@ -60,7 +64,8 @@ PACKED = next(_field)  # fields that a block takes from a row
 # ---- results of the solver, block and row ------------------------------------------------------------------------------
 MOVED = PACKED  # sum of 1 << body for bodies that left their fat box
 AWAKE = MOVED + 1  # 1, or 0 once all three bodies sleep
-START = AWAKE + 1  # centre x, y and angle of each body before the step, 3 * BODIES fields
+SOLVED = AWAKE + 1  # 1 once the position iterations have left early
+START = SOLVED + 1  # centre x, y and angle of each body before the step, 3 * BODIES fields
 RETURNED = START + 3 * BODIES
 
 # ---- rows only --------------------------------------------------------------------------------------------------------
@@ -76,7 +81,6 @@ ARM_A_Y = next(_field)
 MOTOR_MASS = next(_field)  # kg m^2, 1 / (sum of inverse inertias)
 INERTIA_SUM = next(_field)  # 1/(kg m^2), sum of inverse inertias
 PENETRATION = next(_field)  # m, deepest contact of this position iteration
-SOLVED = next(_field)  # 1 once the position iterations have left early
 WORK_0 = np.int64(next(_field))  # joint 0's effective mass, see the names below
 # Offsets in a joint's work: arm to the leg, symmetric 3x3 matrix K, adjugate column, two reciprocals, limit threshold.
 ARM_B_X, ARM_B_Y, K11, K12, K13, K22, K23, ADJ_X, ADJ_Y, ADJ_Z, INV_DET3, INV_DET2, THRESHOLD = range(13)
@@ -165,8 +169,8 @@ I_SELECTED = I_ENABLED + MAX_CONTACTS  # contacts of a substep
 I_ORDER = I_SELECTED + MAX_CONTACTS  # environments of the chunk, sorted
 I_CLASS = I_ORDER + CHUNK
 I_HISTOGRAM = I_CLASS + CHUNK
-SLOT_CLASSES = 64  # 2 bits a body: how many of its contacts touch
-INT_SCRATCH = I_HISTOGRAM + SLOT_CLASSES + 1
+CLASSES = 128  # of environments that are alike to solve: 2 bits a body for its contacts, 1 for hard joints
+INT_SCRATCH = I_HISTOGRAM + CLASSES + 1
 
 BLOCK_FLOATS = BLOCK * LANES
 BODY_FLOATS = BODY * LANES  # of one body in a block

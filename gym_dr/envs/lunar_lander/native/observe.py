@@ -54,7 +54,11 @@ def observe(rows, status, shaping, env, main, side, observations, rewards, termi
     observations[env, 6] = leg_0
     observations[env, 7] = leg_1
     potential = (
-        -100 * math.sqrt(x * x + y * y) - 100 * math.sqrt(vx * vx + vy * vy) - 100 * abs(angle) + 10 * leg_0 + 10 * leg_1
+        -100 * math.sqrt(x * x + y * y)
+        - 100 * math.sqrt(vx * vx + vy * vy)
+        - 100 * abs(angle)
+        + 10 * leg_0
+        + 10 * leg_1
     )
     reward = potential - shaping[env] if status[env, S_HAS_SHAPING] != 0 else 0.0
     shaping[env] = potential

@@ -103,7 +103,11 @@ def from_box2d(
         base = body * BODY
         center, velocity = box2d.worldCenter, box2d.linearVelocity
         row[base + CENTER_X], row[base + CENTER_Y], row[base + ANGLE] = center.x, center.y, box2d.angle
-        row[base + VELOCITY_X], row[base + VELOCITY_Y], row[base + OMEGA] = velocity.x, velocity.y, box2d.angularVelocity
+        row[base + VELOCITY_X], row[base + VELOCITY_Y], row[base + OMEGA] = (
+            velocity.x,
+            velocity.y,
+            box2d.angularVelocity,
+        )
         row[base + SIN], row[base + COS] = sin_cos(f32(box2d.angle))
         row[base + BOX_LOW_X : base + BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
         row[base + REST_TIME] = rest_time[body]

@@ -52,7 +52,7 @@ from .layout import (
     S_CONTACTS,
     S_FRESH,
     SLOT,
-    SLOT_CLASSES,
+    CLASSES,
     SLOT_FLOATS,
     SLOT_STRIDE,
     SOLVED,
@@ -62,6 +62,7 @@ from .layout import (
 f32 = np.float32
 ZERO = f32(0)
 FIRST_SLOT = np.int64(0)
+FIRST_TOUCHING = 2  # classes from here on have contacts
 BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
 
 
@@ -102,9 +103,21 @@ def _throttles(choices, throttles, continuous, env):
 
 @njit(**KERNEL)
 def _before_solving(
-    rows, terrain, contact_ints, contact_floats, status, params, streams, choices, throttles, continuous, env, scratch, work
+    rows,
+    terrain,
+    contact_ints,
+    contact_floats,
+    status,
+    params,
+    streams,
+    choices,
+    throttles,
+    continuous,
+    env,
+    scratch,
+    work,
 ):
-    """Begin the episode if it is fresh, push and collide; returns which bodies touch how often."""
+    """Begin the episode if it is fresh, push and collide; returns its class."""
     force_x = ZERO
     force_y = ZERO
     main, side, direction = _throttles(choices, throttles, continuous, env)
@@ -119,11 +132,12 @@ def _before_solving(
     if status[env, S_CONTACTS] > 0:
         _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
     forces.apply(rows, env, force_x + wind, force_y, torque)
-    kind = 0
+    touching = 0
     for i in range(status[env, S_CONTACTS]):
         if contact_ints[env, i, C_TOUCHING] != 0:
-            kind += 1 << 2 * np.int64(contact_ints[env, i, C_BODY])
-    return min(kind, SLOT_CLASSES - 1)
+            touching += 1 << 2 * np.int64(contact_ints[env, i, C_BODY])
+    touching = min(touching, CLASSES // 2 - 1)
+    return 2 * touching + (0 if rows[env, SOLVED] != ZERO else 1)
 
 
 @njit(**KERNEL)
@@ -178,7 +192,7 @@ def _store_slots(contact_ints, contact_floats, status, work, first, last, body, 
 def _load_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
     """Bring environments into a block; returns where the slots of leg 1, of the lander and of leg 0 end."""
     _load_rows(rows, work, first, last, block)
-    if last <= first or work[I_CLASS + last - 1] == 0:  # sorted, so none touches
+    if work[I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
         return 0, 0, 0
     leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
     hull = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, leg_1)
@@ -291,15 +305,18 @@ def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, b
 
 @njit(**KERNEL)
 def _sort(work, count):
-    """Counting sort of the chunk's order by class (which bodies touch how often); classes end up sorted with it.
+    """Counting sort of the chunk's order by class; classes end up sorted with it.
+
+    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, and in whether
+    an impact or unsolved joints in the last step make it likely that all position iterations will be needed.
 
     Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
     """
-    for c in range(SLOT_CLASSES + 1):
+    for c in range(CLASSES + 1):
         work[I_HISTOGRAM + c] = 0
     for place in range(count):
         work[I_HISTOGRAM + 1 + (work[I_CLASS + place] >> 40)] += 1
-    for c in range(SLOT_CLASSES):
+    for c in range(CLASSES):
         work[I_HISTOGRAM + c + 1] += work[I_HISTOGRAM + c]
     for place in range(count):
         item = work[I_CLASS + place]
@@ -319,7 +336,8 @@ def _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scr
     if moved != 0:
         broad_phase.begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved)
     if status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
-        impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+        hit = impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+        rows[env, SOLVED] = ZERO if hit else rows[env, SOLVED]
 
 
 @njit(**ENTRY)

@@ -202,9 +202,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._begun = self._begun or bool((self._parameters.draw_index >= 0).all())
         return self._physics.memory.observations.copy(), self._info(None if envs is self._all else call.mask)
 
-    def step(
-        self, actions: npt.NDArray[Any]
-    ) -> tuple[Observations, Array, Mask, Mask, dict[str, Any]]:
+    def step(self, actions: npt.NDArray[Any]) -> tuple[Observations, Array, Mask, Mask, dict[str, Any]]:
         """Advances every sub-environment by 1/50 s, or resets it if its mode says so.
 
         Args:
@@ -347,7 +345,12 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         final = np.full(self.num_envs, None, dtype=object)
         for i in envs.tolist():
             final[i] = self._physics.memory.observations[i].copy()
-        info = {"final_obs": final, "_final_obs": done.copy(), "final_info": self._info(done), "_final_info": done.copy()}
+        info = {
+            "final_obs": final,
+            "_final_obs": done.copy(),
+            "final_info": self._info(done),
+            "_final_info": done.copy(),
+        }
         self._begin(envs, {})
         self._physics.step(envs)
         self._elapsed[envs] = 0
