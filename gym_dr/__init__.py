@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gym_dr import registration
 from gym_dr.plugins import builtin
+from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.distributions import (
     Bernoulli,
     Choice,
@@ -46,6 +47,7 @@ __all__ = [
     "Scale",
     "Uniform",
     "VectorParams",
+    "load_plugins",
 ]
 
 builtin.gym_dr_register_environments(registration.register)

@@ -50,16 +50,17 @@ class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not what was meant."""
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | None = None) -> UnknownNameError:
     """Builds the error for an unknown name, with the nearest known one.
 
     Args:
         kind: What was looked up, for example ``"parameter"``.
         name: The name that was given.
         known: All names that would have been right.
+        listing: A command that lists them, where there are too many for the message.
     """
     names = sorted(known)
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    listing = f" Known: {', '.join(names)}." if names else ""
-    return UnknownNameError(f"Unknown {kind} {name!r}.{hint}{listing}")
+    rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
+    return UnknownNameError(f"Unknown {kind} {name!r}.{hint}{rest}")

@@ -11,6 +11,8 @@ from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
+LOOK_AHEAD = 32  # draws made at once
+
 
 class EpisodeParams:
     """The values of one environment's parameters, new at every reset.
@@ -28,6 +30,8 @@ class EpisodeParams:
         self.pinned: Mapping[str, float] = {}  # checked values for every coming episode
         self.exact: Mapping[str, float] = {}  # checked values for the next episode alone
         self._seed_word: int | None = None
+        self._ahead: list[dict[str, float]] = []  # the coming draws, the next one last
+        self._ahead_index = 0  # the draw index of the next one
 
     def check_options(self, options: Mapping[str, Any] | None) -> dict[str, float]:
         """Reads ``options["params"]``, the exact values of one episode, before anything is changed.
@@ -52,14 +56,22 @@ class EpisodeParams:
             known = np_random_seed >= 0
             self._seed_word = seed_word(np_random_seed if known else int(np.random.SeedSequence().generate_state(1)[0]))
             self.draw_index = -1
+            self._ahead = []
         self.draw_index += 1
-        drawn: dict[str, float] = {}
-        if not self.pinned.keys() >= self.randomization.keys():
-            seeds = np.array([self._seed_word], dtype=np.uint64)
-            arrays = draw(self.randomization, self.space, seeds, self.draw_index)
-            drawn = {name: float(values[0]) for name, values in arrays.items()}
+        drawn = {} if self.pinned.keys() >= self.randomization.keys() else self._next_draw()
         self.in_force = {**self.space.nominal, **drawn, **self.pinned, **self.exact, **exact}
         self.exact = {}
+
+    def _next_draw(self) -> dict[str, float]:
+        """The draw of ``draw_index``; many are made in one call, which costs as much as making one."""
+        if not self._ahead or self._ahead_index != self.draw_index:
+            indices = np.arange(self.draw_index, self.draw_index + LOOK_AHEAD)
+            seeds = np.full(LOOK_AHEAD, self._seed_word, dtype=np.uint64)
+            arrays = draw(self.randomization, self.space, seeds, indices)
+            rows = zip(*(values.tolist() for values in arrays.values()), strict=True)
+            self._ahead = [dict(zip(arrays, row, strict=True)) for row in rows][::-1]
+        self._ahead_index = self.draw_index + 1
+        return self._ahead.pop()
 
     def info(self) -> dict[str, Any]:
         """What every ``reset`` and ``step`` tells: the values in force and which draw they are."""

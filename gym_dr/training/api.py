@@ -52,18 +52,25 @@ class Session(Protocol):
         """The seed to reset the environments with before this update; None within a segment."""
         ...
 
-    def log(self, update: int, **metrics: float) -> None:
-        """Writes one row of metrics and moves the progress bar; call it once at the end of every update."""
+    def log(self, update: int, *, steps: int, **metrics: float) -> None:
+        """Writes one row of metrics and moves the progress bar; call it once at the end of every update.
+
+        Args:
+            update: The update that has just ended.
+            steps: Environment steps that it used, reset steps not counted.
+            metrics: Losses and the like, by name.
+        """
         ...
 
-    def save(self, update: int, state: Mapping[str, Any]) -> None:
+    def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """Saves a checkpoint if the update ends a segment or the run; call it at the end of every update, after
         ``log``.
 
         Args:
             update: The update that has just ended.
-            state: Tensors, numbers, text and containers of those: all that is needed to go on. A callable in place of a
-                value is called only when a checkpoint is due.
+            state: Called only when a checkpoint is due; returns tensors, numbers, text and containers of those, all
+                that
+                is needed to go on. Entries ``actor`` and ``critic`` are also written to files of their own.
         """
         ...
 

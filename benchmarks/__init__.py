@@ -1,0 +1,1 @@
+"""Side-by-side timings; none is part of the tests."""

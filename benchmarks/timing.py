@@ -1,0 +1,44 @@
+"""Timing shared by the benchmarks: sides alternate, the median counts, and results are ratios."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+
+def alternate(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Runs every side once a round, in turn, so that a slow moment of the machine meets all of them.
+
+    Args:
+        sides: name -> function that does the work and returns what it measured, for example steps per second.
+        rounds: How often; one more round before is not counted.
+
+    Returns:
+        name -> measurements, one a round.
+    """
+    measured: dict[str, list[float]] = {name: [] for name in sides}
+    for round_number in range(rounds + 1):
+        for name, side in sides.items():
+            value = side()
+            if round_number:
+                measured[name].append(value)
+    return measured
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def report(title: str, measured: dict[str, list[float]], reference: str, unit: str) -> None:
+    """Prints the median, least and greatest value of each side, and its ratio to the reference, round by round."""
+    print(f"\n{title}")
+    for name, values in measured.items():
+        ratios = [value / base for value, base in zip(values, measured[reference], strict=True)]
+        print(
+            f"  {name:28} {statistics.median(values):12,.2f} {unit:8} ({min(values):,.2f} to {max(values):,.2f})"
+            f"   x {statistics.median(ratios):.2f}"
+        )

@@ -1,0 +1,82 @@
+"""The ``gymdr`` command; it only assembles the subcommands, which are imported when they are used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gym_dr.errors import GymDrError
+
+_COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
+    "train": "Train an algorithm on a randomized environment.",
+    "resume": "Go on with a run that was interrupted.",
+    "evaluate": "Evaluate trained policies.",
+    "plot": "Draw the training of one or several runs.",
+    "play": "Watch a trained policy, or fly yourself.",
+    "list": "List environments, algorithms or plugins.",
+    "params": "Show what may vary in an environment.",
+}
+_MODULES = {"list": "listing"}
+
+
+class _Commands(click.Group):
+    """Subcommands that are imported only when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"gym_dr.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from gym_dr.errors import unknown_name
+
+            ctx.fail(str(unknown_name("command", args[0], _COMMANDS)))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gym-dr", prog_name="gymdr")
+def cli() -> None:
+    """Domain randomization for Gymnasium: train, evaluate and look at policies under changing physics."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Runs the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
+    warnings.formatwarning = _short_warning
+    try:
+        cli.main(args=args, prog_name="gymdr", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        sys.exit(130)
+    except GymDrError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output has closed it, as `gymdr list envs | head` does
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _short_warning(message: Warning | str, *_: Any, **__: Any) -> str:
+    return f"Warning: {message}\n"

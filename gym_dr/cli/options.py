@@ -1,0 +1,74 @@
+"""Command-line options made from the documented fields of configuration dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Union, get_args, get_origin
+
+import click
+from click.core import ParameterSource
+
+from gym_dr.errors import ConfigError, RandomizationError
+
+
+class NumberList(click.ParamType[Any]):
+    """Numbers separated by commas, as a tuple."""
+
+    name = "list"
+
+    def __init__(self, item: type) -> None:
+        """Makes the type for items of one kind."""
+        self.item = item
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(self.item(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"expected numbers separated by commas, such as 64,64, got {value!r}.", param, ctx)
+
+
+def field_options(cls: type, skip: tuple[str, ...] = ()) -> list[click.Option]:
+    """One option for each field of a dataclass: its name, type, default and documentation."""
+    hints = typing.get_type_hints(cls)
+    return [_option(f, hints[f.name]) for f in dataclasses.fields(cls) if f.name not in skip]
+
+
+def given(ctx: click.Context, names: Iterable[str]) -> dict[str, Any]:
+    """The values of those options that were written on the command line."""
+    return {name: ctx.params[name] for name in names if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE}
+
+
+def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
+    """Splits ``--randomize name=distribution`` options; the distributions are read later, with the parameters known.
+
+    Raises:
+        ConfigError: A text has no ``=``, or a name is given twice.
+    """
+    rules: dict[str, str] = {}
+    for text in texts:
+        name, equals, rule = text.partition("=")
+        if not equals or not name.strip() or not rule.strip():
+            raise ConfigError(f"--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got {text!r}.")
+        if name.strip() in rules:
+            raise RandomizationError(f"--randomize: parameter {name.strip()!r} is given twice.")
+        rules[name.strip()] = rule.strip()
+    return rules
+
+
+def _option(field: dataclasses.Field[Any], hint: Any) -> click.Option:
+    flag = "--" + field.name.replace("_", "-")
+    default: Any = field.default
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    shown: Mapping[str, Any] = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
+    if hint is bool:
+        return click.Option([f"{flag}/--no-{flag[2:]}"], **shown)
+    if get_origin(hint) is tuple:
+        text = ",".join(map(str, default))
+        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shown, "show_default": text})
+    return click.Option([flag], type=hint, **shown)

@@ -1,0 +1,34 @@
+"""``gymdr params ENV_ID``."""
+
+from __future__ import annotations
+
+import click
+
+from gym_dr.errors import ConfigError
+from gym_dr.plugins.manager import load_plugins
+
+
+@click.command()
+@click.argument("env_id")
+def command(env_id: str) -> None:
+    """Show what may vary in an environment, and its presets."""
+    from gym_dr.randomization.presets import presets  # heavy, with the environment
+    from gym_dr.runs.environments import param_space_of
+
+    load_plugins()
+    space = param_space_of(env_id)
+    if space is None:
+        raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that have.")
+    rows = [("name", "nominal", "from", "to", "unit", "meaning")]
+    rows += [
+        (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, p.doc)
+        for p in space.values()
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [f"{cell:{'<' if i in (0, 4) else '>'}{widths[i]}}" for i, cell in enumerate(row[:5])]
+        click.echo("  ".join([*cells, row[5]]))
+    for name, randomization in presets(space.name).items():
+        click.echo(f"\npreset {name}" + ("" if randomization else ": nominal values"))
+        for param, rule in randomization.items():
+            click.echo(f"  {param} = {rule!r}")

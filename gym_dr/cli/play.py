@@ -1,0 +1,38 @@
+"""``gymdr play RUN`` and ``gymdr play --human ENV``."""
+
+from __future__ import annotations
+
+import click
+
+from gym_dr.errors import ConfigError
+
+
+@click.command()
+@click.argument("target", metavar="RUN|ENV")
+@click.option("--human", is_flag=True, help="fly ENV yourself with the arrow keys")
+@click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
+@click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes to play")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the first episode")
+def command(target: str, human: bool, video: str | None, episodes: int, seed: int) -> None:
+    """Watch a trained policy, or fly yourself.
+
+    Every episode has a new draw of the run's training distribution; the values and the return are printed.
+    """
+    from gym_dr.evaluation import play  # heavy
+
+    if human:
+        if video:
+            raise ConfigError("Expected --human or --video, got both.")
+        from gym_dr.plugins.manager import load_plugins
+
+        load_plugins()
+        play.play_by_hand(target, seed)
+        return
+    from gym_dr.cli.runs import open_run
+
+    folder, config, algorithm = open_run(target)
+    for episode in play.play_policy(folder, config, algorithm, episodes=episodes, seed=seed, video=video):
+        values = ", ".join(f"{name} {value:g}" for name, value in episode.params.items() if name in episode.randomized)
+        click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
+    if video:
+        click.echo(f"Wrote {video}")

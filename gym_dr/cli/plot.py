@@ -1,0 +1,24 @@
+"""``gymdr plot RUN ...``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--output", metavar="PNG", help="file to write  [default: training.png in RUN, or comparison.png]")
+def command(runs: tuple[str, ...], output: str | None) -> None:
+    """Draw return, entropy and losses; several runs as mean and spread.
+
+    A folder of several seeds stands for all of its runs.
+    """
+    from gym_dr.evaluation.plots import plot_training  # heavy
+    from gym_dr.runs.folder import expand
+
+    folders = expand(list(runs))
+    path = Path(output) if output else folders[0].plots if len(folders) == 1 else Path("comparison.png")
+    plot_training(folders, path)
+    click.echo(f"Wrote {path}")

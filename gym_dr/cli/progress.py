@@ -1,0 +1,67 @@
+"""Shows how training goes: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from tqdm import tqdm
+
+LINES = 20  # plain lines in a whole run
+
+
+class Progress:
+    """Reports updates, steps per second, return and time left; a context manager."""
+
+    def __init__(self, total: int, first: int, title: str) -> None:
+        """Starts the display.
+
+        Args:
+            total: Updates of the whole run.
+            first: Updates made before, by a run that is resumed.
+            title: Shown before the numbers.
+        """
+        self.total, self.title = total, title
+        self._first, self._started = first, time.perf_counter()
+        self._steps: float | None = None  # environment steps made before this display began
+        self._bar = (
+            tqdm(total=total, initial=first, desc=title, unit="update", dynamic_ncols=True, mininterval=0.2)
+            if sys.stderr.isatty()
+            else None
+        )
+
+    def __call__(self, updates: int, row: Mapping[str, float]) -> None:
+        """Shows the state after an update.
+
+        Args:
+            updates: Made so far.
+            row: Metrics of the last one.
+        """
+        if self._steps is None:  # steps of earlier sessions do not count for the speed of this one
+            self._steps = row["steps"] * (1 - 1 / max(1, updates)) if self._first else 0
+        elapsed = time.perf_counter() - self._started
+        speed = (row["steps"] - self._steps) / max(elapsed, 1e-9)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{speed:,.0f} steps/s, return {row['return_mean']:.1f}", refresh=False)
+            self._bar.update(updates - self._bar.n)
+        elif updates == self.total or updates * LINES // self.total > (updates - 1) * LINES // self.total:
+            left = elapsed / max(1, updates - self._first) * (self.total - updates)
+            print(
+                f"{self.title}: update {updates}/{self.total}, {speed:,.0f} steps/s, "
+                f"return {row['return_mean']:.1f}, {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def __enter__(self) -> Progress:
+        """Returns itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the display."""
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,130 @@
+"""``gymdr train ALGORITHM``: a subcommand for each algorithm, with its configuration as options."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gym_dr.cli.options import NumberList, field_options, given, read_randomize
+from gym_dr.errors import ConfigError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_fields, read_config_file
+from gym_dr.runs.folder import RunFolder
+from gym_dr.training.api import Algorithm
+
+
+class _Algorithms(click.Group):
+    """The algorithms of this installation as subcommands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(load_plugins().algorithms)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        host = load_plugins()
+        for problem in host.problems():
+            click.echo(f"Warning: {problem}", err=True)
+        return _algorithm_command(host.algorithm(cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Algorithms"):
+            formatter.write_dl([(a.name, a.summary) for _, a in sorted(load_plugins().algorithms.items())])
+
+
+@click.command(cls=_Algorithms)
+def command() -> None:
+    """Train an algorithm on a randomized environment.
+
+    The run folder gets the resolved configuration, metrics, every draw with its episode's return, checkpoints, plots
+    and an evaluation.
+    """
+
+
+def _algorithm_command(algorithm: Algorithm) -> click.Command:
+    """Builds ``gymdr train NAME`` with its options."""
+    options = [
+        *field_options(RunSettings),
+        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
+        click.Option(
+            ["--randomize"],
+            multiple=True,
+            metavar="NAME=DIST",
+            help="one parameter, such as gravity=uniform:-12:-2, gravity=scale:uniform:0.8:1.2 or wind_power=10; "
+            "repeatable; adds to --randomization or else stands alone",
+        ),
+        click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),
+        click.Option(["--config"], metavar="FILE", help="TOML or JSON with these settings; options here override it"),
+        click.Option(["--run-dir"], metavar="FOLDER", help="the run's own folder  [default: runs/...]"),
+        click.Option(["--overwrite"], is_flag=True, help="replace the run that is in the folder"),
+        *field_options(algorithm.config_class()),
+    ]
+    return click.Command(
+        algorithm.name, params=list(options), callback=lambda **_: _train(algorithm), help=algorithm.summary
+    )
+
+
+def _train(algorithm: Algorithm) -> None:
+    from gym_dr.cli.training import run_training  # heavy
+
+    ctx = click.get_current_context()
+    seeds = given(ctx, ["seeds"]).get("seeds")
+    if seeds is not None:
+        if "seed" in given(ctx, ["seed"]):
+            raise ConfigError("Expected --seed or --seeds, got both.")
+        if len(set(seeds)) != len(seeds):
+            raise ConfigError(f"--seeds: expected each seed once, got {','.join(map(str, seeds))}.")
+    configs = [_resolve(ctx, algorithm, seed) for seed in seeds or [None]]
+    root = Path(ctx.params["run_dir"] or _default_folder(configs[0], several=bool(seeds)))
+    paths = [root / f"seed-{config.settings.seed}" for config in configs] if seeds else [root]
+    if seeds and (root / "config.json").is_file():
+        raise ConfigError(f"{root}: is the folder of a single run; choose another --run-dir for several seeds.")
+    folders = [
+        RunFolder.create(path, config.to_json(), overwrite=ctx.params["overwrite"])
+        for path, config in zip(paths, configs, strict=True)
+    ]
+    for folder, config in zip(folders, configs, strict=True):
+        run_training(folder, config, algorithm, resume=False)
+
+
+def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunConfig:
+    """Command line over file over defaults."""
+    path = ctx.params["config"]
+    from_file = read_config_file(path, algorithm) if path else {}
+    settings_fields = [f.name for f in dataclasses.fields(RunSettings)]
+    option_fields = [f.name for f in dataclasses.fields(algorithm.config_class())]
+    settings = {**from_file.get("settings", {}), **given(ctx, settings_fields)}
+    if seed is not None:
+        settings["seed"] = seed
+    options = check_fields(algorithm.config_class(), given(ctx, option_fields))
+    return build_config(
+        algorithm,
+        settings,
+        {**from_file.get("options", {}), **options},
+        _randomization(ctx, from_file.get("randomization"), settings.get("env", RunSettings.env)),
+    )
+
+
+def _randomization(ctx: click.Context, from_file: Any, env_id: str) -> Any:
+    """What varies: --randomization, else the file; single parameters by --randomize are put over it."""
+    whole = ctx.params["randomization"] if ctx.params["randomization"] is not None else from_file
+    rules = read_randomize(ctx.params["randomize"])
+    if not rules:
+        return whole
+    if whole is None:
+        return rules
+    from gym_dr.randomization.presets import resolve
+    from gym_dr.runs.environments import param_space_of
+
+    space = param_space_of(env_id)
+    if space is None:
+        return rules
+    return {**resolve(whole, space).to_dict(), **rules}
+
+
+def _default_folder(config: RunConfig, *, several: bool) -> str:
+    env = config.settings.env.rpartition("/")[2]
+    seeds = "seeds" if several else f"seed{config.settings.seed}"
+    return f"runs/{config.algorithm}-{env}-{seeds}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -1,0 +1,158 @@
+"""Shows episodes: a policy's in a window or a video, or a person's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.policies import load_run_policy
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import make_env
+from gym_dr.runs.folder import RunFolder
+from gym_dr.training.api import Algorithm, Policy
+
+Frame = npt.NDArray[np.uint8]  # (height, width, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayedEpisode:
+    """One episode that was shown."""
+
+    episode_return: float
+    length: int  # steps
+    params: dict[str, float] = field(default_factory=dict)  # values in force
+    randomized: frozenset[str] = frozenset()  # names that vary
+
+
+def play_policy(
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, episodes: int, seed: int, video: str | None
+) -> Iterator[PlayedEpisode]:
+    """Plays a run's policy on training draws, in a window or into a video.
+
+    Args:
+        folder: Of the run.
+        config: Of the run.
+        algorithm: That trained it.
+        episodes: How many.
+        seed: Of the first one; the draws follow from it.
+        video: File that ends in .mp4 or .gif; None for a window.
+
+    Yields:
+        Each episode when it is over; the video is complete when the iteration ends.
+
+    Raises:
+        ConfigError: The video format is unknown or needs a package that is not installed, or there is no display.
+        RunFolderError: The video cannot be written.
+    """
+    if video is not None:
+        _check_video(video)
+    elif sys.platform == "linux" and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}:
+        raise ConfigError("There is no display for a window; write a video with --video FILE.gif instead.")
+    policy = load_run_policy(folder, config, algorithm)
+    env = make_env(config.settings.env, config.randomization, render_mode="human" if video is None else "rgb_array")
+    frames: list[Frame] = []
+    try:
+        for episode in range(episodes):
+            yield _play_episode(env, policy, seed if episode == 0 else None, None if video is None else frames)
+        if video is not None:
+            write_video(Path(video), frames, int(env.metadata.get("render_fps", 30)))
+    finally:
+        env.close()
+
+
+def play_by_hand(env_id: str, seed: int) -> None:
+    """Lets a person fly with the arrow keys; closing the window ends it.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        ConfigError: The environment has no keys that are known.
+    """
+    env = make_env(env_id, None, render_mode="rgb_array")
+    try:
+        keys = _keys_for(env)
+        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which flying does not need
+            warnings.simplefilter("ignore")
+            from gymnasium.utils.play import play
+
+        play(env, keys_to_action=keys, noop=_noop(env), seed=seed, zoom=1.5)
+    finally:
+        env.close()
+
+
+def write_video(path: Path, frames: list[Frame], fps: int) -> None:
+    """Writes frames as MP4 or GIF, by the file's ending.
+
+    Raises:
+        RunFolderError: The file cannot be written.
+    """
+    import imageio.v3 as imageio  # heavy
+
+    try:
+        if path.suffix == ".gif":
+            # GIF knows hundredths of a second, and players slow down below two of them
+            skip = max(1, round(fps / 25))
+            imageio.imwrite(path, frames[::skip], duration=1000 * skip / fps, loop=0)
+        else:
+            imageio.imwrite(path, frames, fps=fps, codec="libx264", macro_block_size=2)
+    except OSError as error:
+        raise RunFolderError(f"{path}: the video cannot be written: {error}.") from None
+
+
+def _play_episode(
+    env: gym.Env[Any, Any], policy: Policy, seed: int | None, frames: list[Frame] | None
+) -> PlayedEpisode:
+    observation, info = env.reset(seed=seed)
+    total, length, over = 0.0, 0, False
+    while not over:
+        if frames is not None:
+            frames.append(np.asarray(env.render()))
+        action = policy(np.asarray(observation)[None])[0]
+        observation, reward, terminated, truncated, info = env.step(action)
+        total, length, over = total + float(reward), length + 1, terminated or truncated
+    randomized = env.get_wrapper_attr("randomization") if env.has_wrapper_attr("randomization") else ()
+    params = dict(info.get("params", {}))
+    return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomized))
+
+
+def _check_video(video: str) -> None:
+    suffix = Path(video).suffix
+    if suffix not in (".mp4", ".gif"):
+        raise ConfigError(f"--video: expected a file that ends in .mp4 or .gif, got {video!r}.")
+    if not Path(video).absolute().parent.is_dir():
+        raise ConfigError(f"--video: there is no folder {Path(video).parent}.")
+    if suffix == ".mp4":
+        try:
+            import imageio_ffmpeg  # noqa: F401  imageio finds it by itself
+        except ImportError:
+            raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without.") from None
+
+
+def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
+    """Arrow keys -> actions: up is the main engine, left and right tilt the lander."""
+    import pygame  # opens no window yet
+
+    left, right, up = pygame.K_LEFT, pygame.K_RIGHT, pygame.K_UP
+    space = env.action_space
+    if env.spec is not None and "LunarLander" in env.spec.id:
+        if isinstance(space, gym.spaces.Discrete):
+            return {(left,): 1, (up,): 2, (right,): 3}
+        throttles = {(up,): (1, 0), (left,): (0, -1), (right,): (0, 1), (left, up): (1, -1), (right, up): (1, 1)}
+        return {tuple(sorted(keys)): np.array(value, dtype=np.float32) for keys, value in throttles.items()}
+    if isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
+        return {(left,): int(space.start), (right,): int(space.start + space.n - 1)}
+    raise ConfigError(f"--human: there are no keys for the actions {space}; try gym_dr/LunarLanderDR-v3.")
+
+
+def _noop(env: gym.Env[Any, Any]) -> Any:
+    space = env.action_space
+    return 0 if isinstance(space, gym.spaces.Discrete) else np.zeros(space.shape or (), dtype=np.float32)

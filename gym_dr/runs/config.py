@@ -1,0 +1,172 @@
+"""The configuration of a run: defaults, then a file, then the command line, all checked before the first step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Union, get_args, get_origin
+
+from gym_dr.errors import ConfigError, GymDrError, unknown_name
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.spec import Randomization, read_table
+from gym_dr.runs.environments import VECTORIZATIONS, check_env_id, param_space_of
+from gym_dr.training.api import Algorithm, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """What every algorithm's run has."""
+
+    env: str = option("gym_dr/LunarLanderDR-v3", "id of the environment to train on")
+    seed: int = option(1, "seed of everything random in the run")
+    num_envs: int = option(10, "sub-environments stepped together")
+    vectorization: str = option("auto", f"how they are stepped: {', '.join(VECTORIZATIONS)}")
+    resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
+    checkpoint_every: int = option(100, "updates between checkpoints; environments are re-seeded there")
+    eval_episodes: int = option(100, "episodes of each evaluation at the end; 0 for none")
+    device: str = option("cpu", "where the networks are: cpu or cuda")
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("seed", 0),
+            ("num_envs", 1),
+            ("resample_every", 0),
+            ("checkpoint_every", 1),
+            ("eval_episodes", 0),
+        ):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
+        if self.vectorization not in VECTORIZATIONS:
+            raise unknown_name("vectorization", self.vectorization, VECTORIZATIONS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that a run follows from."""
+
+    algorithm: str  # its name
+    settings: RunSettings
+    randomization: Randomization | None  # None for environments without parameters
+    options: Any  # the algorithm's own dataclass
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``config.json``, which ``--config`` reads back."""
+        form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
+        if self.randomization is not None:
+            form["randomization"] = self.randomization.to_dict()
+        form[self.algorithm] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self.options).items()
+        }
+        return form
+
+    def to_json(self) -> str:
+        """``to_dict`` as text."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+
+def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
+    """Reads a configuration file and checks its names and types, but not yet its ranges.
+
+    Raises:
+        ConfigError: The file cannot be read, is for another algorithm, or a value has the wrong type.
+        UnknownNameError: It has an unknown key.
+    """
+    table = read_table(path)
+    written_for = table.pop("algorithm", algorithm.name)
+    if written_for != algorithm.name:
+        raise ConfigError(f"{path}: is for algorithm {written_for!r}, not {algorithm.name!r}.")
+    options = table.pop(algorithm.name, {})
+    randomization = table.pop("randomization", None)
+    if not isinstance(options, dict):
+        raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {options!r}.")
+    try:
+        checked: dict[str, Any] = {
+            "settings": check_fields(RunSettings, table),
+            "options": check_fields(algorithm.config_class(), options),
+        }
+    except GymDrError as error:
+        raise type(error)(f"{path}: {error}") from None
+    if randomization is not None:
+        checked["randomization"] = randomization
+    return checked
+
+
+def build_config(
+    algorithm: Algorithm, settings: Mapping[str, Any], options: Mapping[str, Any], randomization: Any
+) -> RunConfig:
+    """Builds the resolved configuration out of values that override the defaults.
+
+    Args:
+        algorithm: What trains.
+        settings: Fields of ``RunSettings``.
+        options: Fields of the algorithm's own configuration.
+        randomization: As an environment takes it; None for the preset "default".
+
+    Raises:
+        UnknownNameError: The environment, a preset or a parameter is unknown.
+        ConfigError: A value is out of range, or the environment cannot be randomized.
+        RandomizationError: A range is impossible.
+    """
+    run_settings = RunSettings(**settings)
+    config = algorithm.config_class()(**options)
+    check_env_id(run_settings.env)
+    space = param_space_of(run_settings.env)
+    if space is None:
+        if randomization is not None or run_settings.resample_every:
+            raise ConfigError(
+                f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
+                "or leave the randomization out."
+            )
+        resolved = None
+    else:
+        resolved = resolve("default" if randomization is None else randomization, space)
+    _check_device(run_settings.device)
+    return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config)
+
+
+def check_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Checks names and types of values for a dataclass; lists become tuples and whole numbers floats where wanted.
+
+    Raises:
+        UnknownNameError: The dataclass has no such field.
+        ConfigError: A value has another type.
+    """
+    hints = typing.get_type_hints(cls)
+    known = {field.name for field in dataclasses.fields(cls)}
+    checked = {}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown_name("setting", name, known)
+        checked[name] = _convert(name, hints[name], value)
+    return checked
+
+
+def _convert(name: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [part for part in get_args(hint) if part is not type(None)]
+        return None if value is None else _convert(name, inner[0], value)
+    if get_origin(hint) is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_convert(name, get_args(hint)[0], item) for item in value)
+    elif hint is float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    expected = "a list" if get_origin(hint) is tuple else getattr(hint, "__name__", str(hint))
+    raise ConfigError(f"{name}: expected {expected}, got {value!r}.")
+
+
+def _check_device(device: str) -> None:
+    import torch  # heavy: only when a run is configured
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"device: expected cpu, or cuda where there is one, got {device!r} ({reason}).") from None

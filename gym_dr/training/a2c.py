@@ -1,0 +1,193 @@
+"""Advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", without the A).
+
+One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch, and take
+one gradient step for the actor and one for the critic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor, nn
+
+from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr.training.api import Policy, Session, seed_for
+from gym_dr.training.config import A2CConfig
+from gym_dr.training.networks import CategoricalActor, GaussianActor, make_actor, mlp, observation_size
+from gym_dr.training.returns import gae
+from gym_dr.training.rollout import Rollout, RolloutCollector
+
+_OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The steps of a rollout that count, reset steps left out; B of them."""
+
+    observations: Tensor  # (B, obs)
+    actions: Tensor  # (B, ...)
+    advantages: Tensor  # (B,)
+    returns: Tensor  # (B,) what the critic should have said: advantage + value
+
+
+class A2C:
+    """Actor, critic, their optimizers and the generator that samples actions."""
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> None:
+        """Builds networks for the environment's spaces, initialised from ``seed``.
+
+        Raises:
+            ConfigError: The spaces are not of a kind that the networks know.
+        """
+        self.config = config
+        with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
+            torch.manual_seed(seed_for(seed, stream=2, index=0))
+            self.actor: CategoricalActor | GaussianActor = make_actor(envs, config.hidden_sizes, config.activation)
+            self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, config.activation)
+        self.actor.to(device)
+        self.critic.to(device)
+        optimizer = _OPTIMIZERS[config.optimizer]
+        self.actor_optimizer = optimizer(self.actor.parameters(), lr=config.actor_lr)
+        self.critic_optimizer = optimizer(self.critic.parameters(), lr=config.critic_lr)
+        self.generator = torch.Generator(device=device).manual_seed(seed_for(seed, stream=2, index=1))
+
+    def act(self, observations: Tensor) -> tuple[Tensor, npt.NDArray[Any]]:
+        """Samples actions for observations ``(N, obs)``: the network's own, and as the environment takes them."""
+        actions = self.actor.sample(observations, self.generator)
+        return actions, self.actor.to_env(actions)
+
+    def value(self, observations: Tensor) -> Tensor:
+        """The critic's values, shape of ``observations`` without its last axis."""
+        values: Tensor = self.critic(observations).squeeze(-1)
+        return values
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """One gradient step for each network; returns losses and mean entropy.
+
+        Raises:
+            TrainingError: A loss is not finite; the networks are unchanged then.
+        """
+        batch = make_batch(rollout, self.value, self.config)
+        log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
+        policy_loss, entropy = -(batch.advantages * log_probs).mean(), entropies.mean()
+        actor_loss = policy_loss - self.config.entropy_coef * entropy
+        critic_loss = (batch.returns - self.value(batch.observations)).pow(2).mean()
+        if not (torch.isfinite(actor_loss) and torch.isfinite(critic_loss)):
+            raise TrainingError(
+                f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
+                "Lower the learning rates or set max_grad_norm."
+            )
+        self._step(self.actor_optimizer, self.actor, actor_loss)
+        self._step(self.critic_optimizer, self.critic, critic_loss)
+        return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
+
+    def state(self) -> dict[str, Any]:
+        """All that training needs to go on, as tensors."""
+        return {
+            "actor": self.actor.state_dict(),
+            "critic": self.critic.state_dict(),
+            "actor_optimizer": self.actor_optimizer.state_dict(),
+            "critic_optimizer": self.critic_optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``state`` gave."""
+        load_weights(self.actor, state, "actor")
+        load_weights(self.critic, state, "critic")
+        self.actor_optimizer.load_state_dict(state["actor_optimizer"])
+        self.critic_optimizer.load_state_dict(state["critic_optimizer"])
+        self.generator.set_state(state["generator"].cpu())
+
+    def _step(self, optimizer: torch.optim.Optimizer, network: nn.Module, loss: Tensor) -> None:
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        if self.config.max_grad_norm > 0:
+            nn.utils.clip_grad_norm_(network.parameters(), self.config.max_grad_norm)
+        optimizer.step()
+
+
+def make_batch(rollout: Rollout, value: Any, config: A2CConfig) -> Batch:
+    """Advantages and returns of a rollout, reset steps left out.
+
+    Args:
+        rollout: T steps of N sub-environments.
+        value: Maps observations ``(T + 1, N, obs)`` to values ``(T + 1, N)``.
+        config: Discount, lambda and normalisation.
+    """
+    with torch.no_grad():
+        values = value(rollout.observations).cpu().numpy()
+    advantages = gae(
+        rollout.rewards,
+        values[:-1],
+        values[1:],
+        rollout.terminated,
+        rollout.truncated,
+        rollout.valid,
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+    )
+    device = rollout.observations.device
+    valid = torch.as_tensor(rollout.valid, device=device)
+    counted = torch.as_tensor(advantages, device=device)[valid]
+    returns = counted + torch.as_tensor(values[:-1], device=device)[valid]
+    if config.normalize_advantages:
+        counted = (counted - counted.mean()) / (counted.std(correction=0) + 1e-8)
+    return Batch(
+        observations=rollout.observations[:-1][valid],
+        actions=rollout.actions[valid],
+        advantages=counted,
+        returns=returns,
+    )
+
+
+def train(session: Session, config: A2CConfig) -> None:
+    """Trains from the session's first update to ``config.updates``."""
+    envs = session.make_envs(config.rollout_steps)
+    agent = A2C(envs, config, session.seed, session.device)
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device)
+    for update in range(session.first_update, config.updates):
+        seed = session.segment_seed(update)
+        if seed is not None:
+            collector.reset(seed)
+        rollout = collector.collect(agent.act)
+        losses = agent.update(rollout)
+        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        session.save(update, agent.state)
+
+
+def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:
+    """The trained actor, sampling its actions as it did in training, from a generator of fixed seed.
+
+    Raises:
+        CheckpointError: The weights do not fit the configuration or the environment.
+    """
+    actor = make_actor(envs, config.hidden_sizes, config.activation)
+    load_weights(actor, state, "actor")
+    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+
+    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        with torch.no_grad():
+            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
+
+    return policy
+
+
+def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
+    """Loads one network's weights out of saved state.
+
+    Raises:
+        CheckpointError: They are missing or of other shapes.
+    """
+    try:
+        network.load_state_dict(state[name])
+    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+        detail = str(error).replace("\n", " ")
+        raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None

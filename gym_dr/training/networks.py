@@ -1,0 +1,123 @@
+"""Networks for flat observations: critics, and actors for discrete and continuous actions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from gym_dr.errors import ConfigError
+
+_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
+    """A multilayer perceptron with torch's initialisation and a linear last layer."""
+    sizes = [inputs, *hidden_sizes]
+    layers: list[nn.Module] = []
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), _ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+
+class CategoricalActor(nn.Module):
+    """One of n actions, with probabilities softmax(network(observation))."""
+
+    def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Discrete, activation: str) -> None:
+        """Builds the network for a ``Discrete`` action space."""
+        super().__init__()
+        self.network = mlp(inputs, hidden_sizes, int(space.n), activation)
+        self.start = int(space.start)
+
+    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
+        """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)``."""
+        return torch.multinomial(self.network(observations).softmax(-1), 1, generator=generator).squeeze(-1)
+
+    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
+        log_probs = self.network(observations).log_softmax(-1)
+        entropy = -(log_probs.exp() * log_probs).sum(-1)
+        return log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1), entropy
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
+        """Sampled actions as the environment takes them."""
+        chosen: npt.NDArray[np.int64] = actions.cpu().numpy() + self.start
+        return chosen
+
+
+class GaussianActor(nn.Module):
+    """Continuous actions, Normal(network(observation), exp(log_std)), mapped from [-1, 1] to the space's bounds.
+
+    The standard deviation is a parameter of its own, the same for all observations. Actions beyond the bounds are
+    clipped for the environment only, so that log-probabilities stay those of the normal distribution.
+    """
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
+        """Builds the network for a one-dimensional ``Box`` action space."""
+        super().__init__()
+        size = int(np.prod(space.shape))
+        self.network = mlp(inputs, hidden_sizes, size, activation)
+        self.log_std = nn.Parameter(torch.zeros(size))
+        self.register_buffer("low", torch.as_tensor(space.low, dtype=torch.float32), persistent=False)
+        self.register_buffer("high", torch.as_tensor(space.high, dtype=torch.float32), persistent=False)
+        self.dtype = space.dtype
+
+    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
+        """Random actions ``(N, actions)``, not yet clipped, for observations ``(N, obs)``."""
+        mean = self.network(observations)
+        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+        sampled: Tensor = mean + self.log_std.exp() * noise
+        return sampled
+
+    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
+        scores = (actions - self.network(observations)) / self.log_std.exp()
+        log_probs = (-0.5 * scores**2 - self.log_std - 0.5 * math.log(2.0 * math.pi)).sum(-1)
+        entropy = (self.log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum().expand(len(actions))
+        return log_probs, entropy
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
+        """Sampled actions as the environment takes them."""
+        unit = 0.5 * (actions.clamp(-1.0, 1.0) + 1.0)
+        scaled = torch.clamp(self.low + unit * (self.high - self.low), self.low, self.high)
+        return scaled.cpu().numpy().astype(self.dtype)
+
+
+def make_actor(envs: Any, hidden_sizes: Sequence[int], activation: str) -> CategoricalActor | GaussianActor:
+    """The actor for a vector environment's spaces.
+
+    Raises:
+        ConfigError: The spaces are not of a kind that these networks know.
+    """
+    inputs = observation_size(envs)
+    space = envs.single_action_space
+    if isinstance(space, gym.spaces.Discrete):
+        return CategoricalActor(inputs, hidden_sizes, space, activation)
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded():
+        return GaussianActor(inputs, hidden_sizes, space, activation)
+    raise ConfigError(f"Expected Discrete actions or a bounded Box of one dimension, got {space}.")
+
+
+def observation_size(envs: Any) -> int:
+    """Numbers in one observation.
+
+    Raises:
+        ConfigError: Observations are not flat vectors of numbers.
+    """
+    space = envs.single_observation_space
+    if not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
+        raise ConfigError(
+            f"Expected observations that are a Box of one dimension, got {space}. "
+            "Flatten them, for example with gymnasium.wrappers.FlattenObservation."
+        )
+    return int(space.shape[0])

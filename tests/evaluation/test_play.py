@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import imageio.v3 as imageio
+import numpy as np
+import pygame
+import pytest
+
+from gym_dr.cli.runs import open_run
+from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
+from gym_dr.evaluation import play
+from tests.evaluation.tiny_run import train_tiny_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return open_run(str(train_tiny_run(tmp_path_factory.mktemp("play") / "run")))
+
+
+# imageio's MP4 reader, which only this test uses, leaves its pipes to the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["out.gif", "out.mp4"])
+def test_a_video_of_the_policy_is_written(run: Any, tmp_path: Path, name: str) -> None:
+    episodes = list(play.play_policy(*run, episodes=2, seed=3, video=str(tmp_path / name)))
+    frames = imageio.imread(tmp_path / name)
+    total = sum(episode.length for episode in episodes)
+    # GIF shows every second frame of 50 a second
+    assert len(frames) == pytest.approx(total / 2 if name == "out.gif" else total, abs=2)
+    assert frames.shape[1:] == (400, 600, 3)
+    assert frames[0].std() > 10  # not blank
+
+
+def test_played_episodes_tell_return_and_draw(run: Any, tmp_path: Path) -> None:
+    def played() -> list[play.PlayedEpisode]:
+        return list(play.play_policy(*run, episodes=2, seed=3, video=str(tmp_path / "out.gif")))
+
+    episodes = played()
+    assert episodes == played()
+    assert episodes[0].params["gravity"] != episodes[1].params["gravity"]
+    assert episodes[0].randomized == {"gravity", "enable_wind", "wind_power", "turbulence_power"}
+
+
+def test_a_window_shows_the_policy(run: Any) -> None:
+    # SDL's dummy driver stands in for a display
+    episodes = list(play.play_policy(*run, episodes=1, seed=3, video=None))
+    assert episodes[0].length > 10
+
+
+def test_without_a_display_a_window_is_refused(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(ConfigError, match=r"--video FILE\.gif"):
+        list(play.play_policy(*run, episodes=1, seed=0, video=None))
+
+
+@pytest.mark.parametrize(("video", "message"), [("out.avi", "ends in .mp4 or .gif"), ("no/where/out.gif", "no folder")])
+def test_impossible_videos_are_refused_before_anything_is_played(run: Any, video: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        next(play.play_policy(*run, episodes=1, seed=0, video=video))
+
+
+def test_a_video_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out.gif").mkdir()
+    with pytest.raises(RunFolderError, match=r"out\.gif"):
+        play.write_video(tmp_path / "out.gif", [np.zeros((4, 4, 3), dtype=np.uint8)] * 2, 50)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "key", "action"),
+    [
+        ("gym_dr/LunarLanderDR-v3", pygame.K_UP, 2),
+        ("gym_dr/LunarLanderDR-v3", pygame.K_LEFT, 1),
+        ("gym_dr/LunarLanderDR-v3", pygame.K_RIGHT, 3),
+        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_UP, [1.0, 0.0]),
+        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_RIGHT, [0.0, 1.0]),
+        ("CartPole-v1", pygame.K_RIGHT, 1),
+    ],
+)
+def test_arrow_keys_fly(env_id: str, key: int, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real key events through pygame: press, hold for some steps, close the window."""
+    actions: list[Any] = []
+    original = gym.wrappers.TimeLimit.step
+
+    def spy(self: Any, chosen: Any) -> Any:
+        actions.append(np.asarray(chosen).tolist())
+        if len(actions) == 1:
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+        if len(actions) == 6:
+            pygame.event.post(pygame.event.Event(pygame.QUIT))
+        return original(self, chosen)
+
+    monkeypatch.setattr(gym.wrappers.TimeLimit, "step", spy)
+    play.play_by_hand(env_id, seed=1)
+    assert actions[2:6] == [action] * 4
+
+
+def test_an_environment_without_known_keys_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no keys"):
+        play.play_by_hand("Pendulum-v1", seed=0)
+
+
+def test_an_unknown_environment_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="LunarLanderDR-v3"):
+        play.play_by_hand("gym_dr/LunarLandrDR-v3", seed=0)

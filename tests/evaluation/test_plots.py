@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.plots import plot_training, read_metrics
+from gym_dr.runs.folder import RunFolder
+
+
+def write_metrics(path: Path, updates: int = 60, offset: float = 0.0) -> RunFolder:
+    path.mkdir()
+    rows = ["update,steps,episodes,return_mean,length_mean,actor_loss,critic_loss,entropy,seconds"]
+    for u in range(updates):
+        value = "nan" if u == 0 else f"{offset + u}"
+        rows.append(f"{u},{u * 10},{u},{value},90,{np.sin(u)},{100 / (u + 1)},{1.3 - u / 100},{u / 10}")
+    folder = RunFolder(path)
+    folder.metrics.write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def colours(path: Path) -> int:
+    return len(np.unique(imread(path).reshape(-1, 4).round(2), axis=0))
+
+
+def test_one_run_is_drawn(tmp_path: Path) -> None:
+    plot_training([write_metrics(tmp_path / "a")], tmp_path / "out.png")
+    assert imread(tmp_path / "out.png").shape[:2] == (880, 1320)
+    assert colours(tmp_path / "out.png") > 20
+
+
+def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:
+    folders = [write_metrics(tmp_path / name, offset=offset) for name, offset in (("a", 0), ("b", 40), ("c", 80))]
+    plot_training(folders, tmp_path / "out.png")
+    assert colours(tmp_path / "out.png") > 20
+
+
+def test_a_run_of_one_update_is_drawn(tmp_path: Path) -> None:
+    plot_training([write_metrics(tmp_path / "a", updates=1)], tmp_path / "out.png")
+    assert (tmp_path / "out.png").stat().st_size > 0
+
+
+def test_a_run_without_metrics_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"metrics.csv: there are no metrics"):
+        plot_training([RunFolder(tmp_path)], tmp_path / "out.png")
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "update,return_mean\n", '"\n\x00'])
+def test_damaged_metrics_are_named(tmp_path: Path, content: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.metrics.write_text(content)
+    with pytest.raises(RunFolderError, match=r"metrics\.csv"):
+        read_metrics(folder)
+
+
+def test_a_picture_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    folder = write_metrics(tmp_path / "a")
+    with pytest.raises(RunFolderError, match=r"nowhere/out\.png"):
+        plot_training([folder], tmp_path / "nowhere" / "out.png")
+    with pytest.raises(RunFolderError, match=r"out\.xyz"):
+        plot_training([folder], tmp_path / "out.xyz")

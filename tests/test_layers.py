@@ -1,0 +1,62 @@
+"""The order in which data flows is the order in which modules may import: upwards only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "gym_dr"
+
+# earlier stages know nothing of later ones
+LAYERS = (
+    ("errors",),
+    ("randomization",),
+    ("envs",),
+    ("registration",),
+    ("wrappers",),
+    ("training",),
+    ("runs",),
+    ("evaluation",),
+    ("plugins",),
+    ("cli",),
+)
+ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+
+def layer_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of gym_dr that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found |= (
+                {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "gym_dr" else {node.module}
+            )
+    return {name for name in found if name.startswith("gym_dr.")}
+
+
+def test_every_folder_and_module_has_its_layer() -> None:
+    present = {p.stem for p in PACKAGE.iterdir() if (p.suffix == ".py" or (p / "__init__.py").exists())}
+    assert present - {"__init__"} == set(ORDER)
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts == ("__init__",):
+            continue  # assembles the public names of all layers
+        own = ORDER[parts[0]]
+        wrong += [f"{path.name} imports {name}" for name in imports_of(path) if ORDER[layer_of(name)] > own]
+    assert wrong == []
+
+
+def test_no_import_is_relative() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path

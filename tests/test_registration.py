@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr import registration
+from gym_dr.registration import BUILTIN, EnvEntry
+
+IDS = [entry.id for entry in BUILTIN]
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("mode", [None, "sync", "async"])
+def test_every_id_is_made_and_stepped(env_id: str, mode: str | None) -> None:
+    envs = gym.make_vec(env_id, num_envs=2, vectorization_mode=mode)
+    observations, info = envs.reset(seed=1)
+    assert observations in envs.observation_space
+    assert info["params"]
+    envs.action_space.seed(1)
+    for _ in range(3):
+        observations, *_ = envs.step(envs.action_space.sample())
+    assert observations in envs.observation_space
+    envs.close()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("preset", ["none", "default", "wide", "random", "extreme"])
+def test_every_preset_plays_every_id(env_id: str, preset: str) -> None:
+    env = gym.make(env_id, randomization=preset)
+    env.action_space.seed(0)
+    for seed in range(3):
+        observation, info = env.reset(seed=seed)
+        for name, value in info["params"].items():
+            env.unwrapped.param_space[name].check(value)  # type: ignore[attr-defined]
+        for _ in range(5):
+            observation, reward, *_ = env.step(env.action_space.sample())
+            assert np.isfinite(observation).all()
+            assert np.isfinite(float(reward))
+
+
+def test_ids_exist_after_gymnasium_imports_the_module() -> None:
+    code = "import gymnasium; print(gymnasium.make('gym_dr:gym_dr/LunarLanderDR-v3').spec.id)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "gym_dr/LunarLanderDR-v3"
+
+
+def test_registering_an_entry_twice_does_nothing() -> None:
+    spec = gym.spec(IDS[0])
+    registration.register(BUILTIN[0])
+    assert gym.spec(IDS[0]) is spec
+
+
+def test_an_entry_keeps_its_keywords() -> None:
+    entry = EnvEntry(id="gym_dr/Test-v0", entry_point="gym_dr.envs.lunar_lander.env:LunarLanderDR", max_episode_steps=7)
+    registration.register(entry)
+    try:
+        assert gym.spec(entry.id).max_episode_steps == 7
+    finally:
+        del gym.registry[entry.id]
+
+
+HEAVY = ("torch", "numba", "mujoco", "matplotlib", "Box2D", "pandas", "seaborn", "scipy", "pygame")
+
+
+def loaded_by(code: str) -> list[str]:
+    code += f"\nimport json, sys; print(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result: list[str] = json.loads(run.stdout.splitlines()[-1])
+    return result
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded_by("import gym_dr") == []
+
+
+def test_the_commands_help_loads_nothing_heavy() -> None:
+    code = "import gym_dr.cli.main as m\ntry: m.main(['--help'])\nexcept SystemExit: pass"
+    assert loaded_by(code) == []
+
+
+def test_public_names_are_listed_and_exist() -> None:
+    assert sorted(gym_dr.__all__) == list(dict.fromkeys(sorted(gym_dr.__all__)))
+    values: dict[str, Any] = vars(gym_dr)
+    assert all(name in values for name in gym_dr.__all__)

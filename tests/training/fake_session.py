@@ -1,0 +1,37 @@
+"""A session without a folder, for tests of algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+
+from gym_dr.training.api import seed_for
+
+
+class FakeSession:
+    """Implements ``gym_dr.training.api.Session`` in memory."""
+
+    def __init__(self, env_id: str, num_envs: int = 4, seed: int = 1, segment: int = 1000, **kwargs: Any) -> None:
+        self.seed, self.device = seed, "cpu"
+        self.restored: dict[str, Any] | None = None
+        self.first_update = 0
+        self.segment = segment
+        self.rows: list[dict[str, float]] = []
+        self.state: Mapping[str, Any] = {}
+        self._make = lambda: gym.make_vec(env_id, num_envs, vectorization_mode="sync", **kwargs)
+
+    def make_envs(self, rollout_steps: int) -> Any:
+        self.envs = gym.wrappers.vector.RecordEpisodeStatistics(self._make())
+        return self.envs
+
+    def segment_seed(self, update: int) -> int | None:
+        segment, within = divmod(update, self.segment)
+        return None if within else seed_for(self.seed, stream=0, index=segment)
+
+    def log(self, update: int, *, steps: int, **metrics: float) -> None:
+        self.rows.append({"update": update, "steps": steps, **metrics})
+
+    def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
+        self.state = state()

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr.training.a2c import A2C, load_policy, make_batch, train
+from gym_dr.training.config import A2CConfig
+from gym_dr.training.rollout import Rollout
+from tests.training.fake_session import FakeSession
+
+CONFIG = A2CConfig(updates=3, rollout_steps=16, hidden_sizes=(8,))
+
+
+def weights(state: Any) -> list[list[float]]:
+    return [p.flatten().tolist() for name in ("actor", "critic") for p in state[name].values()]
+
+
+def known_rollout() -> Rollout:
+    """Two steps, two sub-environments; the second one's second step is a reset."""
+    return Rollout(
+        observations=torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0], [6.0]]]),
+        actions=torch.tensor([[0, 1], [1, 0]]),
+        rewards=np.array([[1.0, 2.0], [3.0, 0.0]], dtype=np.float32),
+        terminated=np.array([[False, True], [False, False]]),
+        truncated=np.zeros((2, 2), dtype=bool),
+        valid=np.array([[True, True], [True, False]]),
+    )
+
+
+def test_reset_steps_are_left_out_of_the_batch() -> None:
+    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], CONFIG)
+    assert batch.observations.flatten().tolist() == [1.0, 2.0, 3.0]
+    assert batch.actions.tolist() == [0, 1, 1]
+
+
+def test_advantages_and_returns_of_a_known_rollout() -> None:
+    # values are the observations; gamma 0.5, lambda 1
+    # env 0: delta_1 = 3 + 0.5*5 - 3 = 2.5; delta_0 = 1 + 0.5*3 - 1 = 1.5; A_0 = 1.5 + 0.5*2.5 = 2.75
+    # env 1: terminates at once: 2 - 2 = 0
+    config = replace(CONFIG, gamma=0.5, gae_lambda=1.0)
+    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], config)
+    assert batch.advantages.tolist() == [2.75, 0.0, 2.5]
+    assert batch.returns.tolist() == [3.75, 2.0, 5.5]  # advantage + value
+
+
+def test_normalised_advantages_have_mean_0_and_deviation_1() -> None:
+    config = replace(CONFIG, normalize_advantages=True)
+    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], config)
+    assert batch.advantages.mean().item() == pytest.approx(0.0, abs=1e-6)
+    assert batch.advantages.std(correction=0).item() == pytest.approx(1.0, rel=1e-5)
+
+
+def agent(seed: int = 1, **changes: Any) -> A2C:
+    envs = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync")
+    return A2C(envs, replace(CONFIG, **changes), seed, "cpu")
+
+
+def cart_pole_rollout() -> Rollout:
+    torch.manual_seed(0)
+    return Rollout(
+        observations=torch.randn(5, 2, 4),
+        actions=torch.randint(2, (4, 2)),
+        rewards=np.ones((4, 2), dtype=np.float32),
+        terminated=np.zeros((4, 2), dtype=bool),
+        truncated=np.zeros((4, 2), dtype=bool),
+        valid=np.ones((4, 2), dtype=bool),
+    )
+
+
+def test_the_losses_are_those_of_the_paper() -> None:
+    made, rollout = agent(entropy_coef=0.1), cart_pole_rollout()
+    batch = make_batch(rollout, made.value, made.config)
+    policy = torch.distributions.Categorical(logits=made.actor.network(batch.observations))
+    expected_policy = -(batch.advantages * policy.log_prob(batch.actions)).mean()
+    expected_actor = expected_policy - 0.1 * policy.entropy().mean()
+    expected_critic = ((batch.returns - made.critic(batch.observations).squeeze(-1)) ** 2).mean()
+    losses = made.update(rollout)
+    assert losses["actor_loss"] == pytest.approx(expected_actor.item(), rel=1e-5)
+    assert losses["critic_loss"] == pytest.approx(expected_critic.item(), rel=1e-5)
+    assert losses["entropy"] == pytest.approx(policy.entropy().mean().item(), rel=1e-5)
+
+
+def test_the_actors_gradient_does_not_flow_into_the_critic() -> None:
+    # an actor that may not move the critic: with its own learning rate at (almost) nothing the critic stays
+    made = agent(critic_lr=1e-30)
+    before = [p.clone() for p in made.critic.parameters()]
+    made.update(cart_pole_rollout())
+    assert all(torch.equal(a, b) for a, b in zip(before, made.critic.parameters(), strict=True))
+
+
+def test_clipping_bounds_each_networks_gradient() -> None:
+    made = agent(max_grad_norm=0.01)
+    made.update(cart_pole_rollout())
+    for network in (made.actor, made.critic):
+        norm = torch.sqrt(sum((p.grad**2).sum() for p in network.parameters() if p.grad is not None))
+        assert norm.item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_loss_that_is_not_finite_leaves_the_networks_alone() -> None:
+    made, rollout = agent(), cart_pole_rollout()
+    before = [p.clone() for p in made.actor.parameters()]
+    rollout.rewards[0, 0] = np.inf
+    with pytest.raises(TrainingError, match="not finite"):
+        made.update(rollout)
+    assert all(torch.equal(a, b) for a, b in zip(before, made.actor.parameters(), strict=True))
+
+
+def test_the_same_seed_gives_the_same_weights_whatever_torchs_global_state() -> None:
+    runs = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        session = FakeSession("gym_dr/LunarLanderDR-v3")
+        train(session, CONFIG)
+        runs.append((weights(session.state), session.rows))
+    assert runs[0] == runs[1]
+
+
+def test_other_seeds_give_other_weights() -> None:
+    assert weights(agent(1).state()) != weights(agent(2).state())
+
+
+def test_building_an_agent_leaves_torchs_global_generator_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    agent()
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_training_goes_on_from_saved_state_to_the_same_result() -> None:
+    config = replace(CONFIG, updates=4)
+    whole = FakeSession("gym_dr/LunarLanderDR-v3", segment=2)
+    train(whole, config)
+    first = FakeSession("gym_dr/LunarLanderDR-v3", segment=2)
+    train(first, replace(config, updates=2))
+    second = FakeSession("gym_dr/LunarLanderDR-v3", segment=2)
+    second.restored, second.first_update = dict(first.state), 2
+    train(second, config)
+    assert weights(second.state) == weights(whole.state)
+    assert first.rows + second.rows == whole.rows
+
+
+def test_steps_counted_are_those_that_were_played() -> None:
+    session = FakeSession("CartPole-v1", num_envs=8)
+    train(session, replace(CONFIG, updates=2, rollout_steps=64))
+    resets = int(session.envs.episode_count)
+    total = sum(row["steps"] for row in session.rows)
+    # every finished episode costs one reset step, but for those that ended with the very last step
+    assert 2 * 64 * 8 - resets <= total <= 2 * 64 * 8 - resets + 8
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderContinuousDR-v3", "Pendulum-v1"])
+def test_continuous_actions_train(env_id: str) -> None:
+    session = FakeSession(env_id)
+    train(session, CONFIG)
+    assert all(np.isfinite(row["actor_loss"]) for row in session.rows)
+    policy = load_policy(session.state, session.envs, CONFIG)
+    actions = policy(session.envs.reset(seed=0)[0])
+    assert all(session.envs.single_action_space.contains(action) for action in actions)
+
+
+def test_it_learns_to_balance_a_pole() -> None:
+    session = FakeSession("CartPole-v1", num_envs=8)
+    config = A2CConfig(updates=150, rollout_steps=32, gamma=0.98, actor_lr=0.003, normalize_advantages=True)
+    train(session, config)
+    # a random policy balances for 22 steps
+    assert np.mean(list(session.envs.length_queue)[-20:]) > 80
+
+
+def test_a_loaded_policy_acts_like_the_actor() -> None:
+    session = FakeSession("CartPole-v1")
+    train(session, CONFIG)
+    observations = np.zeros((5000, 4), dtype=np.float32)
+    share = load_policy(session.state, session.envs, CONFIG)(observations).mean()
+    made = agent()
+    made.actor.load_state_dict(session.state["actor"])
+    expected = made.actor.network(torch.zeros(1, 4)).softmax(-1)[0, 1].item()
+    assert share == pytest.approx(expected, abs=0.03)  # 4 standard errors of 5000 coin flips
+
+
+def test_weights_of_another_size_are_refused() -> None:
+    session = FakeSession("CartPole-v1")
+    train(session, CONFIG)
+    with pytest.raises(CheckpointError, match="'actor' do not fit"):
+        load_policy(session.state, session.envs, replace(CONFIG, hidden_sizes=(9,)))
+    with pytest.raises(CheckpointError, match="'actor' do not fit"):
+        load_policy({}, session.envs, CONFIG)

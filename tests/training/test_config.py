@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import ConfigError
+from gym_dr.training.config import A2CConfig
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"updates": 0}, "updates: expected at least 1, got 0"),
+        ({"rollout_steps": -1}, "rollout_steps: expected at least 1"),
+        ({"gamma": 1.5}, "gamma: expected between 0 and 1"),
+        ({"gae_lambda": -0.1}, "gae_lambda: expected between 0 and 1"),
+        ({"gamma": float("nan")}, "gamma"),
+        ({"actor_lr": 0.0}, "actor_lr: expected above 0"),
+        ({"critic_lr": float("inf")}, "critic_lr"),
+        ({"entropy_coef": -1.0}, "entropy_coef: expected 0 or above"),
+        ({"max_grad_norm": -1.0}, "max_grad_norm: expected 0 or above"),
+        ({"optimizer": "sgd"}, "optimizer: expected rmsprop or adam, got 'sgd'"),
+        ({"activation": "gelu"}, "activation: expected relu or tanh"),
+        ({"hidden_sizes": ()}, "hidden_sizes: expected one or more layers"),
+        ({"hidden_sizes": (32, 0)}, "hidden_sizes"),
+    ],
+)
+def test_impossible_values_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        A2CConfig(**values)
+
+
+def test_every_field_is_documented() -> None:
+    assert all(len(field.metadata["help"]) > 10 for field in fields(A2CConfig))
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        A2CConfig().gamma = 0.5  # type: ignore[misc]

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from gym_dr.errors import ConfigError
+from gym_dr.training.networks import CategoricalActor, GaussianActor, make_actor, mlp
+
+OBSERVATIONS = gym.spaces.Box(-1.0, 1.0, (3,))
+
+
+def spaces(action_space: gym.Space[Any], observation_space: gym.Space[Any] = OBSERVATIONS) -> Any:
+    return SimpleNamespace(single_observation_space=observation_space, single_action_space=action_space)
+
+
+def test_mlp_has_the_layers_that_are_asked_for() -> None:
+    network = mlp(3, (8, 4), 2, "tanh")
+    assert [tuple(p.shape) for p in network.parameters()] == [(8, 3), (8,), (4, 8), (4,), (2, 4), (2,)]
+    assert [type(layer).__name__ for layer in network] == ["Linear", "Tanh", "Linear", "Tanh", "Linear"]
+
+
+def test_categorical_log_prob_and_entropy_equal_torchs() -> None:
+    actor = make_actor(spaces(gym.spaces.Discrete(4)), (8,), "relu")
+    observations, actions = torch.randn(50, 3), torch.randint(4, (50,))
+    log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
+    reference = torch.distributions.Categorical(logits=actor.network(observations))
+    torch.testing.assert_close(log_probs, reference.log_prob(actions))
+    torch.testing.assert_close(entropy, reference.entropy())
+
+
+def test_gaussian_log_prob_and_entropy_equal_torchs() -> None:
+    actor = make_actor(spaces(gym.spaces.Box(-1.0, 1.0, (2,))), (8,), "relu")
+    assert isinstance(actor, GaussianActor)
+    actor.log_std.data = torch.tensor([0.3, -0.7])
+    observations, actions = torch.randn(50, 3), torch.randn(50, 2)
+    log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
+    reference = torch.distributions.Normal(actor.network(observations), actor.log_std.exp())
+    torch.testing.assert_close(log_probs, reference.log_prob(actions).sum(-1))
+    torch.testing.assert_close(entropy, reference.entropy().sum(-1))
+
+
+def test_categorical_samples_have_the_softmax_frequencies() -> None:
+    actor = make_actor(spaces(gym.spaces.Discrete(3)), (4,), "relu")
+    observation = torch.tensor([[0.2, -0.4, 0.9]])
+    sampled = actor.sample(observation.expand(20_000, 3), torch.Generator().manual_seed(0))
+    frequencies = torch.bincount(sampled, minlength=3) / 20_000
+    expected = actor.network(observation).softmax(-1)[0].detach()
+    torch.testing.assert_close(frequencies, expected, atol=0.02, rtol=0.0)  # 3 standard errors are 0.011
+
+
+def test_samples_follow_from_the_generator_alone() -> None:
+    for space in (gym.spaces.Discrete(3), gym.spaces.Box(-1.0, 1.0, (2,))):
+        actor = make_actor(spaces(space), (4,), "relu")
+        observations = torch.randn(10, 3)
+        torch.manual_seed(1)
+        one = actor.sample(observations, torch.Generator().manual_seed(5))
+        torch.manual_seed(2)
+        assert torch.equal(one, actor.sample(observations, torch.Generator().manual_seed(5)))
+
+
+def test_discrete_actions_start_where_the_space_does() -> None:
+    actor = make_actor(spaces(gym.spaces.Discrete(3, start=5)), (4,), "relu")
+    assert actor.to_env(torch.tensor([0, 2])).tolist() == [5, 7]
+
+
+def test_continuous_actions_are_scaled_to_the_bounds_and_clipped() -> None:
+    space = gym.spaces.Box(np.array([-2.0, 0.0]), np.array([2.0, 10.0]), dtype=np.float64)
+    actor = make_actor(spaces(space), (4,), "relu")
+    # -1 is the lower bound, 0 the middle, 1 the upper bound, 3 is clipped to 1
+    actions = actor.to_env(torch.tensor([[-1.0, 0.0], [1.0, 3.0]]))
+    assert actions.tolist() == [[-2.0, 5.0], [2.0, 10.0]]
+    assert actions.dtype == np.float64
+
+
+def test_scaled_actions_are_in_the_space_even_for_awkward_bounds() -> None:
+    space = gym.spaces.Box(np.array([-0.1, 0.3], np.float32), np.array([0.7, 0.30000004], np.float32))
+    actor = make_actor(spaces(space), (4,), "relu")
+    for action in actor.to_env(torch.randn(500, 2) * 2):
+        assert space.contains(action)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.MultiDiscrete([2, 2]), gym.spaces.Box(-np.inf, np.inf, (2,)), gym.spaces.Box(-1, 1, (2, 2))],
+)
+def test_other_actions_are_refused(space: gym.Space[Any]) -> None:
+    with pytest.raises(ConfigError, match="Expected Discrete actions or a bounded Box"):
+        make_actor(spaces(space), (4,), "relu")
+
+
+def test_observations_that_are_no_vector_are_refused() -> None:
+    with pytest.raises(ConfigError, match="FlattenObservation"):
+        make_actor(spaces(gym.spaces.Discrete(2), gym.spaces.Box(0, 1, (4, 4))), (4,), "relu")
+
+
+def test_actors_are_chosen_by_the_action_space() -> None:
+    assert isinstance(make_actor(spaces(gym.spaces.Discrete(2)), (4,), "relu"), CategoricalActor)
+    assert isinstance(make_actor(spaces(gym.spaces.Box(-1, 1, (1,))), (4,), "relu"), GaussianActor)

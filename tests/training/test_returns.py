@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gym_dr.training.returns import gae
+
+
+def column(values: list[float]) -> Any:
+    return np.array(values, dtype=np.float32)[:, None]
+
+
+def run(
+    rewards: list[float],
+    values: list[float],
+    next_values: list[float],
+    terminated: list[int],
+    truncated: list[int],
+    valid: list[int] | None = None,
+    gamma: float = 0.5,
+    gae_lambda: float = 0.5,
+) -> list[float]:
+    flags = [column(x).astype(bool) for x in (terminated, truncated, valid or [1] * len(rewards))]
+    out = gae(column(rewards), column(values), column(next_values), *flags, gamma=gamma, gae_lambda=gae_lambda)
+    return [float(v) for v in out[:, 0]]
+
+
+def test_every_step_has_its_advantage_the_last_one_too() -> None:
+    # deltas: 1 + 0.5*20 - 10 = 1; 2 + 0.5*30 - 20 = -3; 3 + 0.5*40 - 30 = -7
+    # A_2 = -7; A_1 = -3 + 0.25 * -7 = -4.75; A_0 = 1 + 0.25 * -4.75 = -0.1875
+    assert run([1, 2, 3], [10, 20, 30], [20, 30, 40], [0, 0, 0], [0, 0, 0]) == [-0.1875, -4.75, -7.0]
+
+
+def test_termination_has_no_next_value_and_no_next_advantage() -> None:
+    # A_2 = 3 + 0.5*40 - 30 = -7; step 1 terminates: 2 - 20 = -18; A_0 = 1 + 10 - 10 + 0.25 * -18 = -3.5
+    assert run([1, 2, 3], [10, 20, 30], [20, 99, 40], [0, 1, 0], [0, 0, 0]) == [-3.5, -18.0, -7.0]
+
+
+def test_truncation_bootstraps_from_the_final_observation_and_stops_there() -> None:
+    # step 1 is cut, its final observation is worth 30: 2 + 0.5*30 - 20 = -3; A_0 = 1 + 0.25 * -3 = 0.25
+    assert run([1, 2, 3], [10, 20, 30], [20, 30, 40], [0, 0, 0], [0, 1, 0]) == [0.25, -3.0, -7.0]
+
+
+def test_a_reset_step_has_no_advantage_and_nothing_flows_through_it() -> None:
+    # NEXT_STEP: step 1 ends the episode, step 2 is its reset (ignored action, reward 0), step 3 is the new episode
+    # A_3 = 4 + 0.5*40 - 30 = -6; A_2 = 0; A_1 = 2 - 20 = -18; A_0 = 1 + 0.5*20 - 10 + 0.25 * -18 = -3.5
+    advantages = run([1, 2, 0, 4], [10, 20, 7, 30], [20, 7, 30, 40], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 1])
+    assert advantages == [-3.5, -18.0, 0.0, -6.0]
+
+
+def test_lambda_0_is_the_one_step_difference() -> None:
+    assert run([1, 2], [10, 20], [20, 30], [0, 0], [0, 0], gae_lambda=0.0) == [1.0, -3.0]
+
+
+def test_lambda_1_is_the_discounted_return_less_the_value() -> None:
+    # returns: R_1 = 2 + 0.5*30 = 17; R_0 = 1 + 0.5*17 = 9.5
+    assert run([1, 2], [10, 20], [20, 30], [0, 0], [0, 0], gae_lambda=1.0) == [-0.5, -3.0]
+
+
+def test_result_is_float32_of_the_rewards_shape() -> None:
+    shape = (5, 3)
+    zeros, false = np.zeros(shape, np.float32), np.zeros(shape, bool)
+    out = gae(zeros, zeros, zeros, false, false, ~false, gamma=0.99, gae_lambda=0.95)
+    assert out.shape == shape
+    assert out.dtype == np.float32
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 12), envs=st.integers(1, 4))
+def test_columns_do_not_influence_each_other(seed: int, steps: int, envs: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = (steps, envs)
+    rewards, values, following = rng.normal(size=(3, *shape)).astype(np.float32)
+    terminated, truncated, valid = rng.random((3, *shape)) < 0.3
+    kwargs = {"gamma": 0.9, "gae_lambda": 0.8}
+    together = gae(rewards, values, following, terminated, truncated, valid, **kwargs)
+    for i in range(envs):
+        one = slice(i, i + 1)
+        alone = gae(
+            *(x[:, one] for x in (rewards, values, following, terminated, truncated, valid)),
+            **kwargs,  # type: ignore[arg-type]  # six arrays by position
+        )
+        assert (together[:, one] == alone).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 12))
+def test_values_that_are_never_reached_do_not_matter(seed: int, steps: int) -> None:
+    # next values at termination, and everything on reset steps
+    rng = np.random.default_rng(seed)
+    shape = (steps, 2)
+    rewards, values, following = rng.normal(size=(3, *shape)).astype(np.float32)
+    terminated = rng.random(shape) < 0.3
+    valid = np.ones(shape, bool)
+    valid[1:] = ~terminated[:-1]
+    terminated &= valid
+    none = np.zeros(shape, bool)
+    kwargs: dict[str, Any] = {"gamma": 0.9, "gae_lambda": 0.8}
+    before = gae(rewards, values, following, terminated, none, valid, **kwargs)
+    rewards[~valid] = values[~valid] = following[~valid] = 1e6
+    following[terminated] = 1e6
+    assert gae(rewards, values, following, terminated, none, valid, **kwargs) == pytest.approx(before)

@@ -1,0 +1,115 @@
+"""Rollouts of an environment whose every number is known: it counts its steps and ends after three."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from gym_dr.errors import ConfigError, TrainingError
+from gym_dr.training.rollout import RolloutCollector
+
+
+class Counter(gym.Env[Any, Any]):
+    """Observes [episode, step]; reward 10 * episode + step; ends after ``length`` steps."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,))
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, length: int, terminates: bool, bad_step: int = -1) -> None:
+        self.length, self.terminates, self.bad_step = length, terminates, bad_step
+        self.episode = 0
+
+    def _observe(self) -> Any:
+        value = np.nan if self.t == self.bad_step else self.t
+        return np.array([self.episode, value], dtype=np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.episode, self.t = self.episode + 1, 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        over = self.t == self.length
+        return self._observe(), 10.0 * self.episode + self.t, over and self.terminates, over and not self.terminates, {}
+
+
+def act(observations: torch.Tensor) -> Any:
+    actions = torch.zeros(len(observations), dtype=torch.int64)
+    return actions, actions.numpy()
+
+
+def collector(steps: int, **kwargs: Any) -> RolloutCollector:
+    envs = SyncVectorEnv([lambda: Counter(3, True, **kwargs), lambda: Counter(3, False)])
+    made = RolloutCollector(envs, steps, "cpu")
+    made.reset(seed=0)
+    return made
+
+
+def test_rows_are_the_steps_in_order() -> None:
+    # step:      0        1        2 (end)   3 (reset)  4        5
+    # obs:     [1,0]    [1,1]    [1,2]     [1,3]      [2,0]    [2,1]  | last row [2,2]
+    rollout = collector(6).collect(act)
+    assert rollout.observations[:, 0].tolist() == [[1, 0], [1, 1], [1, 2], [1, 3], [2, 0], [2, 1], [2, 2]]
+    assert rollout.rewards[:, 0].tolist() == [11, 12, 13, 0, 21, 22]
+    assert rollout.terminated[:, 0].tolist() == [False, False, True, False, False, False]
+    assert not rollout.terminated[:, 1].any()
+    assert rollout.truncated[:, 1].tolist() == [False, False, True, False, False, False]
+    assert rollout.valid[:, 0].tolist() == [True, True, True, False, True, True]
+
+
+def test_after_an_end_the_next_row_is_the_final_observation() -> None:
+    # what a truncated episode bootstraps from: step 2 ends, row 3 is [1, 3], not the new episode's [2, 0]
+    assert collector(6).collect(act).observations[3, 1].tolist() == [1, 3]
+
+
+def test_rollouts_continue_where_the_last_one_stopped() -> None:
+    halves = collector(3)
+    first, second = halves.collect(act), halves.collect(act)
+    whole = collector(6).collect(act)
+    assert torch.equal(torch.cat([first.observations[:-1], second.observations]), whole.observations)
+    assert (np.concatenate([first.valid, second.valid]) == whole.valid).all()
+    assert second.valid[0].tolist() == [False, False]  # the end was the last step of the rollout before
+
+
+def test_reset_begins_new_episodes_everywhere() -> None:
+    made = collector(3)
+    made.collect(act)
+    made.reset(seed=1)
+    rollout = made.collect(act)
+    assert rollout.valid.all()
+    assert rollout.observations[0].tolist() == [[2, 0], [2, 0]]
+
+
+def test_nothing_that_is_collected_has_a_graph() -> None:
+    weight = torch.ones(1, requires_grad=True)
+
+    def act_with_graph(observations: torch.Tensor) -> Any:
+        actions = (observations[:, 0] * weight).long()
+        return actions, np.zeros(len(observations), dtype=np.int64)
+
+    rollout = collector(4).collect(act_with_graph)
+    assert not rollout.observations.requires_grad
+    assert not rollout.actions.requires_grad
+
+
+def test_observations_that_are_not_finite_stop_the_training() -> None:
+    with pytest.raises(TrainingError, match="not finite"):
+        collector(6, bad_step=2).collect(act)
+
+
+def test_other_autoreset_modes_are_refused() -> None:
+    envs = SyncVectorEnv([lambda: Counter(3, True)], autoreset_mode=AutoresetMode.SAME_STEP)
+    with pytest.raises(ConfigError, match="NEXT_STEP"):
+        RolloutCollector(envs, 4, "cpu")
+
+
+def test_collect_before_reset_is_refused() -> None:
+    made = RolloutCollector(SyncVectorEnv([lambda: Counter(3, True)]), 4, "cpu")
+    with pytest.raises(TrainingError, match="reset"):
+        made.collect(act)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from gym_dr import Normal, Param, ParamSpace, RandomizeAttributes, Scale, Uniform
+from gym_dr.errors import RandomizationError, UnknownNameError
+
+CART_POLE = {"length": Scale((0.5, 2.0)), "masspole": (0.05, 0.5), "gravity": Normal(9.8, 1.0, low=7.0, high=13.0)}
+
+
+def cart_pole(**kwargs: Any) -> Any:
+    return RandomizeAttributes(gym.make("CartPole-v1"), CART_POLE, **kwargs)
+
+
+def test_draws_reach_the_attributes_and_info() -> None:
+    env = cart_pole()
+    _, info = env.reset(seed=1)
+    for name in CART_POLE:
+        assert getattr(env.unwrapped, name) == info["params"][name] == env.params[name]
+    assert env.unwrapped.force_mag == 10.0  # not randomized
+
+
+def test_cart_poles_derived_quantities_follow() -> None:
+    env = cart_pole()
+    for seed in range(3):
+        env.reset(seed=seed)
+        sub = env.unwrapped
+        assert sub.total_mass == sub.masspole + sub.masscart
+        assert sub.polemass_length == sub.masspole * sub.length
+
+
+def test_scale_starts_from_nominal_at_every_reset() -> None:
+    env = cart_pole()
+    env.reset(seed=1)
+    lengths = [env.reset()[1]["params"]["length"] for _ in range(200)]
+    assert 0.25 <= min(lengths) < max(lengths) <= 1.0  # nominal 0.5 x [0.5, 2]; drifting would leave this
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
+def test_without_randomization_episodes_equal_gymnasiums(env_id: str) -> None:
+    ours, theirs = RandomizeAttributes(gym.make(env_id), "none"), gym.make(env_id)
+    for seed in (3, None, None):
+        assert (ours.reset(seed=seed)[0] == theirs.reset(seed=seed)[0]).all()
+        theirs.action_space.seed(0)
+        for _ in range(15):
+            action = theirs.action_space.sample()
+            left, right = ours.step(action), theirs.step(action)
+            assert (left[0] == right[0]).all()
+            assert left[1:4] == right[1:4]
+            if left[2]:
+                break
+
+
+def test_pendulum_is_known_by_itself() -> None:
+    env: Any = RandomizeAttributes(gym.make("Pendulum-v1"), {"g": (5.0, 15.0), "l": Scale((0.5, 1.5))})
+    _, info = env.reset(seed=2)
+    assert env.unwrapped.g == info["params"]["g"] != 10.0
+    assert env.unwrapped.l == info["params"]["l"] != 1.0
+
+
+def test_the_same_seed_gives_the_same_draws_after_any_history() -> None:
+    env = cart_pole()
+    first = env.reset(seed=9)[1]["params"]
+    env.reset()
+    assert env.reset(seed=9)[1]["params"] == first
+
+
+def test_exact_values_hold_for_one_episode() -> None:
+    env = cart_pole()
+    _, info = env.reset(seed=1, options={"params": {"length": 0.75}})
+    assert info["params"]["length"] == env.unwrapped.length == 0.75
+    assert env.reset()[1]["params"]["length"] != 0.75
+
+
+def test_other_options_still_reach_the_environment() -> None:
+    env = cart_pole()
+    observation, _ = env.reset(seed=1, options={"low": 0.04, "high": 0.05, "params": {"length": 0.75}})
+    assert (observation >= 0.04).all()
+
+
+def test_a_space_and_derived_quantities_of_ones_own() -> None:
+    space = ParamSpace("Car", [Param(name="force", nominal=0.001, low=0.0, high=0.01)])
+    seen = []
+    env = RandomizeAttributes(
+        gym.make("MountainCar-v0"),
+        {"force": Uniform(0.0005, 0.002)},
+        space=space,
+        derive=lambda sub: seen.append(sub.force),
+    )
+    env.reset(seed=0)
+    assert seen == [env.params["force"]]
+
+
+def test_an_unknown_environment_needs_a_space() -> None:
+    with pytest.raises(RandomizationError, match="space=ParamSpace"):
+        RandomizeAttributes(gym.make("MountainCar-v0"), {"force": 0.001})
+
+
+def test_a_parameter_that_is_no_attribute_names_the_nearest() -> None:
+    space = ParamSpace("Car", [Param(name="forc", nominal=0.001, low=0.0, high=0.01)])
+    with pytest.raises(UnknownNameError, match="Did you mean 'force'"):
+        RandomizeAttributes(gym.make("MountainCar-v0"), {}, space=space)
+
+
+def test_an_unknown_parameter_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
+        RandomizeAttributes(gym.make("CartPole-v1"), {"gravty": 9.0})
+
+
+def test_spec_recreates_the_wrapped_environment() -> None:
+    env = cart_pole()
+    copy: Any = gym.make(env.spec)
+    assert copy.reset(seed=4)[1] == env.reset(seed=4)[1]
+
+
+def test_two_wrapped_environments_do_not_share_values() -> None:
+    one, two = cart_pole(), gym.make("CartPole-v1")
+    one.reset(seed=1)
+    two.reset(seed=1)
+    assert two.unwrapped.length == 0.5  # type: ignore[attr-defined]
+
+
+def test_sub_environment_seeds_key_the_draws() -> None:
+    envs = gym.vector.SyncVectorEnv([cart_pole] * 3)
+    _, info = envs.reset(seed=20)
+    single = cart_pole().reset(seed=22)[1]["params"]["length"]
+    assert info["params"]["length"][2] == single
+    assert len(np.unique(info["params"]["length"])) == 3

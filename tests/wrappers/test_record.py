@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from gym_dr import EpisodeRecord, RecordDraws, ResampleParams
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER, PRESETS
+from gym_dr.randomization.draws import draw
+
+ENV_ID = "gym_dr/LunarLanderDR-v3"
+MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+
+
+def play(envs: Any, steps: int) -> None:
+    """Random actions; with autoreset off, finished sub-environments are reset by hand."""
+    envs.reset(seed=50)
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        _, _, terminated, truncated, _ = envs.step(rng.integers(4, size=envs.num_envs))
+        done = terminated | truncated
+        if envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
+            envs.reset(options={"reset_mask": done})
+
+
+def record(mode: AutoresetMode, steps: int = 400, wrap: Any = lambda envs: envs) -> list[EpisodeRecord]:
+    records: list[EpisodeRecord] = []
+    kwargs = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}}
+    play(RecordDraws(wrap(gym.make_vec(ENV_ID, 3, **kwargs)), records.append), steps)
+    return records
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_finished_episode_is_recorded_with_its_return_and_length(mode: AutoresetMode) -> None:
+    statistics: list[Any] = []
+
+    def keep(envs: Any) -> Any:
+        statistics.append(RecordEpisodeStatistics(envs, buffer_length=1000))
+        return statistics[0]
+
+    records = record(mode, wrap=keep)
+    assert len(records) >= 9
+    if mode == AutoresetMode.DISABLED:  # Gymnasium's wrapper misses masked resets: SyncVectorEnv eats the mask
+        assert all(record.length > 20 for record in records)
+        return
+    assert [r.episode_return for r in records] == pytest.approx(list(statistics[0].return_queue))
+    assert [r.length for r in records] == list(statistics[0].length_queue)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_record_names_the_draw_that_was_in_force(mode: AutoresetMode) -> None:
+    for item in record(mode):
+        assert item.seed == 50 + item.env_index
+        values = draw(PRESETS["default"], LUNAR_LANDER, np.array([item.seed], dtype=np.uint64), item.draw_index)
+        assert {name: item.params[name] for name in values} == {name: v[0] for name, v in values.items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_record_the_same_first_episodes(mode: AutoresetMode) -> None:
+    # the first episode of each sub-environment does not depend on how later ones begin
+    firsts = {r.env_index: r for r in reversed(record(mode))}
+    expected = {r.env_index: r for r in reversed(record(AutoresetMode.NEXT_STEP))}
+    assert firsts[0].draw_index == expected[0].draw_index == 0
+    assert firsts[0].params == expected[0].params
+
+
+def test_resampled_draws_are_recorded_with_their_index() -> None:
+    def wrap(envs: Any) -> Any:
+        return ResampleParams(envs, rollout_steps=50)
+
+    records = record(AutoresetMode.NEXT_STEP, wrap=wrap)
+    assert len({r.draw_index for r in records}) >= 3
+    for item in records:
+        values = draw(PRESETS["default"], LUNAR_LANDER, np.array([item.seed], dtype=np.uint64), item.draw_index)
+        assert item.params["gravity"] == values["gravity"][0]
+
+
+def test_termination_and_truncation_are_told_apart() -> None:
+    records: list[EpisodeRecord] = []
+    envs = RecordDraws(gym.make_vec(ENV_ID, 2, vectorization_mode="sync", max_episode_steps=20), records.append)
+    play(envs, 25)
+    assert [(r.length, r.terminated) for r in records] == [(20, False), (20, False)]
+
+
+def test_environments_without_draws_are_recorded_without_values() -> None:
+    records: list[EpisodeRecord] = []
+    envs = RecordDraws(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
+    envs.reset(seed=1)
+    while not records:
+        envs.step(np.ones(2, dtype=np.int64))
+    assert (records[0].params, records[0].draw_index) == ({}, -1)
+    assert records[0].episode_return == records[0].length

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from gym_dr import RandomizeAttributes, ResampleParams, VectorParams
+from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
+from gym_dr.randomization.draws import draw
+
+ENV_ID = "gym_dr/LunarLanderDR-v3"
+
+
+def make(mode: str = "sync", num_envs: int = 3, **kwargs: Any) -> Any:
+    options = {"rollout_steps": 10, "every": 2} | {k: kwargs.pop(k) for k in list(kwargs) if k in ("shared", "every")}
+    return ResampleParams(gym.make_vec(ENV_ID, num_envs, vectorization_mode=mode, **kwargs), **options)
+
+
+def step(envs: Any, times: int) -> dict[str, Any]:
+    info: dict[str, Any] = {}
+    for _ in range(times):
+        *_, info = envs.step(np.zeros(envs.num_envs, dtype=np.int64))
+    return info
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_draws_are_those_of_seed_and_draw_index(mode: str) -> None:
+    envs = make(mode)
+    envs.reset(seed=30)
+    seeds = np.array([30, 31, 32], dtype=np.uint64)
+    for index in range(4):
+        expected = draw(envs.randomization, envs.param_space, seeds, index)
+        assert all((envs.pending[name] == values).all() for name, values in expected.items())
+        envs.resample()
+    envs.close()
+
+
+def test_pending_changes_after_every_times_rollout_steps() -> None:
+    envs = make(every=2)  # 2 rollouts of 10 steps
+    envs.reset(seed=1)
+    first = envs.pending["gravity"]
+    step(envs, 19)
+    assert (envs.pending["gravity"] == first).all()
+    step(envs, 1)
+    second = envs.pending["gravity"]
+    assert (second != first).all()
+    step(envs, 20)
+    assert (envs.pending["gravity"] != second).all()
+
+
+def test_a_draw_takes_effect_at_each_sub_environments_next_reset() -> None:
+    envs = make()
+    _, info = envs.reset(seed=1)
+    first = info["params"]["gravity"]
+    envs.resample()
+    pending = envs.pending["gravity"]
+    seen_old_after_resample = False
+    done = np.zeros(3, dtype=bool)
+    resets = np.zeros(3, dtype=int)
+    for _ in range(300):
+        _, _, terminated, truncated, info = envs.step(np.zeros(3, dtype=np.int64))
+        resets += done  # this step was the reset of those that were done
+        done = terminated | truncated
+        in_force = info["params"]["gravity"]
+        assert (in_force[resets == 0] == first[resets == 0]).all()
+        seen_old_after_resample |= bool((resets == 0).any())
+        assert (in_force == envs.params["gravity"]).all()
+        if (resets == 1).all():
+            break
+    assert seen_old_after_resample
+    assert envs.draw_index.min() >= 1
+    assert pending.shape == (3,)
+
+
+def test_the_environments_own_draw_at_every_episode_is_off() -> None:
+    envs = make(every=1000)
+    _, info = envs.reset(seed=1)
+    first = {name: values.copy() for name, values in info["params"].items()}
+    for _ in range(3):
+        _, info = envs.reset()
+        assert all((info["params"][name] == values).all() for name, values in first.items())
+        assert info["draw_index"].tolist() == [0, 0, 0]
+
+
+def test_sync_and_async_have_the_same_draws_and_episodes() -> None:
+    traces = []
+    for mode in ("sync", "async"):
+        envs = make(mode)
+        rows = [envs.reset(seed=3)[0].tobytes()]
+        for t in range(150):
+            observations, rewards, _, _, info = envs.step((np.arange(3) + t // 9) % 4)
+            gravity, index = info["params"]["gravity"], info["draw_index"]
+            rows += [observations.tobytes(), rewards.tobytes(), gravity.tobytes(), index.tobytes()]
+        traces.append(rows)
+        envs.close()
+    assert traces[0] == traces[1]
+
+
+def test_shared_gives_all_sub_environments_one_draw() -> None:
+    envs = make(shared=True)
+    envs.reset(seed=9)
+    single = make(num_envs=1)
+    single.reset(seed=9)
+    for _ in range(3):
+        assert len(np.unique(envs.pending["gravity"])) == 1
+        assert envs.pending["gravity"][0] == single.pending["gravity"][0]
+        envs.resample()
+        single.resample()
+
+
+def test_resample_with_a_mask_leaves_the_others_alone() -> None:
+    envs = make()
+    envs.reset(seed=1)
+    before = envs.pending["gravity"]
+    envs.resample(np.array([False, False, True]))
+    assert (envs.pending["gravity"] == before).tolist() == [True, True, False]
+    # their next draw is the one that they would have had anyway
+    envs.resample(np.array([True, True, False]))
+    everyone = make()
+    everyone.reset(seed=1)
+    everyone.resample()
+    assert (envs.pending["gravity"] == everyone.pending["gravity"]).all()
+
+
+def test_info_tells_this_wrappers_draw_index_in_every_autoreset_mode() -> None:
+    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+        envs = make(vector_kwargs={"autoreset_mode": mode})
+        _, info = envs.reset(seed=1)
+        assert info["draw_index"].tolist() == [0, 0, 0]
+        seeds = np.array([1, 2, 3], dtype=np.uint64)
+        for _ in range(200):
+            *_, info = envs.step(np.zeros(3, dtype=np.int64))
+            for told in (info, info["final_info"]) if "final_info" in info else (info,):
+                expected = draw(envs.randomization, envs.param_space, seeds, told["draw_index"])["gravity"]
+                mask = told["_params"]
+                assert (told["params"]["gravity"][mask] == expected[mask]).all()
+        assert envs.draw_index.min() > 1
+
+
+def test_disabled_autoreset_with_a_reset_mask_puts_the_pending_draw_in_force() -> None:
+    envs = make(vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED})
+    envs.reset(seed=1)
+    envs.resample()
+    pending, in_force = envs.pending["gravity"], envs.params["gravity"]
+    mask = np.array([False, True, False])
+    options = {"reset_mask": mask}
+    envs.reset(options=options)
+    assert envs.params["gravity"].tolist() == [in_force[0], pending[1], in_force[2]]
+    assert envs.draw_index.tolist() == [0, 1, 0]
+    assert options == {"reset_mask": mask}  # the caller's mapping is left alone
+
+
+def test_seeding_again_starts_draws_and_schedule_anew() -> None:
+    envs = make()
+    envs.reset(seed=1)
+    first = envs.pending["gravity"]
+    step(envs, 15)
+    envs.resample()
+    envs.reset(seed=1)
+    assert (envs.pending["gravity"] == first).all()
+    step(envs, 19)
+    assert (envs.pending["gravity"] == first).all()
+
+
+def test_a_list_of_seeds_keys_each_sub_environment() -> None:
+    envs, shifted = make(), make()
+    envs.reset(seed=[7, 8, 9])
+    shifted.reset(seed=7)
+    assert (envs.pending["gravity"] == shifted.pending["gravity"]).all()
+
+
+def test_without_a_seed_draws_differ_between_runs() -> None:
+    one, two = make(), make()
+    assert (one.reset()[1]["params"]["gravity"] != two.reset()[1]["params"]["gravity"]).any()
+
+
+def test_it_works_around_randomize_attributes() -> None:
+    envs: Any = ResampleParams(
+        gym.vector.SyncVectorEnv([lambda: RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.3, 0.9)})] * 2),
+        rollout_steps=5,
+    )
+    _, info = envs.reset(seed=4)
+    first = info["params"]["length"]
+    step(envs, 5)
+    assert (envs.pending["length"] != first).all()
+    envs.reset()
+    assert (envs.params["length"] != first).all()
+
+
+def test_it_works_around_other_vector_wrappers_inside_out() -> None:
+    envs: Any = gym.wrappers.vector.RecordEpisodeStatistics(make())
+    envs.reset(seed=1)
+    info: dict[str, Any] = {}
+    while "episode" not in info:
+        info = step(envs, 1)
+    assert info["episode"]["l"].max() > 30
+
+
+def test_set_params_overrides_until_the_next_draw() -> None:
+    envs = make()
+    envs.reset(seed=1)
+    envs.set_params({"gravity": -2.0, "lander_density": 7.0})
+    envs.reset()
+    assert envs.params["gravity"].tolist() == [-2.0] * 3
+    envs.resample()
+    envs.reset()
+    assert (envs.params["gravity"] != -2.0).all()
+    assert envs.params["lander_density"].tolist() == [7.0] * 3  # not randomized, so it stays
+    envs.set_params(None)
+    envs.reset()
+    assert envs.params["lander_density"].tolist() == [5.0] * 3
+
+
+def test_resample_before_reset_is_refused() -> None:
+    with pytest.raises(EnvStateError, match=r"expected reset\(\) before resample"):
+        make().resample()
+
+
+@pytest.mark.parametrize("options", [{"rollout_steps": 0}, {"rollout_steps": 2.5}, {"rollout_steps": 8, "every": 0}])
+def test_impossible_schedules_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(RandomizationError, match="whole number above 0"):
+        ResampleParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"params": {"gravity": 3.0}}, {"params": {"gravty": -3.0}}, {"reset_mask": np.array([1, 0, 1])}],
+)
+def test_a_refused_reset_changes_nothing(options: dict[str, Any]) -> None:
+    envs = make()
+    envs.reset(seed=1)
+    before, pending = envs.params, envs.pending
+    with pytest.raises((RandomizationError, UnknownNameError)):
+        envs.reset(seed=2, options=options)
+    assert all((envs.params[name] == values).all() for name, values in before.items())
+    assert all((envs.pending[name] == values).all() for name, values in pending.items())
+
+
+def test_an_environment_without_parameters_is_refused() -> None:
+    with pytest.raises(RandomizationError, match="randomized"):
+        ResampleParams(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), rollout_steps=4)
+
+
+def test_an_environment_that_has_the_interface_is_not_wrapped_again() -> None:
+    inner = VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"))
+    assert ResampleParams(inner, rollout_steps=4).env is inner
