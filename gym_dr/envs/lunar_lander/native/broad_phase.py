@@ -1,20 +1,23 @@
 """Which body may touch which edge: Box2D's fat boxes, and the order in which contacts begin.
 
-Each body has a box that is larger than it needs (0.1 m all round, and twice the displacement ahead). Only when the body,
-swept over a step, leaves the box, the box is made anew and compared with those of the edges. A contact exists while the
-fat boxes overlap. The order of contacts decides the order of impulses, and so the last bits of every velocity: pairs
-that begin together are sorted by edge, then body; Box2D puts each at the head of its list and walks from the head.
-Here contacts are kept in the order of their beginning and walked from the last to the first.
+Each body has a box that is larger than it needs (0.1 m all round, and twice the displacement ahead). Only when the
+body, swept over a step, leaves the box, the box is made anew and compared with those of the edges. A contact exists
+while the fat boxes overlap. The order of contacts decides the order of impulses, and so the last bits of velocities:
+pairs that begin together are sorted by edge, then body; Box2D puts each at the head of its list and walks from the
+head. Here contacts are kept in the order of their beginning and walked from the last to the first.
 """
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from .compiler import INLINE, KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODIES,
     BODY,
@@ -40,8 +43,8 @@ from .layout import (
     SIN,
     START,
 )
-from .shapes import HULL, LEG, SKIN, VERTEX_COUNT, VERTICES
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, SKIN, VERTEX_COUNT, VERTICES
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO = f32(0)

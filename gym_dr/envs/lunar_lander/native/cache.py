@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]
 import numba
 from numba.core import config, serialize
 from numba.core.compiler import CompileResult
@@ -46,7 +46,8 @@ def cache_folder() -> Path | None:
     """A folder that this user can write and nobody else can (``NUMBA_CACHE_DIR`` if set), or None."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache")
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    candidates = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [home, Path(tempfile.gettempdir()) / f"cache-{user}"]
+    given = getattr(config, "CACHE_DIR", "")
+    candidates = [Path(given)] if given else [home, Path(tempfile.gettempdir()) / f"cache-{user}"]
     for candidate in candidates:
         folder = candidate / "gym_dr"
         try:
@@ -103,7 +104,7 @@ class KernelCache:
         if len(digest) < _DIGEST_BYTES or hashlib.sha256(payload).digest() != digest:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(payload))
+            return CompileResult._rebuild(target_context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
         except Exception:  # a file of ours that this numba cannot read, whatever the reason, is compiled anew
             return None
 
@@ -112,7 +113,7 @@ class KernelCache:
         path = self._path(signature, result.codegen)
         if path is None:
             return
-        payload = serialize.dumps(result._reduce())
+        payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
         try:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
         except OSError:

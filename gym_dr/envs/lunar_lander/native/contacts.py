@@ -13,13 +13,16 @@ holds the fields of the touching body; ``slot`` is the slice of ``slots``. An em
 impulses and changes nothing.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .compiler import INLINE, KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     ARM_1_X,
     ARM_1_Y,
@@ -65,8 +68,8 @@ from .layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from .shapes import LINEAR_SLOP, SKIN
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.shapes import LINEAR_SLOP, SKIN
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
@@ -282,7 +285,7 @@ def solve_velocity(body, slot):
 
 @njit(**INLINE)
 def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
-    """Push the body out along the normal at one point; returns its new pose and the separation that it had there (m)."""
+    """Push the body out along the normal at one point; returns its new pose and the separation it had there (m)."""
     face_b = slot[FACE_B * LANES + lane] != ZERO
     inv_mass = slot[SLOT_INV_MASS * LANES + lane]
     inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
-
-from .memory import Environments
-from .state import to_box2d
+from gym_dr.envs.lunar_lander.native.memory import Environments
+from gym_dr.envs.lunar_lander.native.state import to_box2d
 
 
 class Canvas:
@@ -20,8 +19,8 @@ class Canvas:
     def draw(self, memory: Environments, index: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of sub-environment ``index``."""
         to_box2d(memory, index, self._env)
-        return self._env.render()
+        return self._env.render()  # type: ignore[no-untyped-call]  # Gymnasium's
 
     def close(self) -> None:
         """Frees the drawing surface."""
-        self._env.close()
+        self._env.close()  # type: ignore[no-untyped-call]  # Gymnasium's

@@ -1,14 +1,17 @@
 """The start of an episode: terrain, bodies, and what the parameters make of them, in Gymnasium's order of draws."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from . import broad_phase, shapes, stream
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native import broad_phase, shapes, stream
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODY,
     CENTER_X,
@@ -37,7 +40,7 @@ from .layout import (
     SIN,
     STATUS,
 )
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO = f32(0)

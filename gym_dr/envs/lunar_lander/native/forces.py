@@ -1,8 +1,11 @@
 """What pushes the lander before the solver runs: gravity, wind, and engines.
 
-Gymnasium computes engines and wind in float64 with the C library's ``sin``, ``cos`` and ``tanh``; Box2D takes the results
-as float32. Both are repeated in the same order of operations.
+Gymnasium computes engines and wind in float64 with the C library's ``sin``, ``cos`` and ``tanh``; Box2D takes the
+results as float32. Both are repeated in the same order of operations.
 """
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ import math
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from . import stream
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native import stream
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODY,
     CENTER_X,
@@ -48,18 +51,24 @@ SCALE = lander.SCALE
 
 
 @njit(**KERNEL)
-def _strength(index):
-    """``tanh(sin(2 k i) + sin(pi k i))`` with k = 0.01, in (-1, 1): never periodic."""
+def _strength(gusts, index):
+    """``tanh(sin(2 k i) + sin(pi k i))`` with k = 0.01, in (-1, 1): never periodic.
+
+    ``gusts`` holds it for the indices that episodes of ordinary length can reach.
+    """
+    place = index - lander.WIND_INDEX_LOW
+    if 0 <= place < gusts.shape[0]:
+        return gusts[place]
     return math.tanh(math.sin(0.02 * index) + math.sin(math.pi * 0.01 * index))
 
 
 @njit(**KERNEL)
-def wind(status, params, env):
+def wind(status, params, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
     if params[env, P_ENABLE_WIND] == 0.0 or status[env, S_LEG_0] != 0 or status[env, S_LEG_1] != 0:
         return ZERO, ZERO
-    force = _strength(status[env, S_WIND]) * params[env, P_WIND_POWER]
-    torque = _strength(status[env, S_TURBULENCE]) * params[env, P_TURBULENCE_POWER]
+    force = _strength(gusts, status[env, S_WIND]) * params[env, P_WIND_POWER]
+    torque = _strength(gusts, status[env, S_TURBULENCE]) * params[env, P_TURBULENCE_POWER]
     status[env, S_WIND] += 1
     status[env, S_TURBULENCE] += 1
     return f32(force), f32(torque)

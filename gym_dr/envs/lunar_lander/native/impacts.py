@@ -8,15 +8,18 @@ Box2D lets the static ground take part in "time": its sweep remembers the moment
 body lags behind is brought up to it before its own time of impact is computed.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from . import broad_phase, contacts, manifolds, position, time_of_impact
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native import broad_phase, contacts, manifolds, position, time_of_impact
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODIES,
     BODY,
@@ -52,9 +55,9 @@ from .layout import (
     W_SWEEPS,
     W_TIMES,
 )
-from .shapes import HULL, LEG, LINEAR_SLOP
-from .slots import fill
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, LINEAR_SLOP
+from gym_dr.envs.lunar_lander.native.slots import fill
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -266,7 +269,7 @@ def resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, w
         contact, time, ground_time = _earliest(rows, terrain, contact_ints, status, env, scratch, work, ground_time)
         if contact == NO_CONTACT:
             break
-        body = np.int64(contact_ints[env, contact, C_BODY])
+        body = int(contact_ints[env, contact, C_BODY])
         sweep = W_SWEEPS + SWEEP * body
         for k in range(SWEEP):
             scratch[W_BACKUP + k] = scratch[sweep + k]

@@ -1,18 +1,21 @@
 """The two revolute joints that hold the legs: motor, limit and pin, by sequential impulses over all lanes of a block.
 
 The method is Catto's ("Iterative Dynamics with Temporal Coherence", 2005; b2RevoluteJoint.cpp). With ``A`` the lander,
-``B`` a leg, ``r`` the arms from the centres of mass to the pin, and ``m``, ``i`` inverse masses and inertias, the velocity
-error of pin and angle is
+``B`` a leg, ``r`` the arms from the centres of mass to the pin, and ``m``, ``i`` inverse masses and inertias, the
+velocity error of pin and angle is
 
     C' = (v_B + w_B x r_B - v_A - w_A x r_A,  w_B - w_A)
 
-and the impulse that removes it is ``-K^-1 C'`` with K the symmetric 3x3 matrix of ``prepare``. A joint at its limit takes
-the angular row only while the limit pushes; otherwise the 2x2 block of the pin is solved alone.
+and the impulse that removes it is ``-K^-1 C'`` with K the symmetric 3x3 matrix of ``prepare``. A joint at its limit
+takes the angular row only while the limit pushes; otherwise the 2x2 block of the pin is solved alone.
 Box2D solves the joint of leg 1 before that of leg 0.
 
 Order of operations and association are Box2D's, because float32 rounding depends on them. Impulses are kept with the
 sign that Box2D gives them; the locals ``push_*`` are their negatives, which saves sign flips and rounds the same.
 """
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ import math
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from .compiler import INLINE, KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ADJ_X,
     ADJ_Y,
     ADJ_Z,
@@ -70,8 +73,8 @@ from .layout import (
     WORK_0,
     WORK_1,
 )
-from .shapes import ANGULAR_SLOP, LEG_INV_INERTIA, LEG_INV_MASS, LINEAR_SLOP
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.shapes import ANGULAR_SLOP, LEG_INV_INERTIA, LEG_INV_MASS, LINEAR_SLOP
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -266,7 +269,7 @@ def solve_pair(blocks, iterations):
 
 @njit(**INLINE)
 def _solve_position(block, lane, joint, leg, anchor_x, lower, upper, reference, ax_, ay_, aa):
-    """Move and turn lander and leg until limit and pin hold; returns the lander's (x, y, angle) and whether both did."""
+    """Move and turn lander and leg to where limit and pin hold; returns the lander's pose and whether they did."""
     inv_mass = block[INV_MASS * LANES + lane]
     inv_inertia = block[INV_INERTIA * LANES + lane]
     center_y = block[MASS_CENTER_Y * LANES + lane]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import count
 
-import llvmlite.binding
+import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
 
 f32 = np.float32
@@ -21,7 +21,7 @@ _FEATURES = llvmlite.binding.get_host_cpu_features()
 LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) else 8
 """Environments a block: one AVX-512 register of float32, or two AVX2 registers, which hide each other's latency."""
 
-# ---- bodies -----------------------------------------------------------------------------------------------------------
+# ---- bodies --------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
 LANDER, LEG_0, LEG_1 = (
     np.int64(0),
@@ -46,35 +46,35 @@ BOX_HIGH_Y = next(_field)
 REST_TIME = next(_field)  # s, how long the body has been almost still
 BODY = next(_field)  # fields a body; body b starts at field b * BODY
 
-# ---- joints -----------------------------------------------------------------------------------------------------------
+# ---- joints --------------------------------------------------------------------------------------------------------
 IMPULSE_X, IMPULSE_Y, LIMIT_IMPULSE, MOTOR_IMPULSE, LIMIT_STATE = range(5)  # N s, N s, N m s, N m s, +1 lower -1 upper
 JOINT = 5
 JOINT_0 = np.int64(BODIES * BODY)  # first field of the joint of leg 0
 JOINT_1 = JOINT_0 + JOINT
 
-# ---- what an episode's parameters make of the lander ------------------------------------------------------------------
-PHYSICS = JOINT_1 + JOINT
-_field = count(PHYSICS)
+# ---- what an episode's parameters make of the lander ---------------------------------------------------------------
+PHYSICS = int(JOINT_1) + JOINT
+_field = count(int(PHYSICS))
 INV_MASS = next(_field)  # 1/kg, of the lander
 INV_INERTIA = next(_field)  # 1/(kg m^2)
 MASS_CENTER_Y = next(_field)  # m, of the lander's centre of mass above its origin
 MOTOR_LIMIT = next(_field)  # N m s, largest impulse of a leg's motor in one step
 PACKED = next(_field)  # fields that a block takes from a row
 
-# ---- results of the solver, block and row ------------------------------------------------------------------------------
+# ---- results of the solver, block and row --------------------------------------------------------------------------
 MOVED = PACKED  # sum of 1 << body for bodies that left their fat box
 AWAKE = MOVED + 1  # 1, or 0 once all three bodies sleep
 SOLVED = AWAKE + 1  # 1 once the position iterations have left early
 START = SOLVED + 1  # centre x, y and angle of each body before the step, 3 * BODIES fields
 RETURNED = START + 3 * BODIES
 
-# ---- rows only --------------------------------------------------------------------------------------------------------
+# ---- rows only -----------------------------------------------------------------------------------------------------
 _field = count(RETURNED)
 GRAVITY = next(_field)  # m/s^2
 FRICTION = next(_field)  # of hull and flat edge, hull and terrain, leg and flat edge, leg and terrain
 ROW = FRICTION + 4
 
-# ---- blocks only ------------------------------------------------------------------------------------------------------
+# ---- blocks only ---------------------------------------------------------------------------------------------------
 _field = count(RETURNED)
 ARM_A_X = next(_field)  # m, from the lander's centre of mass to the joints (both are at its origin)
 ARM_A_Y = next(_field)
@@ -88,7 +88,7 @@ WORK = 13
 WORK_1 = WORK_0 + WORK
 BLOCK = WORK_1 + WORK
 
-# ---- contact slots ----------------------------------------------------------------------------------------------------
+# ---- contact slots -------------------------------------------------------------------------------------------------
 _field = count()
 # the manifold, as the narrow phase left it
 FACE_B = next(_field)  # 1 if the reference face is the polygon's, 0 if it is the edge
@@ -113,7 +113,7 @@ PAIR_INV11, PAIR_INV12, PAIR_INV22 = next(_field), next(_field), next(_field)  #
 PAIRED = next(_field)  # 1 if two points are solved together
 SLOT = next(_field)
 
-# ---- contacts between steps -------------------------------------------------------------------------------------------
+# ---- contacts between steps ----------------------------------------------------------------------------------------
 EDGES = 11  # the flat edge 0 at y = 0 and ten of terrain
 MAX_CONTACTS = EDGES * BODIES
 # contact_floats[env, contact, :]: the fields LOCAL_NORMAL_X ... TANGENT_IMPULSE_2 of a slot, in that order
@@ -122,11 +122,11 @@ CONTACT_FLOATS = TANGENT_IMPULSE_2 - LOCAL_NORMAL_X + 1
 C_BODY, C_EDGE, C_TOUCHING, C_FACE_B, C_POINTS, C_ID_1, C_ID_2 = range(7)
 CONTACT_INTS = 7
 
-# ---- status[env, :], int64 --------------------------------------------------------------------------------------------
+# ---- status[env, :], int64 -----------------------------------------------------------------------------------------
 S_LEG_0, S_LEG_1, S_CRASHED, S_CONTACTS, S_FRESH, S_HAS_SHAPING, S_WIND, S_TURBULENCE = range(8)
 STATUS = 8
 
-# ---- parameters[env, :], float64, in the order of the ParamSpace ------------------------------------------------------
+# ---- parameters[env, :], float64, in the order of the ParamSpace ---------------------------------------------------
 (
     P_GRAVITY,
     P_ENABLE_WIND,
@@ -143,7 +143,7 @@ PARAMETERS = 10
 
 OBSERVATION = 8
 
-# ---- scratch memory of one thread -------------------------------------------------------------------------------------
+# ---- scratch memory of one thread ----------------------------------------------------------------------------------
 CHUNK = 1024  # environments that one pass sorts into blocks; their rows fit the second-level cache
 # float scratch of the narrow phase and of the time of impact, in floats
 W_VERTICES = 0  # polygon in the world, x and y of each vertex
@@ -182,5 +182,5 @@ SUB_FROZEN = BODY + 1
 SUB_SLOTS = BODY + 2
 SUBSTEP_FLOATS = (SUB_SLOTS + EDGES * SLOT) * LANES
 
-# ---- time -------------------------------------------------------------------------------------------------------------
+# ---- time ----------------------------------------------------------------------------------------------------------
 DT = f32(1.0 / 50)  # s

@@ -6,6 +6,9 @@ and keep the points that lie within the skins. Each point carries an id (which f
 are carried over from the last step. The edge pushes to the side on which the polygon's centroid is.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import math
@@ -13,8 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     BODY,
     C_BODY,
     C_EDGE,
@@ -47,7 +50,7 @@ from .layout import (
     W_NORMALS,
     W_VERTICES,
 )
-from .shapes import CENTROID, HULL, LEG, NORMALS, SKIN, VERTEX_COUNT, VERTICES
+from gym_dr.envs.lunar_lander.native.shapes import CENTROID, HULL, LEG, NORMALS, SKIN, VERTEX_COUNT, VERTICES
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -273,7 +276,7 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
 
 @njit(**KERNEL)
 def announce(status, env, body, touches):
-    """A contact begins or ends: the hull crashes; a leg has contact, or loses it even if another edge still holds it."""
+    """A contact begins or ends: the hull crashes; a leg has contact, or loses it even if another edge holds it."""
     if body == LEG_0:
         status[env, S_LEG_0] = touches
     elif body == LEG_1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .layout import (
+from gym_dr.envs.lunar_lander.native.layout import (
     BLOCK_FLOATS,
     CONTACT_FLOATS,
     CONTACT_INTS,
@@ -22,7 +22,7 @@ from .layout import (
     STATUS,
     SUBSTEP_FLOATS,
 )
-from .stream import STREAM
+from gym_dr.envs.lunar_lander.native.stream import STREAM
 
 _CACHE_LINE = 64  # bytes
 
@@ -82,9 +82,9 @@ class Scratch:
     def allocate() -> Scratch:
         """Zeroed working memory."""
         return Scratch(
-            floats=_aligned(FLOAT_SCRATCH),
+            floats=_aligned(int(FLOAT_SCRATCH)),
             ints=np.zeros(INT_SCRATCH, np.int64),
-            blocks=_aligned(2 * BLOCK_FLOATS),
-            slots=_aligned(2 * SLOT_FLOATS),
-            substep=_aligned(SUBSTEP_FLOATS),
+            blocks=_aligned(int(2 * BLOCK_FLOATS)),
+            slots=_aligned(int(2 * SLOT_FLOATS)),
+            substep=_aligned(int(SUBSTEP_FLOATS)),
         )

@@ -1,5 +1,8 @@
 """Observation and reward, in float64 as Gymnasium computes them."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import math
@@ -7,9 +10,9 @@ import math
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     AWAKE,
     CENTER_X,

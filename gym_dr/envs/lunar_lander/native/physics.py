@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from .cache import KernelCache
-from .layout import CHUNK, LANES, PARAMETERS, S_FRESH
-from .memory import Environments, Scratch
-from .step import step
-from .workers import Workers
+from gym_dr.envs.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
+from gym_dr.envs.lunar_lander.native.cache import KernelCache
+from gym_dr.envs.lunar_lander.native.layout import CHUNK, LANES, PARAMETERS, S_FRESH
+from gym_dr.envs.lunar_lander.native.memory import Environments, Scratch
+from gym_dr.envs.lunar_lander.native.step import step
+from gym_dr.envs.lunar_lander.native.workers import Workers
+from gym_dr.envs.lunar_lander.physics import wind_strength
 
 Indices = npt.NDArray[np.int64]
 
 ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
+
+_GUST_STEPS = 2000  # of an episode for which wind is looked up instead of computed
+
+
+@cache
+def _gusts() -> npt.NDArray[np.float64]:
+    """Strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
+    return np.array([wind_strength(i) for i in range(WIND_INDEX_LOW, WIND_INDEX_HIGH + _GUST_STEPS)])
+
 
 step._cache = KernelCache("step")  # what ``cache=True`` would set, see cache.py
 
@@ -87,6 +98,7 @@ class Physics:
             memory.params,
             memory.shaping,
             memory.streams,
+            _gusts(),
             self.choices,
             self.throttles,
             self._continuous,
@@ -107,7 +119,7 @@ class Physics:
 def bytes_needed(num_envs: int) -> int:
     """Memory for ``num_envs`` sub-environments in bytes, with their parameters and draws ahead."""
     one = Environments.allocate(1)
-    arrays = sum(getattr(one, name).nbytes for name in one.__dataclass_fields__)
+    arrays: int = sum(getattr(one, name).nbytes for name in one.__dataclass_fields__)
     return num_envs * (arrays + 8 * (2 * PARAMETERS + 4 * PARAMETERS + 8))
 
 

@@ -1,5 +1,8 @@
 """From velocities to positions: one explicit Euler step, with Box2D's limits on how far a body may go in a step."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import math
@@ -7,8 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
-from .compiler import KERNEL
-from .layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
 
 f32 = np.float32
 MAX_TRANSLATION = f32(2)  # m a step, b2_maxTranslation

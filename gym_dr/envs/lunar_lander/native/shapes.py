@@ -4,14 +4,17 @@ All lengths are in metres in the body's own frame, whose origin is where the dra
 density varies, so only the hull's mass is a function; a leg's is a constant.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .. import constants as lander
-from .compiler import KERNEL
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 
 f32 = np.float32
 Float32Array = npt.NDArray[np.float32]
@@ -80,7 +83,7 @@ REACH: Float32Array = np.array(
 def mass_properties(polygon, density):
     """Inverse mass (1/kg), inverse inertia about the centre of mass (1/(kg m^2)) and height of that centre (m).
 
-    ``b2PolygonShape::ComputeMass``, then ``b2Body::ResetMassData``. Both polygons are symmetric, so the centre's x is 0.
+    ``b2PolygonShape::ComputeMass``, then ``b2Body::ResetMassData``. The polygons are symmetric: the centre's x is 0.
     """
     count = VERTEX_COUNT[polygon]
     sum_x = f32(0)

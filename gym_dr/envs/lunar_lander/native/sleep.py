@@ -1,13 +1,29 @@
 """When the lander has come to rest: Box2D puts bodies to sleep that have hardly moved for half a second."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .compiler import INLINE, KERNEL
-from .layout import AWAKE, BODY, DT, LANDER, LANES, LEG_0, LEG_1, OMEGA, REST_TIME, SOLVED, VELOCITY_X, VELOCITY_Y
-from .shapes import ANGULAR_SLOP
+from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
+    AWAKE,
+    BODY,
+    DT,
+    LANDER,
+    LANES,
+    LEG_0,
+    LEG_1,
+    OMEGA,
+    REST_TIME,
+    SOLVED,
+    VELOCITY_X,
+    VELOCITY_Y,
+)
+from gym_dr.envs.lunar_lander.native.shapes import ANGULAR_SLOP
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)

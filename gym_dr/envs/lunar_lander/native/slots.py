@@ -1,12 +1,15 @@
 """From a row's list of contacts to the slots of a block, and back."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .compiler import KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     C_BODY,
     C_EDGE,
     C_FACE_B,
@@ -34,7 +37,7 @@ from .layout import (
     SLOT_INV_MASS,
     SLOT_STRIDE,
 )
-from .shapes import LEG_INV_INERTIA, LEG_INV_MASS
+from gym_dr.envs.lunar_lander.native.shapes import LEG_INV_INERTIA, LEG_INV_MASS
 
 f32 = np.float32
 ZERO = f32(0)

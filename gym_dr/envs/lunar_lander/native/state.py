@@ -18,18 +18,14 @@ import Box2D
 import numpy as np
 
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
-
-from . import stream
-from .joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
-from .layout import (
+from gym_dr.envs.lunar_lander.native import stream
+from gym_dr.envs.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
+from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     AWAKE,
-    BODIES,
     BODY,
-    BOX_HIGH_X,
     BOX_HIGH_Y,
     BOX_LOW_X,
-    BOX_LOW_Y,
     C_BODY,
     C_EDGE,
     C_FACE_B,
@@ -64,9 +60,8 @@ from .layout import (
     VELOCITY_X,
     VELOCITY_Y,
 )
-from .manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
-from .memory import Environments
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
+from gym_dr.envs.lunar_lander.native.memory import Environments
 
 f32 = np.float32
 _FACE_A, _FACE_B = 1, 2  # b2Manifold::Type
@@ -108,11 +103,11 @@ def from_box2d(
             velocity.y,
             box2d.angularVelocity,
         )
-        row[base + SIN], row[base + COS] = sin_cos(f32(box2d.angle))
+        row[base + SIN], row[base + COS] = _rotation(box2d)
         row[base + BOX_LOW_X : base + BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
         row[base + REST_TIME] = rest_time[body]
     for leg, box2d in enumerate(env.legs):
-        _copy_joint(row, JOINT_0 + leg * JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
+        _copy_joint(row, int(JOINT_0) + leg * JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
     row[AWAKE] = 1.0 if env.lander.awake else 0.0
     for edge, fixture in enumerate(_edges(env)):
         (x1, y1), (x2, y2) = fixture.shape.vertices
@@ -126,6 +121,12 @@ def from_box2d(
     memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
     memory.streams[index] = stream.pack(env.np_random.bit_generator.state)
     _copy_contacts(memory, index, env)
+
+
+def _rotation(body: Any) -> tuple[float, float]:
+    """Sine and cosine of a body's angle as Box2D holds them."""
+    across = body.GetWorldVector((1.0, 0.0))
+    return across.y, across.x
 
 
 def _fat_box(world: Any, fixture: Any) -> tuple[float, float, float, float]:
@@ -142,7 +143,7 @@ def _fat_box(world: Any, fixture: Any) -> tuple[float, float, float, float]:
 
 
 def _reach(world: Any, fixture: Any, box: Any, inside: Any) -> float:
-    """The largest float32 ``d`` from ``inside`` on at which a box still overlaps the fixture's fat box, by bisection."""
+    """The largest float32 ``d`` from ``inside`` on at which a box still overlaps the fat box, by bisection."""
     low, high = _ordered(f32(inside)), _ordered(f32(inside + f32(64)))
     while high - low > 1:
         middle = (low + high) // 2

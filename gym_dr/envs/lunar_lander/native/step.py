@@ -15,15 +15,30 @@
 Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from .. import constants as lander
-from . import broad_phase, contacts, episode, forces, impacts, joints, manifolds, observe, position, sleep, slots
-from .compiler import ENTRY, KERNEL
-from .layout import (
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native import (
+    broad_phase,
+    contacts,
+    episode,
+    forces,
+    impacts,
+    joints,
+    manifolds,
+    observe,
+    position,
+    sleep,
+    slots,
+)
+from gym_dr.envs.lunar_lander.native.compiler import ENTRY, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
     AWAKE,
     BLOCK_FLOATS,
     BODIES,
@@ -34,6 +49,7 @@ from .layout import (
     C_TOUCHING,
     CENTER_X,
     CHUNK,
+    CLASSES,
     CONTACT_FLOATS,
     CONTACT_INTS,
     DT,
@@ -52,7 +68,6 @@ from .layout import (
     S_CONTACTS,
     S_FRESH,
     SLOT,
-    CLASSES,
     SLOT_FLOATS,
     SLOT_STRIDE,
     SOLVED,
@@ -110,6 +125,7 @@ def _before_solving(
     status,
     params,
     streams,
+    gusts,
     choices,
     throttles,
     continuous,
@@ -127,7 +143,7 @@ def _before_solving(
         status[env, S_FRESH] = 1
         main = 0.0
         side = 0.0
-    wind, torque = forces.wind(status, params, env)
+    wind, torque = forces.wind(status, params, gusts, env)
     forces.engines(rows, params, streams, env, main, side, direction)
     if status[env, S_CONTACTS] > 0:
         _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
@@ -135,7 +151,7 @@ def _before_solving(
     touching = 0
     for i in range(status[env, S_CONTACTS]):
         if contact_ints[env, i, C_TOUCHING] != 0:
-            touching += 1 << 2 * np.int64(contact_ints[env, i, C_BODY])
+            touching += 1 << 2 * int(contact_ints[env, i, C_BODY])
     touching = min(touching, CLASSES // 2 - 1)
     return 2 * touching + (0 if rows[env, SOLVED] != ZERO else 1)
 
@@ -350,6 +366,7 @@ def step(
     params,
     shaping,
     streams,
+    gusts,
     choices,
     throttles,
     continuous,
@@ -378,6 +395,7 @@ def step(
                 status,
                 params,
                 streams,
+                gusts,
                 choices,
                 throttles,
                 continuous,

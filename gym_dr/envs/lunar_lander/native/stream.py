@@ -5,13 +5,18 @@ that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.
 ("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as numpy draws them.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from .compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 
 u64 = np.uint64
 STATE_HIGH, STATE_LOW, INCREMENT_HIGH, INCREMENT_LOW, HAS_HALF, HALF = range(6)
@@ -30,7 +35,7 @@ def seeded(seed: int) -> npt.NDArray[np.uint64]:
     return pack(state)
 
 
-def pack(state: dict) -> npt.NDArray[np.uint64]:  # type: ignore[type-arg]  # numpy's own nested dict
+def pack(state: Any) -> npt.NDArray[np.uint64]:
     """The stream (6,) from ``Generator.bit_generator.state``."""
     mask = (1 << 64) - 1
     value, increment = state["state"]["state"], state["state"]["inc"]
@@ -38,7 +43,7 @@ def pack(state: dict) -> npt.NDArray[np.uint64]:  # type: ignore[type-arg]  # nu
     return np.array(words, np.uint64)
 
 
-def unpack(stream: npt.NDArray[np.uint64]) -> dict:  # type: ignore[type-arg]
+def unpack(stream: npt.NDArray[np.uint64]) -> dict[str, Any]:
     """``Generator.bit_generator.state`` from a stream (6,)."""
     high, low, increment_high, increment_low, has_half, half = (int(word) for word in stream)
     return {

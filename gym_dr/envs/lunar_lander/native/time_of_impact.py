@@ -7,6 +7,9 @@ Vertices of a simplex are ``scratch[W_SIMPLEX + 7 k:]`` = point on edge, point o
 vertex numbers that made them are ``work[I_SIMPLEX + k]`` (edge) and ``work[I_SIMPLEX + 3 + k]`` (polygon).
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 import math
@@ -14,10 +17,10 @@ import math
 import numpy as np
 from numba import njit
 
-from .compiler import KERNEL
-from .layout import I_SAVED, I_SIMPLEX, W_METRIC, W_SIMPLEX
-from .shapes import LINEAR_SLOP, REACH, SKIN, VERTEX_COUNT, VERTICES
-from .trigonometry import sin_cos
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import I_SAVED, I_SIMPLEX, W_METRIC, W_SIMPLEX
+from gym_dr.envs.lunar_lander.native.shapes import LINEAR_SLOP, REACH, SKIN, VERTEX_COUNT, VERTICES
+from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)

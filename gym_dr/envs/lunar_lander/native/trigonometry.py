@@ -1,7 +1,7 @@
 """Sine and cosine of a float32 angle, equal bit for bit to the C library's ``sincosf`` and free of branches.
 
-Box2D turns every angle into a rotation with ``sinf`` and ``cosf``. A call to the C library inside a loop over lanes keeps
-LLVM from vectorising that loop, so the method of glibc 2.28 and later is repeated here (``sysdeps/ieee754/flt-32``,
+Box2D turns every angle into a rotation with ``sinf`` and ``cosf``. A call to the C library inside a loop over lanes
+keeps LLVM from vectorising that loop, so the method of glibc 2.28 and later is repeated here (``sysdeps/ieee754``,
 contributed by ARM from its Optimized Routines, MIT licence, from which the coefficients come): reduce the angle to
 ``[-pi/4, pi/4]`` in float64, evaluate a polynomial of degree 7 (sine) and 8 (cosine), and round once to float32.
 
@@ -9,16 +9,19 @@ glibc picks at run time a build that fuses multiplications and additions where t
 The tests compare every float32 angle up to 120 rad and a dense sample above.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
 from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding
+import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from .compiler import INLINE
+from gym_dr.envs.lunar_lander.native.compiler import INLINE
 
 HAS_FMA = bool(llvmlite.binding.get_host_cpu_features().get("fma", False))
 
@@ -42,7 +45,7 @@ HALF_PI_2 = float.fromhex("0x1.10b4611p-30")
 HALF_PI_3 = float.fromhex("0x1.4c4c6628b80dcp-59")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` rounded once."""
 
@@ -57,7 +60,7 @@ if HAS_FMA:
     @njit(**INLINE)
     def multiply_add(a, b, c):
         """``a * b + c`` in float64 as the C library evaluates it on this processor."""
-        return _fused(a, b, c)
+        return _fused(a, b, c)  # type: ignore[call-arg]  # numba supplies the typing context
 
 else:
 

@@ -18,17 +18,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
+from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
+from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.vector_params import check_mask
-
-from .parameters import EpisodeParameters
-from .physics import Physics, bytes_needed
-from .stream import seeded, unpack
 
 Observations = npt.NDArray[np.float32]
 Array = npt.NDArray[np.float64]
@@ -147,9 +145,9 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         """The seed of each sub-environment; None before its first reset."""
         return tuple(self._seeds)
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
-        """Generators in the state of each sub-environment's random stream; copies, drawing from them changes nothing."""
+    @property  # type: ignore[misc]  # as SyncVectorEnv
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Generators in the state of each sub-environment's random stream; drawing from them changes nothing."""
         generators = []
         for stream in self._physics.memory.streams:
             bits = np.random.PCG64()
@@ -169,7 +167,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             UnknownNameError: There is no such parameter; nothing has changed then.
             RandomizationError: A value or the mask is impossible; nothing has changed then.
         """
-        chosen = np.flatnonzero(check_mask(mask, self.num_envs))
+        chosen = np.flatnonzero(_check_mask(mask, self.num_envs))
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
         self._parameters.pin(arrays, chosen)
 
@@ -224,7 +222,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         ended = self._done.any()
         if ended and self._mode == AutoresetMode.DISABLED:
             raise EnvStateError(
-                "Expected reset(options={'reset_mask': ...}) of the sub-environments whose episode ended before step(): "
+                "Expected reset(options={'reset_mask': ...}) of sub-environments whose episode ended before step(): "
                 f"{np.flatnonzero(self._done).tolist()[:10]}."
             )
         memory = self._physics.memory
@@ -264,7 +262,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             return None
         if not self._begun:
             raise EnvStateError("Expected reset() before render().")
-        from .drawing import Canvas
+        from gym_dr.envs.lunar_lander.native.drawing import Canvas
 
         if self._canvas is None:
             self._canvas = Canvas()
@@ -278,7 +276,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             if self._canvas is not None:
                 self._canvas.close()
 
-    # ---- checks, before anything is changed -------------------------------------------------------------------------
+    # ---- checks, before anything is changed ------------------------------------------------------------------------
 
     def _check_open(self) -> None:
         if self.closed:
@@ -287,7 +285,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
     def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
         """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
         options = {} if options is None else options
-        mask = check_mask(options.get("reset_mask"), self.num_envs)
+        mask = _check_mask(options.get("reset_mask"), self.num_envs)
         if not mask.any():
             raise RandomizationError("Expected at least one True in options['reset_mask'].")
         values = options.get("params")
@@ -302,7 +300,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         if self.continuous:
             if array.shape != (self.num_envs, 2) or array.dtype.kind not in "fiu":
                 raise InvalidActionError(
-                    f"Expected throttles of shape ({self.num_envs}, 2), got shape {array.shape} and dtype {array.dtype}."
+                    f"Expected throttles of shape ({self.num_envs}, 2), got shape {array.shape}, dtype {array.dtype}."
                 )
             if not np.isfinite(array).all():
                 raise InvalidActionError("Expected finite throttles, got nan or infinity.")
@@ -317,7 +315,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             raise InvalidActionError(f"Expected actions from 0 to 3, got {wrong}.")
         self._physics.choices[:] = array
 
-    # ---- episodes ---------------------------------------------------------------------------------------------------
+    # ---- episodes --------------------------------------------------------------------------------------------------
 
     def _seed(self, envs: Indices, seeds: list[int | None]) -> None:
         """Seeds sub-environments that were given a seed, or that never had one."""
@@ -372,6 +370,22 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             params[name] = values
             params["_" + name] = told
         return {"params": params, "_params": masks[names], "draw_index": index, "_draw_index": masks[names + 1]}
+
+
+def _check_mask(mask: Any, num_envs: int) -> Mask:
+    """The mask as an array; None means all.
+
+    Raises:
+        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
+    """
+    if mask is None:
+        return np.ones(num_envs, np.bool_)
+    array = np.asarray(mask)
+    if array.dtype != np.bool_ or array.shape != (num_envs,):
+        raise RandomizationError(
+            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
+        )
+    return array
 
 
 def _whole_number(name: str, value: Any) -> int:
