@@ -133,7 +133,7 @@ def _fat_box(world: Any, fixture: Any) -> tuple[float, float, float, float]:
     """The box that the broad phase keeps for a fixture, m: low x, low y, high x, high y."""
     tight = fixture.GetAABB(0)
     low, high = tight.lowerBound, tight.upperBound
-    x, y = f32((low.x + high.x) / 2), f32((low.y + high.y) / 2)
+    x, y = float(f32((low.x + high.x) / 2)), float(f32((low.y + high.y) / 2))
     return (
         -_reach(world, fixture, lambda d: (-d, y, -d, y), -x),
         -_reach(world, fixture, lambda d: (x, -d, x, -d), -y),
