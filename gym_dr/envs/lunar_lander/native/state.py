@@ -268,4 +268,5 @@ def _rebuild_ground(env: LunarLanderDR, terrain: Any) -> None:
         x1, y1, x2, y2 = (float(v) for v in terrain[edge])
         env.moon.CreateEdgeFixture(vertices=[(x1, y1), (x2, y2)], density=0, friction=friction[edge])
         if edge > 0:
+            y1, y2 = round(y1, 6), round(y2, 6)  # float32's rounding may put a whole number of pixels just below it
             env.sky_polys.append([(x1, y1), (x2, y2), (x2, top), (x1, top)])

@@ -122,6 +122,8 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._begun = False  # whether every sub-environment has an episode
         self._elapsed: Indices = np.zeros(self.num_envs, np.int64)
         self._done: Mask = np.zeros(self.num_envs, np.bool_)  # ended with the last step and not reset since
+        self._any_done = False
+        self._param_keys = [key for name in self.param_space for key in (name, "_" + name)]  # of info["params"]
         self._canvas: Any = None  # the Box2D environment that draws
 
     @property
@@ -197,6 +199,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._physics.step(envs)
         self._elapsed[envs] = 0
         self._done[envs] = False
+        self._any_done = bool(self._done.any())
         self._begun = self._begun or bool((self._parameters.draw_index >= 0).all())
         return self._physics.memory.observations.copy(), self._info(None if envs is self._all else call.mask)
 
@@ -219,15 +222,14 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         if not self._begun:
             raise EnvStateError("Expected reset() of every sub-environment before step().")
         self._take(actions)
-        ended = self._done.any()
-        if ended and self._mode == AutoresetMode.DISABLED:
+        if self._any_done and self._mode == AutoresetMode.DISABLED:
             raise EnvStateError(
                 "Expected reset(options={'reset_mask': ...}) of sub-environments whose episode ended before step(): "
                 f"{np.flatnonzero(self._done).tolist()[:10]}."
             )
         memory = self._physics.memory
         self._elapsed += 1
-        if ended and self._mode == AutoresetMode.NEXT_STEP:
+        if self._any_done and self._mode == AutoresetMode.NEXT_STEP:
             self._begin(np.flatnonzero(self._done), {})
             self._elapsed[self._done] = 0
         self._physics.step(self._all)
@@ -241,6 +243,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
                 info = self._restart(done)
         else:
             self._done = done
+            self._any_done = bool(done.any())
         info.update(self._info(None))
         return memory.observations.copy(), rewards, terminations, truncations, info
 
@@ -310,10 +313,11 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             raise InvalidActionError(
                 f"Expected whole numbers of shape ({self.num_envs},), got shape {array.shape} and dtype {array.dtype}."
             )
-        if array.min() < 0 or array.max() > 3:
+        choices = array.astype(np.int64)
+        if choices.view(np.uint64).max() > 3:  # as unsigned numbers, negative ones are large
             wrong = array[(array < 0) | (array > 3)][0]
             raise InvalidActionError(f"Expected actions from 0 to 3, got {wrong}.")
-        self._physics.choices[:] = array
+        self._physics.choices[:] = choices
 
     # ---- episodes --------------------------------------------------------------------------------------------------
 
@@ -357,19 +361,18 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
     def _info(self, mask: Mask | None) -> dict[str, Any]:
         """What single environments tell, collected as Gymnasium does: arrays with masks of who told it."""
         names = len(self.param_space)
-        table = np.empty((names, self.num_envs))
-        table[:] = self._physics.memory.params.T
+        table = self._physics.memory.params.T.copy()
         index = self._parameters.draw_index.copy()
-        masks = np.empty((names + 2, self.num_envs), np.bool_)
-        masks[:] = True if mask is None else mask
+        masks = np.ones((names + 2, self.num_envs), np.bool_)
         if mask is not None:
+            masks[:] = mask
             table[:, ~mask] = 0.0
             index[~mask] = 0
-        params: dict[str, Any] = {}
-        for name, values, told in zip(self.param_space, table, masks, strict=False):
-            params[name] = values
-            params["_" + name] = told
-        return {"params": params, "_params": masks[names], "draw_index": index, "_draw_index": masks[names + 1]}
+        rows: list[Any] = [None] * (2 * names)
+        rows[::2] = list(table)
+        *rows[1::2], params_mask, index_mask = list(masks)
+        params = dict(zip(self._param_keys, rows, strict=True))
+        return {"params": params, "_params": params_mask, "draw_index": index, "_draw_index": index_mask}
 
 
 def _check_mask(mask: Any, num_envs: int) -> Mask:

