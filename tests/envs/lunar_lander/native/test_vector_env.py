@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -200,6 +201,32 @@ def test_a_child_process_steps_after_a_fork() -> None:
     got = queue.get(timeout=60)
     process.join()
     assert (got == expected).all()
+
+
+@pytest.fixture
+def registered() -> Iterator[str]:
+    name = "gym_dr_test/NativeLander-v0"
+    gym.register(
+        name,
+        vector_entry_point="gym_dr.envs.lunar_lander.native.vector_env:LunarLanderVectorEnv",
+        max_episode_steps=44,
+    )
+    yield name
+    del gym.registry[name]
+
+
+def test_make_vec_and_its_spec_give_the_same_environment_again(registered: str) -> None:
+    envs = gym.make_vec(registered, num_envs=3, randomization="wide", autoreset_mode=AutoresetMode.SAME_STEP)
+    assert isinstance(envs, LunarLanderVectorEnv)
+    assert envs.spec is not None
+    twin = gym.make_vec(envs.spec)
+    assert_equal(dict(enumerate(envs.reset(seed=1))), dict(enumerate(twin.reset(seed=1))))
+    for t in range(50):
+        ours, theirs = envs.step(np.full(3, t % 4)), twin.step(np.full(3, t % 4))
+        assert_equal(dict(enumerate(ours)), dict(enumerate(theirs)))
+        if t == 43:
+            assert ours[3].any()
+    assert "num_envs=3" in repr(envs)
 
 
 def test_gymnasiums_wrappers_work_around_it() -> None:
