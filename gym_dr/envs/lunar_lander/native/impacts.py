@@ -183,8 +183,12 @@ def _push_out(substep, count):
 def _solve_velocities(substep, count):
     """180 velocity iterations; an iteration that changes nothing is the last that could, so the rest is skipped."""
     body = substep[:BODY_FLOATS]
+    pairs = 0
     for j in range(count):
-        contacts.prepare(body, substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE])
+        slot = substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
+        contacts.prepare(body, slot)
+        if contacts.any_pair(slot):
+            pairs |= 1 << j
     for _ in range(lander.VELOCITY_ITERATIONS):
         vx = body[VELOCITY_X * LANES]
         vy = body[VELOCITY_Y * LANES]
@@ -196,7 +200,10 @@ def _solve_velocities(substep, count):
             before_2 = slot[(NORMAL_IMPULSE_1 + 1) * LANES]
             before_3 = slot[(NORMAL_IMPULSE_1 + 2) * LANES]
             before_4 = slot[(NORMAL_IMPULSE_1 + 3) * LANES]
-            contacts.solve_velocity(body, slot)
+            if (pairs >> j) & 1:
+                contacts.solve_velocity(body, slot)
+            else:
+                contacts.solve_single_velocity(body, slot)
             impulses += abs(slot[NORMAL_IMPULSE_1 * LANES] - before_1)
             impulses += abs(slot[(NORMAL_IMPULSE_1 + 1) * LANES] - before_2)
             impulses += abs(slot[(NORMAL_IMPULSE_1 + 2) * LANES] - before_3)

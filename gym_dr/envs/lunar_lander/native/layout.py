@@ -169,7 +169,7 @@ I_SELECTED = I_ENABLED + MAX_CONTACTS  # contacts of a substep
 I_ORDER = I_SELECTED + MAX_CONTACTS  # environments of the chunk, sorted
 I_CLASS = I_ORDER + CHUNK
 I_HISTOGRAM = I_CLASS + CHUNK
-CLASSES = 128  # of environments that are alike to solve: 2 bits a body for its contacts, 1 for hard joints
+CLASSES = 256  # of environments that are alike to solve: 2 bits a body for its contacts, and 2 more, see step.py
 INT_SCRATCH = I_HISTOGRAM + CLASSES + 1
 
 BLOCK_FLOATS = BLOCK * LANES

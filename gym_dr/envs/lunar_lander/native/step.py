@@ -46,6 +46,7 @@ from gym_dr.envs.lunar_lander.native.layout import (
     BODY_FLOATS,
     C_BODY,
     C_EDGE,
+    C_POINTS,
     C_TOUCHING,
     CENTER_X,
     CHUNK,
@@ -77,7 +78,7 @@ from gym_dr.envs.lunar_lander.native.layout import (
 f32 = np.float32
 ZERO = f32(0)
 FIRST_SLOT = np.int64(0)
-FIRST_TOUCHING = 2  # classes from here on have contacts
+FIRST_TOUCHING = 4  # classes from here on have contacts
 BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
 
 
@@ -149,11 +150,13 @@ def _before_solving(
         _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
     forces.apply(rows, env, force_x + wind, force_y, torque)
     touching = 0
+    pair = 0
     for i in range(status[env, S_CONTACTS]):
         if contact_ints[env, i, C_TOUCHING] != 0:
             touching += 1 << 2 * int(contact_ints[env, i, C_BODY])
-    touching = min(touching, CLASSES // 2 - 1)
-    return 2 * touching + (0 if rows[env, SOLVED] != ZERO else 1)
+            pair = 2 if contact_ints[env, i, C_POINTS] > 1 else pair
+    touching = min(touching, CLASSES // 4 - 1)
+    return 4 * touching + pair + (0 if rows[env, SOLVED] != ZERO else 1)
 
 
 @njit(**KERNEL)
@@ -225,25 +228,32 @@ def _base(j, ends):
 
 @njit(**KERNEL)
 def _start_velocities(block, slot_memory, ends):
-    """Prepare contacts and joints and start from the last step's impulses."""
+    """Prepare contacts and joints and start from the last step's impulses; returns which slots have pairs, as bits."""
+    pairs = 0
     for j in range(ends[2]):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
         contacts.prepare(block[base : base + BODY_FLOATS], slot)
+        if contacts.any_pair(slot):
+            pairs |= 1 << j
     for j in range(ends[2]):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
         contacts.warm_start(block[base : base + BODY_FLOATS], slot)
     joints.prepare(block)
+    return pairs
 
 
 @njit(**KERNEL)
-def _solve_contacts(block, slot_memory, ends):
-    """One velocity iteration of all slots."""
+def _solve_contacts(block, slot_memory, ends, pairs):
+    """One velocity iteration of all slots; ``pairs`` is that of ``_start_velocities``."""
     for j in range(ends[2]):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-        contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+        if (pairs >> j) & 1:
+            contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+        else:
+            contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
 
 
 @njit(**KERNEL)
@@ -297,12 +307,13 @@ def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, b
     slots_a = slot_memory[:SLOT_FLOATS]
     slots_b = slot_memory[SLOT_FLOATS:]
     ends_a = _load_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a)
-    _start_velocities(block_a, slots_a, ends_a)
+    pairs_a = _start_velocities(block_a, slots_a, ends_a)
     ends_b = (0, 0, 0)
+    pairs_b = 0
     two = last > middle
     if two:
         ends_b = _load_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b)
-        _start_velocities(block_b, slots_b, ends_b)
+        pairs_b = _start_velocities(block_b, slots_b, ends_b)
     free = ends_a[2] + ends_b[2] == 0
     for _ in range(1 if free else lander.VELOCITY_ITERATIONS):
         joint_iterations = lander.VELOCITY_ITERATIONS if free else 1
@@ -310,8 +321,8 @@ def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, b
             joints.solve_pair(blocks, joint_iterations)
         else:
             joints.solve_velocities(blocks, joint_iterations)
-        _solve_contacts(block_a, slots_a, ends_a)
-        _solve_contacts(block_b, slots_b, ends_b)
+        _solve_contacts(block_a, slots_a, ends_a, pairs_a)
+        _solve_contacts(block_b, slots_b, ends_b, pairs_b)
     _finish_block(block_a, slots_a, ends_a)
     _store_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a, ends_a)
     if two:
@@ -323,8 +334,9 @@ def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, b
 def _sort(work, count):
     """Counting sort of the chunk's order by class; classes end up sorted with it.
 
-    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, and in whether
-    an impact or unsolved joints in the last step make it likely that all position iterations will be needed.
+    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, in whether
+    a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that all
+    position iterations will be needed.
 
     Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
     """
