@@ -115,7 +115,10 @@ class KernelCache:
         path = self._path(signature, result.codegen)
         if path is None:
             return
-        payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
+        try:
+            payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
+        except Exception:  # a numba that stores code in another way: nothing is kept
+            return
         try:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
         except OSError:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 
 Task = Callable[[], None]
+Outbox = queue.SimpleQueue[BaseException | None]  # what a task raised, or None
+Inbox = queue.SimpleQueue[tuple[Task, Outbox] | None]  # None ends the thread
 
 
 class Workers:
@@ -24,8 +26,7 @@ class Workers:
             threads: How many tasks run at once.
         """
         self.threads = threads
-        self._inboxes: list[queue.SimpleQueue[Task | None]] = []
-        self._outbox: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        self._inboxes: list[Inbox] = []
         self._process = os.getpid()
 
     def run(self, tasks: list[Task]) -> None:
@@ -36,14 +37,15 @@ class Workers:
         """
         if len(tasks) > 1:
             self._start()
+        outbox: Outbox = queue.SimpleQueue()  # one for each run: an interrupted run leaves nothing behind for the next
         for inbox, task in zip(self._inboxes, tasks[1:], strict=False):
-            inbox.put(task)
+            inbox.put((task, outbox))
         failure = None
         try:
             tasks[0]()
         finally:
             for _ in tasks[1:]:
-                failure = self._outbox.get() or failure
+                failure = outbox.get() or failure
         if failure is not None:
             raise failure
 
@@ -57,24 +59,22 @@ class Workers:
     def _start(self) -> None:
         if self._process != os.getpid():  # threads do not survive a fork
             self._inboxes = []
-            self._outbox = queue.SimpleQueue()
             self._process = os.getpid()
         while len(self._inboxes) < self.threads - 1:
-            inbox: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-            thread = threading.Thread(
-                target=_serve, args=(inbox, self._outbox), name="gym_dr native LunarLander", daemon=True
-            )
+            inbox: Inbox = queue.SimpleQueue()
+            thread = threading.Thread(target=_serve, args=(inbox,), name="gym_dr native LunarLander", daemon=True)
             thread.start()
             self._inboxes.append(inbox)
 
 
-def _serve(inbox: queue.SimpleQueue[Task | None], outbox: queue.SimpleQueue[BaseException | None]) -> None:
+def _serve(inbox: Inbox) -> None:
     """A worker's life: tasks until None. It holds no reference to its pool, which can so be collected."""
-    while (task := inbox.get()) is not None:
+    while (order := inbox.get()) is not None:
+        task, outbox = order
         failure: BaseException | None = None
         try:
             task()
         except BaseException as error:  # handed to the thread that waits
             failure = error
-        del task
+        del order, task  # or an idle thread would keep the environments alive
         outbox.put(failure)
