@@ -77,14 +77,14 @@ def duel(
     episodes: int,
     continuous: bool = False,
     randomization: Any = "none",
-    params: dict[str, np.ndarray] | None = None,
+    params: dict[str, Any] | None = None,  # name -> number or (episodes,)
     max_steps: int = 1000,
 ) -> Result:
-    """Plays ``episodes`` episodes at once on both sides."""
+    """Plays ``episodes`` episodes at once on both sides; episode i alone is the same call with ``seed + i``."""
     boxes = [LunarLanderDR(continuous=continuous, randomization=randomization) for _ in range(episodes)]
     native = LunarLanderVectorEnv(episodes, continuous=continuous, randomization=randomization)
-    table = {} if params is None else params
-    rngs = [np.random.default_rng([seed, i]) for i in range(episodes)]
+    table = {name: np.atleast_1d(values) for name, values in (params or {}).items()}
+    rngs = [np.random.default_rng([seed + i, 1]) for i in range(episodes)]  # apart from the environments' own
     observations = []
     for i, box in enumerate(boxes):
         own = {name: float(values[i]) for name, values in table.items()}
@@ -110,8 +110,7 @@ def duel(
                 own = {name: float(values[i]) for name, values in table.items()}
                 differing.append(
                     f"duel({policy.__name__}, seed={seed + i}, episodes=1, continuous={continuous}, "
-                    f"randomization={randomization!r}, params={own}) at step {step} "
-                    "(own randomness: default_rng([seed, i]) of the original call)"
+                    f"randomization={randomization!r}, params={own}, max_steps={max_steps}) at step {step}"
                 )
             alive[i] = not terminated
         if not alive.any():
