@@ -45,7 +45,7 @@ BUILTIN = (
 def register(entry: EnvEntry) -> None:
     """Registers an environment with Gymnasium; again with the same entry does nothing."""
     known = gym.registry.get(entry.id)
-    if known is not None and known.entry_point == entry.entry_point:
+    if known is not None and (known.entry_point, known.kwargs) == (entry.entry_point, dict(entry.kwargs)):
         return
     gym.register(
         id=entry.id,

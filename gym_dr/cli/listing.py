@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gym_dr.cli.runs import plugin_host
 from gym_dr.plugins.manager import load_plugins
 
 
@@ -11,7 +12,7 @@ from gym_dr.plugins.manager import load_plugins
 @click.argument("what", type=click.Choice(["envs", "algorithms", "plugins"]))
 def command(what: str) -> None:
     """List environments, algorithms or plugins."""
-    host = load_plugins()
+    host = load_plugins() if what == "plugins" else plugin_host()
     if what == "envs":
         rows = [(entry.id, f"at most {entry.max_episode_steps} steps") for entry in host.environments.values()]
     elif what == "algorithms":
@@ -22,6 +23,3 @@ def command(what: str) -> None:
     width = max(len(name) for name, _ in rows)
     for name, text in sorted(rows):
         click.echo(f"{name:{width}}  {text}")
-    if what != "plugins":
-        for problem in host.problems():
-            click.echo(f"Warning: {problem}", err=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gym_dr.errors import GymDrError
+from gym_dr.errors import GymDrError, RandomizationWarning
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -60,6 +60,7 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
     warnings.formatwarning = _short_warning
+    warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
     try:
         cli.main(args=args, prog_name="gymdr", standalone_mode=False)
     except click.exceptions.Exit as stop:

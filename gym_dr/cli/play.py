@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import gymnasium as gym
 
+from gym_dr.cli.runs import open_run, plugin_host
 from gym_dr.errors import ConfigError, RunFolderError
 
 
@@ -12,7 +13,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 @click.argument("target", metavar="RUN|ENV")
 @click.option("--human", is_flag=True, help="fly ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
-@click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes to play")
+@click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes of the policy")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the first episode")
 def command(target: str, human: bool, video: str | None, episodes: int, seed: int) -> None:
     """Watch a trained policy, or fly yourself.
@@ -24,13 +25,9 @@ def command(target: str, human: bool, video: str | None, episodes: int, seed: in
     if human:
         if video:
             raise ConfigError("Expected --human or --video, got both.")
-        from gym_dr.plugins.manager import load_plugins
-
-        load_plugins()
+        plugin_host()
         play.play_by_hand(target, seed)
         return
-    from gym_dr.cli.runs import open_run
-
     try:
         folder, config, algorithm = open_run(target)
     except RunFolderError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import NumberList, field_options, given, read_randomize
+from gym_dr.cli.runs import plugin_host
 from gym_dr.errors import ConfigError, GymDrError, PluginError
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_device, check_fields, read_config_file
@@ -24,10 +25,7 @@ class _Algorithms(click.Group):
         return sorted(load_plugins().algorithms)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        host = load_plugins()
-        for problem in host.problems():
-            click.echo(f"Warning: {problem}", err=True)
-        return _algorithm_command(host.algorithm(cmd_name))
+        return _algorithm_command(plugin_host().algorithm(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Algorithms"):
@@ -84,7 +82,10 @@ def _train(algorithm: Algorithm) -> None:
 
     ctx = click.get_current_context()
     seeds = given(ctx, ["seeds"]).get("seeds")
-    if seeds is not None:
+    if seeds is None:
+        for name in given(ctx, ["launcher", "workers", "ray_address"]):
+            raise ConfigError(f"--{name.replace('_', '-')}: expected with --seeds, which it is for.")
+    else:
         if "seed" in given(ctx, ["seed"]):
             raise ConfigError("Expected --seed or --seeds, got both.")
         if len(set(seeds)) != len(seeds):
@@ -96,6 +97,9 @@ def _train(algorithm: Algorithm) -> None:
     paths = [root / f"seed-{config.settings.seed}" for config in configs] if seeds else [root]
     if seeds and (root / "config.json").is_file():
         raise ConfigError(f"{root}: is the folder of a single run; choose another --run-dir for several seeds.")
+    others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if seeds else []
+    if others:
+        raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another command; choose another --run-dir.")
     overwrite = ctx.params["overwrite"]
     for path in paths:  # all of them before the first is touched
         RunFolder(path).check_free(overwrite=overwrite)
@@ -114,12 +118,15 @@ def _train(algorithm: Algorithm) -> None:
         for folder in folders:
             folder.discard_if_unused()
         raise
+    finally:
+        for folder in folders:
+            folder.forget_replaced()
 
 
 def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunConfig:
     """Command line over file over defaults."""
     path = ctx.params["config"]
-    from_file = read_config_file(path, algorithm) if path else {}
+    from_file = _read_file(path, algorithm) if path else {}
     settings_fields = [f.name for f in dataclasses.fields(RunSettings)]
     option_fields = [f.name for f in dataclasses.fields(algorithm.config_class())]
     settings = {**from_file.get("settings", {}), **given(ctx, settings_fields)}
@@ -132,6 +139,20 @@ def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunC
         {**from_file.get("options", {}), **options},
         _randomization(ctx, from_file.get("randomization"), settings.get("env", RunSettings.env)),
     )
+
+
+def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
+    """Reads ``--config``; errors name the file, and a file that it names lies beside it."""
+    table = read_config_file(path, algorithm)
+    try:
+        RunSettings(**table["settings"])
+        algorithm.config_class()(**table["options"])
+    except GymDrError as error:
+        raise type(error)(f"{path}: {error}") from None
+    named = table.get("randomization")
+    if isinstance(named, str) and named.endswith((".toml", ".json")):
+        table["randomization"] = str(Path(path).parent / named)
+    return table
 
 
 def _randomization(ctx: click.Context, from_file: Any, env_id: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.policies import load_run_policy
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_env
+from gym_dr.runs.environments import check_env_id, make_env
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 
@@ -56,16 +57,14 @@ def play_policy(
     """
     if video is not None:
         _check_video(video)
-    elif sys.platform == "linux" and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}:
-        raise ConfigError("There is no display for a window; write a video with --video FILE.gif instead.")
+    else:
+        _check_display("write a video with --video FILE.gif instead")
     policy = load_run_policy(folder, config, algorithm)
     env = make_env(config.settings.env, config.randomization, render_mode="human" if video is None else "rgb_array")
-    frames: list[Frame] = []
     try:
-        for episode in range(episodes):
-            yield _play_episode(env, policy, seed if episode == 0 else None, None if video is None else frames)
-        if video is not None:
-            write_video(Path(video), frames, int(env.metadata.get("render_fps", 30)))
+        with open_video(video, int(env.metadata.get("render_fps", 30))) as show:
+            for episode in range(episodes):
+                yield _play_episode(env, policy, seed if episode == 0 else None, show)
     finally:
         env.close()
 
@@ -77,6 +76,8 @@ def play_by_hand(env_id: str, seed: int) -> None:
         UnknownNameError: There is no such environment.
         ConfigError: The environment has no keys that are known.
     """
+    check_env_id(env_id)
+    _check_display("flying needs one")
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
         keys = _keys_for(env)
@@ -89,39 +90,63 @@ def play_by_hand(env_id: str, seed: int) -> None:
         env.close()
 
 
-def write_video(path: Path, frames: list[Frame], fps: int) -> None:
-    """Writes frames as MP4 or GIF, by the file's ending.
+@contextmanager
+def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
+    """Gives a function that takes frames, one a step, and writes them as they come, as MP4 or GIF by the file's ending.
+
+    Args:
+        video: The file; None for a window, which shows every frame by itself.
+        fps: Steps a second.
 
     Raises:
         RunFolderError: The file cannot be written.
     """
-    import imageio.v3 as imageio  # heavy
+    if video is None:
+        yield lambda frame: None
+        return
+    import imageio.v2 as imageio  # heavy; version 3 of its interface cannot write frame by frame
 
+    gif = Path(video).suffix == ".gif"
+    # GIF knows hundredths of a second, and players slow down below two of them
+    every = max(1, round(fps / 25)) if gif else 1
+    options = (
+        {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
+    )
+    seen = 0
     try:
-        if path.suffix == ".gif":
-            # GIF knows hundredths of a second, and players slow down below two of them
-            skip = max(1, round(fps / 25))
-            imageio.imwrite(path, frames[::skip], duration=1000 * skip / fps, loop=0)
-        else:
-            imageio.imwrite(path, frames, fps=fps, codec="libx264", macro_block_size=2)
+        writer: Any  # imageio declares the common base of readers and writers
+        with imageio.get_writer(video, mode="I", **options) as writer:
+
+            def show(frame: Frame) -> None:
+                nonlocal seen
+                if seen % every == 0:
+                    writer.append_data(np.asarray(frame))
+                seen += 1
+
+            yield show
     except OSError as error:
-        raise RunFolderError(f"{path}: the video cannot be written: {error}.") from None
+        raise RunFolderError(f"{video}: the video cannot be written: {error}.") from None
 
 
 def _play_episode(
-    env: gym.Env[Any, Any], policy: Policy, seed: int | None, frames: list[Frame] | None
+    env: gym.Env[Any, Any], policy: Policy, seed: int | None, show: Callable[[Any], None]
 ) -> PlayedEpisode:
     observation, info = env.reset(seed=seed)
     total, length, over = 0.0, 0, False
     while not over:
-        if frames is not None:
-            frames.append(np.asarray(env.render()))
+        show(env.render())
         action = policy(np.asarray(observation)[None])[0]
         observation, reward, terminated, truncated, info = env.step(action)
         total, length, over = total + float(reward), length + 1, terminated or truncated
+    show(env.render())
     randomized = env.get_wrapper_attr("randomization") if env.has_wrapper_attr("randomization") else ()
     params = dict(info.get("params", {}))
     return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomized))
+
+
+def _check_display(instead: str) -> None:
+    if sys.platform == "linux" and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}:
+        raise ConfigError(f"There is no display for a window; {instead}.")
 
 
 def _check_video(video: str) -> None:

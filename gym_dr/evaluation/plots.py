@@ -71,9 +71,10 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     figure.suptitle(names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several)
     for ax, column in zip(axes, columns, strict=False):
         title, label = known[column]
-        smooth = [_smoothed(table, column) for table in tables if column in table]
+        having = [table for table in tables if column in table]
+        smooth = [_smoothed(table, column) for table in having]
         if len(smooth) == 1:
-            ax.plot(tables[0]["update"], tables[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
+            ax.plot(having[0]["update"], having[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
             ax.plot(smooth[0]["update"], smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
         else:
             sns.lineplot(

@@ -19,8 +19,9 @@ def evaluate(
 ) -> list[EpisodeRecord]:
     """Plays ``episodes`` episodes, equally many in each sub-environment.
 
-    With a quota for each sub-environment short episodes get no more weight than long ones; taking the first that finish
-    would favour them.
+    Every episode has a seed of its own, so its draw, terrain and first push are the same for every policy, however long
+    the episodes before it were. All sub-environments play one episode, wait for the slowest, and play the next: taking
+    the first that finish would favour short episodes.
 
     Args:
         policy: Observations ``(N, ...)`` -> actions.
@@ -29,23 +30,23 @@ def evaluate(
         seed: Of the environments.
 
     Returns:
-        A record for each episode, ordered by sub-environment and then by time.
+        A record for each episode, in the order of the seeds.
 
     Raises:
         ConfigError: The number of episodes is below 1.
     """
     if episodes < 1:
         raise ConfigError(f"Expected at least 1 episode, got {episodes}.")
-    each, more = divmod(episodes, envs.num_envs)
-    quotas = [each + (i < more) for i in range(envs.num_envs)]
-    finished: list[list[EpisodeRecord]] = [[] for _ in quotas]
-
-    def keep(record: EpisodeRecord) -> None:
-        if len(finished[record.env_index]) < quotas[record.env_index]:
-            finished[record.env_index].append(record)
-
-    recorded = RecordDraws(envs, keep)
-    observations, _ = recorded.reset(seed=seed)
-    while any(len(done) < quota for done, quota in zip(finished, quotas, strict=True)):
-        observations, *_ = recorded.step(policy(np.asarray(observations)))
-    return [record for records in finished for record in records]
+    finished: dict[int, EpisodeRecord] = {}
+    recorded = RecordDraws(envs, lambda record: finished.update({record.env_index: record}))
+    records: list[EpisodeRecord] = []
+    while len(records) < episodes:
+        playing = min(envs.num_envs, episodes - len(records))
+        observations, _ = recorded.reset(seed=seed + len(records))
+        recorded.paused[playing:] = True
+        finished.clear()
+        while len(finished) < playing:
+            observations, *_ = recorded.step(policy(np.asarray(observations)))
+            recorded.paused[list(finished)] = True
+        records += [finished[i] for i in range(playing)]
+    return records

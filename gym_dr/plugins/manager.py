@@ -37,6 +37,10 @@ class LoadedPlugin:
     problem: str = ""  # why it is left out; empty if it is in use
 
 
+class _NameClashError(PluginError):
+    """Two plugins claim one name: which is meant is for the user to say, so neither is left out silently."""
+
+
 @dataclass(kw_only=True)
 class _Staged:
     """What one plugin's hooks have registered, before any of it is in use."""
@@ -107,7 +111,7 @@ class PluginHost:
             return
         try:
             plugin = entry_point.load()
-        except Exception as error:  # whatever a stranger's module raises when it is imported
+        except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
             problem = f"importing {entry_point.value} failed with {type(error).__name__}: {error}"
             self._leave_out(entry_point.name, package, entry_point.value, problem)
             return
@@ -124,9 +128,9 @@ class PluginHost:
             self._collect(name, package, staged)
             for entry in staged.environments:
                 registration.register(entry)
-        except PluginError:
+        except _NameClashError:
             raise
-        except Exception as error:  # a misspelled hook, or whatever the plugin raises in one
+        except (Exception, SystemExit) as error:  # a misspelled hook, or whatever the plugin raises in one
             if self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
             for env_id in set(gym.registry) - before:
@@ -178,7 +182,7 @@ class PluginHost:
     def _claim(self, kind: str, name: str, package: str, staged: _Staged) -> None:
         owner = self._owners.get((kind, name)) or staged.owners.get((kind, name))
         if owner is not None:
-            raise PluginError(
+            raise _NameClashError(
                 f"Two plugins add the {kind} {name!r}: {owner} and {package}. "
                 f"Uninstall one of them, or leave its plugin out with {DISABLE}=NAME."
             )

@@ -26,7 +26,9 @@ class RunSettings:
     num_envs: int = option(10, "sub-environments stepped together")
     vectorization: str = option("auto", f"how they are stepped: {', '.join(VECTORIZATIONS)}")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
-    checkpoint_every: int = option(100, "updates between checkpoints; environments are re-seeded there")
+    checkpoint_every: int = option(
+        100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
+    )
     eval_episodes: int = option(100, "episodes of each evaluation at the end; 0 for none")
     device: str = option("cpu", "where the networks are: cpu or cuda")
 
@@ -40,6 +42,11 @@ class RunSettings:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
+        if self.resample_every > self.checkpoint_every:
+            raise ConfigError(
+                f"resample_every: expected at most checkpoint_every ({self.checkpoint_every}), where draws begin anew, "
+                f"got {self.resample_every}."
+            )
         if self.vectorization not in VECTORIZATIONS:
             raise unknown_name("vectorization", self.vectorization, VECTORIZATIONS)
 

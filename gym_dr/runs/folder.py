@@ -38,7 +38,8 @@ class RunFolder:
         Args:
             path: The folder; its parents are made.
             config_json: The resolved configuration.
-            overwrite: Whether a run that is there already is deleted; files that no run writes stay.
+            overwrite: Whether a run that is there already is replaced; files that no run writes stay. Until the new run
+                has made an update the old one is set aside and ``discard_if_unused`` puts it back.
 
         Raises:
             RunFolderError: There is something else at the path, or it cannot be written.
@@ -46,7 +47,9 @@ class RunFolder:
         folder = cls(path)
         folder.check_free(overwrite=overwrite)
         try:
-            folder._remove_files()
+            if folder.config.exists():
+                shutil.rmtree(folder._set_aside, ignore_errors=True)
+                folder._move_files(folder.path, folder._set_aside)
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
@@ -75,7 +78,7 @@ class RunFolder:
             )
 
     def discard_if_unused(self) -> None:
-        """Removes the folder of a run that failed before its first update: the corrected command finds its place free.
+        """Takes back a run that failed before its first update: what was there before is there again.
 
         Raises:
             RunFolderError: It cannot be removed.
@@ -84,10 +87,17 @@ class RunFolder:
             return
         try:
             self._remove_files()
-            if not any(self.path.iterdir()):
+            if self._set_aside.is_dir():
+                self._move_files(self._set_aside, self.path)
+                self._set_aside.rmdir()
+            elif not any(self.path.iterdir()):
                 self.path.rmdir()
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be removed: {error.strerror or error}.") from None
+
+    def forget_replaced(self) -> None:
+        """Deletes the run that this one has replaced."""
+        shutil.rmtree(self._set_aside, ignore_errors=True)
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -128,13 +138,27 @@ class RunFolder:
             return False
         return bool(self.checkpoints.is_dir())
 
+    @property
+    def _files(self) -> list[Path]:
+        """What a run writes and nothing else; the configuration last, so that it is a run until then."""
+        return [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints, self.config]
+
+    @property
+    def _set_aside(self) -> Path:
+        return self.path / ".replaced"
+
     def _remove_files(self) -> None:
-        """Deletes what a run writes and nothing else; the configuration last, so that it is a run until then."""
-        for path in (self.metrics, self.draws, self.plots, self.evaluation, *self.weights):
-            path.unlink(missing_ok=True)
-        if self.checkpoints.is_dir():
-            shutil.rmtree(self.checkpoints)
-        self.config.unlink(missing_ok=True)
+        for path in self._files:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _move_files(self, source: Path, target: Path) -> None:
+        target.mkdir(exist_ok=True)
+        for path in self._files:
+            if (source / path.name).exists():
+                os.replace(source / path.name, target / path.name)
 
 
 def expand(paths: list[str]) -> list[RunFolder]:

@@ -27,8 +27,9 @@ class A2CConfig:
     max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
 
     def __post_init__(self) -> None:
-        for name in ("updates", "rollout_steps"):
-            _expect(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        _expect(self.updates >= 1, "updates", "at least 1", self.updates)
+        # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
+        _expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
         for name in ("gamma", "gae_lambda"):
             _expect(0.0 <= getattr(self, name) <= 1.0, name, "between 0 and 1", getattr(self, name))
         for name in ("actor_lr", "critic_lr"):

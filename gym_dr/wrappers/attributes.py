@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +21,9 @@ _KNOWN: dict[str, tuple[ParamSpace, Derive | None]] = {  # class name of the env
     "CartPoleEnv": (CART_POLE, derive_cart_pole),
     "PendulumEnv": (PENDULUM, None),
 }
+
+
+_TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool}  # of attributes, by kind of parameter
 
 
 class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -55,6 +59,8 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         """
         RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive)
         gym.Wrapper.__init__(self, env)
+        if env.has_wrapper_attr("episode"):
+            raise RandomizationError(f"{env} is randomized already; put all parameters into one mapping.")
         known_space, known_derive = _KNOWN.get(type(env.unwrapped).__name__, (None, None))
         space = space or known_space
         if space is None:
@@ -66,6 +72,9 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
             if not hasattr(env.unwrapped, name):
                 attributes = [key for key in vars(env.unwrapped) if not key.startswith("_")]
                 raise unknown_name(f"attribute of {type(env.unwrapped).__name__}:", name, attributes)
+        # an environment may have been made with other values than the table's
+        actual = [replace(param, nominal=float(getattr(env.unwrapped, param.name))) for param in space.values()]
+        space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
         self.episode = EpisodeParams(space, resolve(randomization, space))
 
@@ -74,15 +83,14 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         exact = self.episode.check_options(options)
         inner = {key: value for key, value in (options or {}).items() if key != "params"}
         env = self.env.unwrapped
-        if (
-            seed is not None
-        ):  # seeds the generator now, since the draws are keyed by it and the reset needs their values
+        # seeds the generator now, since the draws are keyed by it and the reset needs their values
+        if seed is not None:
             gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
         np_random_seed = env.np_random_seed
         self.episode.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
         for name, value in self.episode.in_force.items():
-            setattr(env, name, value)
+            setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
         observation, info = self.env.reset(seed=seed, options=inner or None)

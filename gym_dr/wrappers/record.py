@@ -18,9 +18,9 @@ class EpisodeRecord:
     """One finished episode of one sub-environment."""
 
     env_index: int  # of the sub-environment
-    seed: int | None  # the sub-environment's; with draw_index it gives the draw back
-    draw_index: int  # which draw was in force; -1 where the environment has no draws
-    params: Mapping[str, float]  # the values in force
+    seed: int | None  # that the draws are keyed by; the sub-environment's, but for shared draws
+    draw_index: int  # which draw it is; with the seed it gives the drawn values back; -1 where there are no draws
+    params: Mapping[str, float]  # the values in force: drawn, or given by set_params or options
     episode_return: float  # sum of rewards
     length: int  # steps
     terminated: bool  # whether it ended by itself, not by the step limit
@@ -60,7 +60,7 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         mask = check_mask(options.get("reset_mask"), self.num_envs)
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
         self._returns[mask], self._lengths[mask], self._done[mask], self.paused[mask] = 0.0, 0, False, False
-        seeds = self.env.unwrapped.np_random_seed
+        seeds = getattr(self.env, "draw_seeds", None) or self.env.unwrapped.np_random_seed
         self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         return observations, info
 

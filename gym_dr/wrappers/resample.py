@@ -56,6 +56,8 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
                 raise RandomizationError(
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
                 )
+        if isinstance(env, ResampleParams):
+            raise RandomizationError("ResampleParams: the environment is wrapped in one already.")
         self._params_env = cast(Any, env if has_vector_params(env) else VectorParams(env))
         super().__init__(self._params_env)
         self.param_space: ParamSpace = self._params_env.param_space
@@ -65,10 +67,12 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         self.shared = shared
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
+        self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds that the draws are keyed by
         self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset puts in force
         self._index = np.full(self.num_envs, -1, dtype=np.int64)  # the draw in force
         self._done = np.zeros(self.num_envs, dtype=np.bool_)  # whether the next step is a reset (NEXT_STEP)
+        self._params_env.set_params(None)  # what was fixed before would hide this wrapper's draws
         self._pending = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
 
     @property
@@ -88,7 +92,10 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         return self._index.copy()
 
     def set_params(self, values: dict[str, Any] | None, mask: Mask | None = None) -> None:
-        """Fixes parameters from the next reset on; randomized ones until the next re-draw (see ``VectorParams``)."""
+        """Fixes parameters from the next reset on (see ``VectorParams``); randomized ones until they are drawn again.
+
+        They are drawn again by the schedule, by ``resample`` and by a seeded reset.
+        """
         chosen = check_mask(mask, self.num_envs)
         nominal = self.param_space.nominal if values is None else values
         arrays = self.param_space.check_vector(nominal, self.num_envs)
@@ -174,6 +181,8 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
                 words[i] = seed_word(s)
                 self._next_index[i] = 0
         self._seeds = words
+        known = [s if s is not None and mask[i] else self.draw_seeds[i] for i, s in enumerate(seeds)]
+        self.draw_seeds = (known[0],) * self.num_envs if self.shared else tuple(known)
         if mask.all():
             self._steps = 0
         self._draw(mask)

@@ -84,7 +84,8 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         except AttributeError:
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
-                "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes."
+                "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
+                "wrapper directly around the vector environment, inside other wrappers."
             ) from None
         self._pinned: list[dict[str, float]] = [dict(values) for values in self._sub_envs.get_attr("pinned_params")]
 
@@ -135,16 +136,20 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
             UnknownNameError: There is no such parameter; nothing has changed then.
             RandomizationError: A value is impossible; nothing has changed then.
         """
-        values = (options or {}).get("params")
+        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        values = options.pop("params", None)
         if values is not None:
-            assert options is not None
             mask = check_mask(options.get("reset_mask"), self.num_envs)
             rows = self._rows(self.param_space.check_vector(values, self.num_envs))
             exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
             self._sub_envs.set_attr("exact_params", exact)
-            options = {key: value for key, value in options.items() if key != "params"}
-        # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
-        return self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        try:
+            # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
+            return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
+        except ValueError:  # refused before it began, so the exact values must not wait for the next reset
+            if values is not None:
+                self._sub_envs.set_attr("exact_params", [{} for _ in range(self.num_envs)])
+            raise
 
     def _rows(self, arrays: Mapping[str, Array]) -> list[dict[str, float]]:
         """Arrays by name -> one mapping for each sub-environment."""

@@ -230,3 +230,38 @@ def test_a_run_of_an_environment_that_is_gone_says_which(tmp_path: Path) -> None
     config = tmp_path / "run/config.json"
     config.write_text(config.read_text().replace("LunarLanderDR-v3", "LunarLanderDR-v9"))
     assert f"{config}: Unknown environment 'gym_dr/LunarLanderDR-v9'" in refused(gymdr("evaluate", tmp_path / "run"))
+
+
+def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(folder)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    refused(train(folder, "--env", "FrozenLake-v1", "--overwrite"))
+    assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_launching_options_without_seeds_are_refused(tmp_path: Path) -> None:
+    assert "--workers: expected with --seeds" in refused(train(tmp_path / "run", "--workers", "2"))
+
+
+def test_other_seeds_in_the_folder_are_refused(tmp_path: Path) -> None:
+    train(tmp_path / "runs" / "seed-3")
+    assert "holds the runs seed-3" in refused(train(tmp_path / "runs", "--seeds", "1,2", "--overwrite"))
+
+
+def test_a_value_out_of_range_in_a_file_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("num_envs = 0\n")
+    message = refused(train(tmp_path / "run", "--config", str(tmp_path / "bad.toml")))
+    assert "bad.toml: num_envs: expected at least 1" in message
+
+
+def test_a_randomization_file_is_looked_up_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "rand.toml").write_text("gravity = [-11, -9]\n")
+    (tmp_path / "sub" / "run.toml").write_text('randomization = "rand.toml"\n')
+    assert train(tmp_path / "run", "--config", str(tmp_path / "sub" / "run.toml")).code == 0
+
+
+def test_re_draws_that_checkpoints_would_cancel_are_refused(tmp_path: Path) -> None:
+    message = refused(train(tmp_path / "run", "--resample-every", "200", "--checkpoint-every", "100"))
+    assert "resample_every: expected at most checkpoint_every (100)" in message

@@ -65,8 +65,16 @@ def test_impossible_videos_are_refused_before_anything_is_played(run: Any, video
 
 def test_a_video_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "out.gif").mkdir()
-    with pytest.raises(RunFolderError, match=r"out\.gif"):
-        play.write_video(tmp_path / "out.gif", [np.zeros((4, 4, 3), dtype=np.uint8)] * 2, 50)
+    with pytest.raises(RunFolderError, match=r"out\.gif"), play.open_video(str(tmp_path / "out.gif"), 50) as show:
+        show(np.zeros((4, 4, 3), dtype=np.uint8))
+
+
+def test_flying_without_a_display_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(ConfigError, match="no display"):
+        play.play_by_hand("gym_dr/LunarLanderDR-v3", seed=0)
 
 
 @pytest.mark.parametrize(

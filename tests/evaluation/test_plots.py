@@ -62,3 +62,13 @@ def test_a_picture_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         plot_training([folder], tmp_path / "nowhere" / "out.png")
     with pytest.raises(RunFolderError, match=r"out\.xyz"):
         plot_training([folder], tmp_path / "out.xyz")
+
+
+@pytest.mark.parametrize("first", ["whole", "without"])
+def test_runs_with_other_columns_are_drawn_in_any_order(tmp_path: Path, first: str) -> None:
+    whole, without = write_metrics(tmp_path / "whole"), write_metrics(tmp_path / "without")
+    lines = [line.split(",") for line in without.metrics.read_text().splitlines()]
+    column = lines[0].index("critic_loss")
+    without.metrics.write_text("\n".join(",".join(c for i, c in enumerate(x) if i != column) for x in lines) + "\n")
+    plot_training([whole, without] if first == "whole" else [without, whole], tmp_path / "out.png")
+    assert (tmp_path / "out.png").stat().st_size > 0

@@ -29,25 +29,45 @@ def test_episodes_are_shared_out_equally() -> None:
 def test_short_episodes_get_no_extra_weight() -> None:
     # sub-environment 0 falls fast, the others slowly; taking the first 6 to finish would take more of the fast one
     class Fixed(gym.Wrapper[Any, Any, Any, Any]):
+        gravity = -2.0
+
         def reset(self, **kwargs: Any) -> Any:
-            gravity = -12.0 if kwargs.get("seed", -1) == EVALUATION_SEED or self.fast else -2.0
-            self.fast = gravity == -12.0
-            return self.env.reset(options={"params": {"gravity": gravity}}, seed=kwargs.get("seed"))
+            return self.env.reset(options={"params": {"gravity": self.gravity}}, seed=kwargs.get("seed"))
 
-        fast = False
+    class Fast(Fixed):
+        gravity = -12.0
 
-    records = evaluate(fall, gym.vector.SyncVectorEnv([lambda: Fixed(gym.make(ENV_ID))] * 3), 6)
-    assert [r.params["gravity"] for r in records] == [-12.0, -12.0, -2.0, -2.0, -2.0, -2.0]
-    assert max(r.length for r in records[:2]) < min(r.length for r in records[2:])
+    envs = gym.vector.SyncVectorEnv([lambda: Fast(gym.make(ENV_ID)), *[lambda: Fixed(gym.make(ENV_ID))] * 2])
+    records = evaluate(fall, envs, 6)
+    assert [r.params["gravity"] for r in records] == [-12.0, -2.0, -2.0, -12.0, -2.0, -2.0]
 
 
-def test_every_policy_meets_the_same_episodes() -> None:
+@pytest.mark.parametrize("mode", ["sync", None])
+def test_every_policy_meets_the_same_episodes(mode: str | None) -> None:
     def hover(observations: Any) -> Any:
         return np.full(len(observations), 2)
 
-    one, two = evaluate(fall, make(), 6), evaluate(hover, make(), 6)
-    assert [(r.seed, r.draw_index, r.params) for r in one] == [(r.seed, r.draw_index, r.params) for r in two]
-    assert [r.episode_return for r in one] != [r.episode_return for r in two]
+    def play(policy: Any) -> tuple[list[Any], list[float]]:
+        """What identifies the episodes, first observations included, and the returns."""
+        seen: list[Any] = []
+
+        class Spy(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+            def reset(self, **kwargs: Any) -> Any:
+                observations, info = self.env.reset(**kwargs)
+                seen.append(observations.tobytes())
+                return observations, info
+
+        records = evaluate(policy, Spy(gym.make_vec(ENV_ID, 3, vectorization_mode=mode)), 7)
+        return [*seen, *((r.seed, r.draw_index, r.params) for r in records)], [r.episode_return for r in records]
+
+    one, two = play(fall), play(hover)
+    assert one[0] == two[0]
+    assert one[1] != two[1]
+
+
+def test_every_episode_has_a_seed_of_its_own() -> None:
+    records = evaluate(fall, make(), 7)
+    assert [r.seed for r in records] == [EVALUATION_SEED + i for i in range(7)]
 
 
 def test_evaluating_again_gives_the_same_result() -> None:

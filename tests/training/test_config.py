@@ -13,7 +13,7 @@ from gym_dr.training.config import A2CConfig, ReinforceConfig
     ("values", "message"),
     [
         ({"updates": 0}, "updates: expected at least 1, got 0"),
-        ({"rollout_steps": -1}, "rollout_steps: expected at least 1"),
+        ({"rollout_steps": -1}, "rollout_steps: expected at least 2"),
         ({"gamma": 1.5}, "gamma: expected between 0 and 1"),
         ({"gae_lambda": -0.1}, "gae_lambda: expected between 0 and 1"),
         ({"gamma": float("nan")}, "gamma"),

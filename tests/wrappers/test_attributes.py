@@ -130,3 +130,30 @@ def test_sub_environment_seeds_key_the_draws() -> None:
     single = cart_pole().reset(seed=22)[1]["params"]["length"]
     assert info["params"]["length"][2] == single
     assert len(np.unique(info["params"]["length"])) == 3
+
+
+def test_an_environment_made_with_other_values_keeps_them() -> None:
+    env: Any = RandomizeAttributes(gym.make("Pendulum-v1", g=9.81), {"m": Scale((0.5, 1.5))})
+    env.reset(seed=0)
+    assert env.unwrapped.g == 9.81
+
+
+def test_two_around_one_environment_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="randomized already"):
+        RandomizeAttributes(cart_pole(), {"gravity": (9.0, 10.0)})
+
+
+def test_whole_numbers_and_flags_are_set_as_such() -> None:
+    inner = gym.make("MountainCar-v0")
+    inner.unwrapped.repeats, inner.unwrapped.slippery = 1, False  # type: ignore[attr-defined]
+    space = ParamSpace(
+        "Car",
+        [
+            Param(name="repeats", nominal=1, low=1, high=5, kind="int"),
+            Param(name="slippery", nominal=0, low=0, high=1, kind="bool"),
+        ],
+    )
+    env: Any = RandomizeAttributes(inner, {"repeats": "integer:1:5", "slippery": True}, space=space)
+    env.reset(seed=0)
+    assert type(env.unwrapped.repeats) is int
+    assert env.unwrapped.slippery is True

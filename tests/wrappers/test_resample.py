@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import RandomizeAttributes, ResampleParams, VectorParams
+from gym_dr import EpisodeRecord, RandomizeAttributes, RecordDraws, ResampleParams, VectorParams
 from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 
@@ -111,6 +111,32 @@ def test_shared_gives_all_sub_environments_one_draw() -> None:
         assert envs.pending["gravity"][0] == single.pending["gravity"][0]
         envs.resample()
         single.resample()
+
+
+def test_shared_draws_are_recorded_with_the_seed_that_they_follow_from() -> None:
+    records: list[EpisodeRecord] = []
+    envs: Any = RecordDraws(make(shared=True, num_envs=3), records.append)
+    envs.reset(seed=9)
+    while len(records) < 3:
+        envs.step(np.zeros(3, dtype=np.int64))
+    for record in records:
+        seeds = np.array([record.seed], dtype=np.uint64)
+        values = draw(envs.env.randomization, envs.env.param_space, seeds, record.draw_index)
+        assert record.params["gravity"] == values["gravity"][0]
+
+
+def test_values_fixed_before_are_handed_back() -> None:
+    inner = VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"))
+    inner.set_params({"gravity": -2.0, "lander_density": 8.0})
+    envs = ResampleParams(inner, rollout_steps=4)
+    envs.reset(seed=1)
+    assert (envs.params["gravity"] != -2.0).all()
+    assert all((envs.params[name] == values).all() for name, values in envs.pending.items())
+
+
+def test_two_around_one_environment_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="wrapped in one already"):
+        ResampleParams(make(), rollout_steps=4)
 
 
 def test_resample_with_a_mask_leaves_the_others_alone() -> None:

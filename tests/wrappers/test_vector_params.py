@@ -134,3 +134,20 @@ def test_environments_wrapped_in_randomize_attributes_have_parameters(make: Any)
     _, info = envs.reset(seed=1)
     assert info["params"]["length"].tolist() == [0.4, 0.5]
     envs.close()
+
+
+def test_a_reset_that_gymnasium_refuses_leaves_no_values_behind(envs: Any) -> None:
+    with pytest.raises(ValueError, match="seeds"):
+        envs.reset(seed=[1, 2], options={"params": {"gravity": -2.0}})
+    _, info = envs.reset(seed=1)
+    assert (info["params"]["gravity"] != -2.0).all()
+
+
+def test_the_callers_options_are_left_alone() -> None:
+    envs = VectorParams(
+        gym.make_vec(ENV_ID, 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"})
+    )
+    envs.reset(seed=1)
+    options = {"reset_mask": np.array([True, False])}
+    envs.reset(options=options)
+    assert list(options) == ["reset_mask"]

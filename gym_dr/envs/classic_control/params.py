@@ -23,8 +23,9 @@ PENDULUM = ParamSpace(
         Param(name="g", nominal=10.0, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
         Param(name="m", nominal=1.0, low=0.01, high=100.0, unit="kg", doc="mass of the pendulum"),
         Param(name="l", nominal=1.0, low=0.01, high=10.0, unit="m", doc="length of the pendulum"),
-        Param(name="max_torque", nominal=2.0, low=0.0, high=100.0, unit="N m", doc="limit of the motor"),
-        Param(name="max_speed", nominal=8.0, low=0.1, high=100.0, unit="rad/s", doc="limit of the angular velocity"),
+        # these two are bounds of the spaces, which stay as they are: there is no room above nominal
+        Param(name="max_torque", nominal=2.0, low=0.0, high=2.0, unit="N m", doc="limit of the motor"),
+        Param(name="max_speed", nominal=8.0, low=0.1, high=8.0, unit="rad/s", doc="limit of the angular velocity"),
     ],
 )
 
