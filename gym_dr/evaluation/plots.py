@@ -67,7 +67,8 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         FigureCanvasAgg(figure)
         axes = list(figure.subplots(2, 2).flat)
     names = ", ".join(folder.path.name for folder in folders)
-    figure.suptitle(names if len(folders) < 4 else f"{len(folders)} runs: mean and standard deviation")
+    several = f"{len(folders)} runs, mean and standard deviation of their moving averages ({MOVING_AVERAGE} updates)"
+    figure.suptitle(names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several)
     for ax, column in zip(axes, columns, strict=False):
         title, label = known[column]
         smooth = [_smoothed(table, column) for table in tables if column in table]
@@ -76,7 +77,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
             ax.plot(smooth[0]["update"], smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
         else:
             sns.lineplot(
-                pd.concat(smooth, ignore_index=True), x="update", y="value", errorbar="sd", ax=ax, label="mean of runs"
+                pd.concat(smooth, ignore_index=True), x="update", y="value", errorbar="sd", ax=ax, label="mean"
             )
         ax.set(title=title, xlabel="Update", ylabel=label)
         ax.legend()

@@ -121,7 +121,10 @@ class LogUniform(Distribution):
 
     @property
     def mean(self) -> float:
-        return (self.high - self.low) / (math.log(self.high) - math.log(self.low))
+        growth = (self.high - self.low) / self.low
+        # the difference of two logarithms that are nearly equal would have no digits left, or be 0
+        log_ratio = math.log1p(growth) if growth < 1.0 else math.log(self.high) - math.log(self.low)
+        return (self.high - self.low) / log_ratio
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,7 +201,9 @@ class Integer(Distribution):
         for key in ("low", "high"):
             value = _number(self, key, getattr(self, key))
             if not value.is_integer() or abs(value) > 2**53:
-                raise RandomizationError(f"Integer: expected a whole number for {key}, got {value}.")
+                raise RandomizationError(
+                    f"Integer: expected a whole number of at most 2**53 in size for {key}, got {value}."
+                )
             object.__setattr__(self, key, int(value))
         _check_ordered(self, self.low, self.high)
 
@@ -246,7 +251,7 @@ class Choice(Distribution):
 
     @property
     def support(self) -> tuple[float, float]:
-        return min(self.values), max(self.values)
+        return min(self._possible()), max(self._possible())
 
     @property
     def mean(self) -> float:
@@ -256,7 +261,11 @@ class Choice(Distribution):
 
     @property
     def integral(self) -> bool:
-        return all(value.is_integer() for value in self.values)
+        return all(value.is_integer() for value in self._possible())
+
+    def _possible(self) -> list[float]:
+        weights = self.probabilities or (1.0,) * len(self.values)
+        return [value for value, weight in zip(self.values, weights, strict=True) if weight > 0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -426,7 +435,9 @@ def _number(self: Distribution, key: str, value: Any) -> float:
 
 
 def _numbers(self: Distribution, key: str, values: Any) -> tuple[float, ...]:
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) == 0:
         raise RandomizationError(f"{type(self).__name__}: expected a list of numbers for {key}, got {values!r}.")
     numbers = tuple(_number(self, key, value) for value in values)
     if not all(map(math.isfinite, numbers)):
@@ -452,8 +463,8 @@ def _check_ordered(self: Distribution, low: float, high: float) -> None:
 def _check_weights(self: Distribution, key: str, weights: tuple[float, ...], count: int) -> None:
     if len(weights) != count:
         raise RandomizationError(f"{type(self).__name__}: expected {count} {key}, got {len(weights)}.")
-    if min(weights) < 0 or math.fsum(weights) <= 0:
-        raise RandomizationError(f"{type(self).__name__}: expected {key} >= 0, not all 0, got {weights}.")
+    if min(weights) < 0 or not 0.0 < sum(weights) < math.inf:
+        raise RandomizationError(f"{type(self).__name__}: expected {key} >= 0 with a finite sum > 0, got {weights}.")
 
 
 def _pick(weights: Sequence[float], u: Array) -> npt.NDArray[np.intp]:

@@ -33,10 +33,20 @@ class Param:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise unknown_name("kind of parameter", self.kind, KINDS)
-        if not (math.isfinite(self.nominal) and self.low < self.high):
+        numbers = (self.nominal, self.low, self.high)
+        if not (
+            all(isinstance(number, int | float | np.integer | np.floating) for number in numbers)
+            and math.isfinite(self.nominal)
+            and self.low < self.high
+        ):
             raise RandomizationError(
                 f"Parameter {self.name!r}: expected a finite nominal value and low < high, "
-                f"got nominal={self.nominal}, low={self.low}, high={self.high}."
+                f"got nominal={self.nominal!r}, low={self.low!r}, high={self.high!r}."
+            )
+        if self.kind == "bool" and (self.low, self.high) != (0, 1):
+            raise RandomizationError(
+                f"Parameter {self.name!r}: expected low=0 and high=1 for kind 'bool', "
+                f"got low={self.low}, high={self.high}."
             )
         self.check(self.nominal)
 
@@ -47,10 +57,12 @@ class Param:
             RandomizationError: A value is not a number, not finite, out of bounds or of the wrong kind.
         """
         try:
+            if np.asarray(values).dtype.kind in "SU":  # numpy would read text as numbers
+                raise TypeError
             array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Parameter {self.name!r}: expected numbers, got {values!r}.") from None
-        good = (array >= self.low) & (array <= self.high)
+        good = np.isfinite(array) & (array >= self.low) & (array <= self.high)
         if self.kind != "float":
             good &= array == np.floor(array)
         if not np.all(good):
@@ -62,8 +74,11 @@ class Param:
         """The allowed values in words, with the unit."""
         if self.kind == "bool":
             return "0 or 1"
-        what = "a whole number" if self.kind == "int" else "a value"
+        what = "a whole number" if self.kind == "int" else "a finite value" if self._unbounded() else "a value"
         return f"{what} from {self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
+
+    def _unbounded(self) -> bool:
+        return math.isinf(self.low) or math.isinf(self.high)
 
 
 class ParamSpace(Mapping[str, Param]):
@@ -124,7 +139,8 @@ class ParamSpace(Mapping[str, Param]):
         for name, value in _mapping(values).items():
             param = self[name]
             # comparisons of plain floats, since a thousand sub-environments may be told new values at once
-            if not (type(value) is float and param.low <= value <= param.high and param.kind == "float"):
+            plain = type(value) is float and param.kind == "float" and math.isfinite(value)
+            if not (plain and param.low <= value <= param.high):
                 array = param.check(value)
                 if array.shape != ():
                     raise RandomizationError(

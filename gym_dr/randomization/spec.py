@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError, unknown_name
 from gym_dr.randomization.distributions import (
     DISTRIBUTIONS,
     Constant,
@@ -46,7 +46,10 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not isinstance(self.distribution, Distribution):
-            object.__setattr__(self, "distribution", as_rule(self.distribution).distribution)
+            inner = as_rule(self.distribution)
+            if inner.operation != "absolute":
+                raise RandomizationError(f"expected a distribution inside of Scale, Add or Rule, got {inner!r}.")
+            object.__setattr__(self, "distribution", inner.distribution)
         if self.operation not in ("absolute", "scale", "add"):
             raise unknown_name("operation", self.operation, ("absolute", "scale", "add"))
 
@@ -80,12 +83,12 @@ class Rule:
 
 def Scale(distribution: Any) -> Rule:  # noqa: N802  reads as a type where users write it, beside Uniform
     """The nominal value times a draw: ``Scale(Uniform(0.8, 1.2))``, or ``Scale((0.8, 1.2))``."""
-    return Rule(as_rule(distribution).distribution, "scale")
+    return Rule(distribution, "scale")
 
 
 def Add(distribution: Any) -> Rule:  # noqa: N802  as Scale
     """The nominal value plus a draw: ``Add(Normal(0, 1, low=-2, high=2))``, or ``Add((-2, 2))``."""
-    return Rule(as_rule(distribution).distribution, "add")
+    return Rule(distribution, "add")
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Correlation:
         try:
             matrix = np.asarray(self.matrix, dtype=np.float64)
             names = tuple(str(name) for name in self.names)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RandomizationError(f"Correlation: expected names and a matrix of numbers, got {self!r}.") from None
         if isinstance(self.names, str) or matrix.shape != (len(names), len(names)) or not names:
             raise RandomizationError(
@@ -110,9 +113,10 @@ class Correlation:
             )
         if len(set(names)) != len(names):
             raise RandomizationError(f"Correlation: expected each name once, got {names}.")
-        if not (np.allclose(matrix, matrix.T) and np.allclose(np.diag(matrix), 1.0)):
+        if not (np.isfinite(matrix).all() and np.allclose(matrix, matrix.T) and np.allclose(np.diag(matrix), 1.0)):
             raise RandomizationError(
-                f"Correlation: expected a symmetric matrix with ones on the diagonal, got {matrix.tolist()}."
+                "Correlation: expected a symmetric matrix of finite numbers with ones on the diagonal, "
+                f"got {matrix.tolist()}."
             )
         smallest = float(np.linalg.eigvalsh(matrix)[0])
         if smallest < 1e-10:
@@ -151,14 +155,18 @@ class Randomization(Mapping[str, Rule]):
             RandomizationError: A rule or the correlation is impossible.
             UnknownNameError: A distribution or field is unknown.
         """
+        if rules is not None and not isinstance(rules, Mapping):
+            raise RandomizationError(f"Expected a mapping of parameter names to distributions, got {rules!r}.")
         read = {}
         for name, rule in (rules or {}).items():
             if not isinstance(name, str):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
+            if name == "correlation":  # files keep the correlation under that name
+                raise RandomizationError("Expected parameter names, got 'correlation', which is a keyword of its own.")
             try:
                 read[name] = as_rule(rule)
-            except RandomizationError as error:
-                raise RandomizationError(f"Parameter {name!r}: {error}") from None
+            except (RandomizationError, UnknownNameError) as error:
+                raise type(error)(f"Parameter {name!r}: {error}") from None
         object.__setattr__(self, "rules", tuple(sorted(read.items())))
         object.__setattr__(self, "correlation", _as_correlation(correlation, read))
 
@@ -204,8 +212,8 @@ class Randomization(Mapping[str, Rule]):
             raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
         try:
             return cls.from_dict(inner)
-        except RandomizationError as error:
-            raise RandomizationError(f"{path}: {error}") from None
+        except (RandomizationError, UnknownNameError) as error:
+            raise type(error)(f"{path}: {error}") from None
 
     def check(self, space: ParamSpace) -> None:
         """Checks every rule against the parameters that there are.
@@ -233,7 +241,7 @@ def read_table(path: str | Path) -> dict[str, Any]:
         table = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of UTF-8, of JSON or TOML, or a number with too many digits
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ConfigError(f"{path}: is not a valid {kind} file: {error}.") from None
     if not isinstance(table, dict):
@@ -253,9 +261,9 @@ def as_rule(value: Any) -> Rule:
         form = dict(value)
         operation = form.pop("operation", "absolute")
         return Rule(distribution_from_dict(form), operation)
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        return Rule(Constant(float(value)))
-    if isinstance(value, Sequence) and len(value) == 2:
+    if isinstance(value, bool | int | float | np.integer | np.floating | np.bool_):
+        return Rule(Constant(value if isinstance(value, int) else float(value)))
+    if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return Rule(Uniform(*value))
     raise RandomizationError(
         "expected a distribution, Scale(...), Add(...), a pair (low, high), a number, a table with a 'distribution' "
@@ -328,7 +336,8 @@ def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None
 
 def _check_rule(param: Param, rule: Rule) -> None:
     low, high = rule.support(param.nominal)
-    if not (param.low <= low and high <= param.high):
+    slack = 1e-12 * max(abs(param.low), abs(param.high), 1.0)  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
+    if not (param.low - slack <= low and high <= param.high + slack):
         unbounded = " Give the distribution bounds (low, high)." if math.isinf(high - low) else ""
         raise RandomizationError(
             f"Parameter {param.name!r}: expected {param.bounds_text()}, "

@@ -1,0 +1,261 @@
+"""The values in force in one environment: draws, pins and exact values, reset after reset."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr import Param, ParamSpace, Randomization
+from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
+
+SPACE = ParamSpace(
+    "Lander",
+    [
+        Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0),
+        Param(name="mass", nominal=5.0, low=1.0, high=20.0),
+        Param(name="wind", nominal=0, low=0, high=1, kind="bool"),
+    ],
+)
+VARIED = Randomization({"gravity": (-12, -8), "mass": (4, 6)})
+
+
+class Host(RandomizedEnv):
+    """An environment that is nothing but its parameters."""
+
+    def __init__(self, randomization: Randomization = VARIED) -> None:
+        self.episode = EpisodeParams(SPACE, randomization)
+        self.seed = 0
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> dict[str, float]:
+        exact = self.episode.check_options(options)
+        self.seed = self.seed if seed is None else seed
+        self.episode.begin(seed=seed, np_random_seed=self.seed, exact=exact)
+        return self.params
+
+
+def expected(seed: int, index: int) -> dict[str, float]:
+    """Draw number ``index`` of ``seed``, and nominal for the rest."""
+    drawn = draw(VARIED, SPACE, np.array([seed_word(seed)], dtype=np.uint64), index)
+    return {**SPACE.nominal, **{name: float(values[0]) for name, values in drawn.items()}}
+
+
+# draws
+
+
+def test_before_the_first_reset_everything_is_nominal() -> None:
+    host = Host()
+    assert (host.params, host.draw_index) == (SPACE.nominal, -1)
+
+
+def test_each_reset_makes_the_next_draw_of_the_seed() -> None:
+    host = Host()
+    got = [host.reset(seed=42), host.reset(), host.reset()]
+    assert got == [expected(42, 0), expected(42, 1), expected(42, 2)]
+
+
+def test_the_draw_index_counts_the_resets_since_seeding() -> None:
+    host = Host()
+    indices = []
+    for seed in (42, None, None, 7, None):
+        host.reset(seed=seed)
+        indices.append(host.draw_index)
+    assert indices == [0, 1, 2, 0, 1]
+
+
+def test_the_same_seed_again_starts_the_same_draws_again() -> None:
+    host = Host()
+    first = [host.reset(seed=42), host.reset()]
+    assert [host.reset(seed=42), host.reset()] == first
+
+
+def test_a_seed_of_128_bits_is_accepted() -> None:
+    seed = 2**127 + 3
+    assert Host().reset(seed=seed) == expected(seed, 0)
+
+
+def test_a_generator_put_in_by_hand_gets_a_random_sequence_of_draws() -> None:
+    # Gymnasium's np_random_seed is -1 then
+    episode = EpisodeParams(SPACE, VARIED)
+    episode.begin(seed=None, np_random_seed=-1, exact={})
+    first = dict(episode.in_force)
+    episode.begin(seed=None, np_random_seed=-1, exact={})
+    assert episode.draw_index == 1
+    assert episode.in_force != first
+
+
+def test_two_generators_put_in_by_hand_get_different_draws() -> None:
+    one, other = EpisodeParams(SPACE, VARIED), EpisodeParams(SPACE, VARIED)
+    for episode in (one, other):
+        episode.begin(seed=None, np_random_seed=-1, exact={})
+    assert one.in_force != other.in_force
+
+
+def test_a_generator_put_in_after_seeding_goes_on_with_the_draws_of_the_seed() -> None:
+    episode = EpisodeParams(SPACE, VARIED)
+    episode.begin(seed=42, np_random_seed=42, exact={})
+    episode.begin(seed=None, np_random_seed=-1, exact={})
+    assert episode.in_force == expected(42, 1)
+
+
+def test_parameters_that_do_not_vary_stay_nominal() -> None:
+    assert Host(Randomization()).reset(seed=1) == SPACE.nominal
+
+
+def test_values_in_force_are_plain_floats() -> None:
+    assert {type(value) for value in Host().reset(seed=1).values()} == {float}
+
+
+# exact values
+
+
+def test_exact_values_of_the_options_hold_for_that_episode() -> None:
+    assert Host().reset(seed=42, options={"params": {"gravity": -3.7}}) == {**expected(42, 0), "gravity": -3.7}
+
+
+def test_the_episode_after_exact_values_has_the_draw_that_it_would_have_had() -> None:
+    host = Host()
+    host.reset(seed=42, options={"params": {"gravity": -3.7}})
+    assert host.reset() == expected(42, 1)
+
+
+def test_exact_values_that_were_set_are_used_up_by_one_reset() -> None:
+    host = Host()
+    host.exact_params = {"gravity": -3.7}
+    assert host.reset(seed=42)["gravity"] == -3.7
+    assert host.exact_params == {}
+    assert host.reset() == expected(42, 1)
+
+
+def test_exact_values_of_the_options_go_before_those_that_were_set() -> None:
+    host = Host()
+    host.exact_params = {"gravity": -3.7, "mass": 2.0}
+    got = host.reset(seed=42, options={"params": {"gravity": -1.0}})
+    assert got == {"gravity": -1.0, "mass": 2.0, "wind": 0.0}
+
+
+def test_exact_values_may_be_of_parameters_that_do_not_vary() -> None:
+    assert Host().reset(seed=42, options={"params": {"wind": True}}) == {**expected(42, 0), "wind": 1.0}
+
+
+@pytest.mark.parametrize("options", [None, {}, {"params": None}, {"params": {}}, {"low": 1}])
+def test_options_without_params_are_no_exact_values(options: dict[str, Any] | None) -> None:
+    assert EpisodeParams(SPACE, VARIED).check_options(options) == {}
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"gravty": -3.7}, UnknownNameError, "Did you mean 'gravity'"),
+        ({"mass": 5.0, "gravity": 3.7}, RandomizationError, "expected a value from -12 to 0, got 3.7"),
+        ({"gravity": math.nan}, RandomizationError, "got nan"),
+        ({"gravity": [-3.7]}, RandomizationError, "expected one number, got shape"),
+        ({"wind": 0.5}, RandomizationError, "expected 0 or 1, got 0.5"),
+        (-3.7, RandomizationError, "Expected a mapping"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_changes(params: Any, error: type[Exception], message: str) -> None:
+    host = Host()
+    before = host.reset(seed=42)
+    host.exact_params = {"mass": 2.0}
+    with pytest.raises(error, match=message):
+        host.reset(seed=7, options={"params": params})
+    assert (host.params, host.draw_index, host.exact_params) == (before, 0, {"mass": 2.0})
+    assert host.reset() == {**expected(42, 1), "mass": 2.0}  # still the draws of 42
+
+
+# pinned values
+
+
+def test_pinned_values_wait_for_the_next_reset() -> None:
+    host = Host()
+    before = host.reset(seed=42)
+    host.set_params({"gravity": -3.7})
+    assert host.params == before
+    assert host.reset() == {**expected(42, 1), "gravity": -3.7}
+
+
+def test_pinned_values_stay_until_they_are_handed_back() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7})
+    assert [host.reset(seed=42)["gravity"], host.reset()["gravity"]] == [-3.7, -3.7]
+    host.set_params(None)
+    assert host.reset() == expected(42, 2)
+
+
+def test_values_are_pinned_beside_those_pinned_before() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7})
+    host.set_params({"mass": 2.0})
+    assert host.pinned_params == {"gravity": -3.7, "mass": 2.0}
+
+
+def test_assigning_the_pinned_values_replaces_those_pinned_before() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7})
+    host.pinned_params = {"mass": 2.0}
+    assert host.pinned_params == {"mass": 2.0}
+
+
+def test_exact_values_go_before_pinned_ones() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7, "mass": 2.0})
+    assert host.reset(seed=42, options={"params": {"gravity": -1.0}}) == {"gravity": -1.0, "mass": 2.0, "wind": 0.0}
+
+
+def test_exact_values_that_were_set_go_before_pinned_ones_for_one_episode() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7})
+    host.exact_params = {"gravity": -1.0}
+    assert [host.reset(seed=42)["gravity"], host.reset()["gravity"]] == [-1.0, -3.7]
+
+
+def test_resets_count_as_draws_while_everything_is_pinned() -> None:
+    host = Host()
+    host.set_params({"gravity": -3.7, "mass": 2.0})
+    host.reset(seed=42)
+    host.reset()
+    host.set_params(None)
+    assert (host.reset(), host.draw_index) == (expected(42, 2), 2)
+
+
+@pytest.mark.parametrize("values", [{"mass": 3.0, "gravity": 5.0}, {"mass": 3.0, "gravty": -5.0}, 5])
+def test_bad_values_are_refused_and_the_pinned_ones_kept(values: Any) -> None:
+    host = Host()
+    host.set_params({"mass": 2.0})
+    with pytest.raises((RandomizationError, UnknownNameError)):
+        host.set_params(values)
+    assert host.pinned_params == {"mass": 2.0}
+
+
+# what is told
+
+
+def test_info_tells_the_values_in_force_and_the_draw() -> None:
+    host = Host()
+    host.reset(seed=42)
+    assert host.episode.info() == {"params": expected(42, 0), "draw_index": 0}
+
+
+@pytest.mark.parametrize("name", ["params", "pinned_params", "exact_params"])
+def test_what_is_told_may_be_changed_without_harm(name: str) -> None:
+    host = Host()
+    host.reset(seed=42)
+    getattr(host, name)["gravity"] = 99.0
+    assert getattr(host, name).get("gravity") != 99.0
+
+
+def test_a_changed_info_changes_nothing() -> None:
+    host = Host()
+    host.reset(seed=42)
+    host.episode.info()["params"]["gravity"] = 99.0
+    assert host.params == expected(42, 0)
+
+
+def test_an_environment_tells_its_space_and_randomization() -> None:
+    host = Host()
+    assert (host.param_space, host.randomization) == (SPACE, VARIED)

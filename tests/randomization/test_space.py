@@ -1,0 +1,224 @@
+"""Parameter spaces: what a parameter may be, and which values are let through."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.randomization.space import Param, ParamSpace
+from tests.strategies import few
+
+GRAVITY = Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2")
+WIND = Param(name="wind", nominal=0, low=0, high=1, kind="bool")
+LEGS = Param(name="legs", nominal=2, low=1, high=8, kind="int")
+DRAG = Param(name="drag", nominal=1.0, low=0.0, high=math.inf)
+SPACE = ParamSpace("Lander", [GRAVITY, WIND, LEGS, DRAG])
+
+
+# parameters
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nominal": 0.1}, "expected a value from -12 to 0 m/s^2, got 0.1"),
+        ({"nominal": -13}, "expected a value from -12 to 0 m/s^2, got -13"),
+        ({"nominal": math.nan}, "expected a finite nominal value and low < high, got nominal=nan"),
+        ({"nominal": -math.inf, "low": -math.inf}, "expected a finite nominal value"),
+        ({"low": 0.0, "nominal": 0.0}, "low < high, got nominal=0.0, low=0.0, high=0.0"),
+        ({"low": 1.0}, "low < high"),
+        ({"low": math.nan}, "low < high"),
+        ({"high": math.nan}, "low < high"),
+        ({"nominal": "-10"}, "got nominal='-10'"),
+        ({"low": None}, "low=None"),
+        ({"kind": "int", "nominal": -9.5}, "expected a whole number from -12 to 0 m/s^2, got -9.5"),
+        ({"kind": "bool"}, "expected low=0 and high=1 for kind 'bool', got low=-12.0, high=0.0"),
+    ],
+)
+def test_impossible_parameters_are_refused(change: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {"name": "gravity", "nominal": -10.0, "low": -12.0, "high": 0.0, "unit": "m/s^2"}
+    with pytest.raises(RandomizationError) as refused:
+        Param(**{**good, **change})
+    assert "Parameter 'gravity'" in str(refused.value)
+    assert message in str(refused.value)
+
+
+def test_an_unknown_kind_is_refused_with_the_nearest_known() -> None:
+    with pytest.raises(UnknownNameError, match=r"Unknown kind of parameter 'boole'\. Did you mean 'bool'\?"):
+        Param(name="wind", nominal=0, low=0, high=1, kind="boole")
+
+
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [
+        (GRAVITY, -12.0),
+        (GRAVITY, 0),
+        (GRAVITY, np.float32(-0.5)),
+        (GRAVITY, [-1.0, -2.0]),
+        (WIND, True),
+        (WIND, 0.0),
+        (LEGS, 8),
+        (LEGS, np.int32(3)),
+        (DRAG, 1e300),
+    ],
+)
+def test_possible_values_come_back_as_float64(param: Param, value: Any) -> None:
+    checked = param.check(value)
+    assert checked.dtype == np.float64
+    np.testing.assert_array_equal(checked, np.asarray(value, dtype=np.float64))
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "message"),
+    [
+        (GRAVITY, -12.000001, "expected a value from -12 to 0 m/s^2, got -12.000001"),
+        (GRAVITY, 5, "got 5.0"),
+        (GRAVITY, math.nan, "got nan"),
+        (GRAVITY, -math.inf, "got -inf"),
+        (GRAVITY, [-1.0, 3.0, -2.0], "got 3.0"),
+        (GRAVITY, [-1.0, math.nan], "got nan"),
+        (GRAVITY, None, "got nan"),
+        (GRAVITY, "-5", "expected numbers, got '-5'"),
+        (GRAVITY, [-1.0, "-5"], "expected numbers, got [-1.0, '-5']"),
+        (GRAVITY, b"-5", "expected numbers"),
+        (GRAVITY, 1j, "expected numbers, got 1j"),
+        (GRAVITY, {}, "expected numbers, got {}"),
+        (GRAVITY, 10**400, "expected numbers, got 1000"),
+        (GRAVITY, [[-1.0], [-1.0, -2.0]], "expected numbers"),
+        (WIND, 0.5, "expected 0 or 1, got 0.5"),
+        (WIND, 2, "expected 0 or 1, got 2.0"),
+        (LEGS, 2.5, "expected a whole number from 1 to 8, got 2.5"),
+        (LEGS, 0, "got 0.0"),
+        (DRAG, math.inf, "expected a finite value from 0 to inf, got inf"),
+    ],
+)
+def test_impossible_values_are_refused(param: Param, value: Any, message: str) -> None:
+    with pytest.raises(RandomizationError) as refused:
+        param.check(value)
+    assert f"Parameter {param.name!r}: expected" in str(refused.value)
+    assert message in str(refused.value)
+
+
+# spaces
+
+
+def test_a_space_keeps_the_order_of_its_parameters() -> None:
+    assert list(SPACE) == ["gravity", "wind", "legs", "drag"]
+
+
+def test_a_space_is_a_mapping_of_names_to_parameters() -> None:
+    assert (SPACE["legs"], "legs" in SPACE, "arms" in SPACE, len(SPACE)) == (LEGS, True, False, 4)
+
+
+def test_nominal_values_are_floats_by_name() -> None:
+    assert SPACE.nominal == {"gravity": -10.0, "wind": 0.0, "legs": 2.0, "drag": 1.0}
+    assert {type(value) for value in SPACE.nominal.values()} == {float}
+
+
+def test_two_parameters_of_one_name_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="'Lander': two parameters have the same name"):
+        ParamSpace("Lander", [GRAVITY, WIND, GRAVITY])
+
+
+def test_an_unknown_parameter_is_refused_with_the_nearest_known() -> None:
+    with pytest.raises(UnknownNameError, match=r"Unknown parameter of Lander: 'gravty'\. Did you mean 'gravity'\?"):
+        SPACE["gravty"]
+
+
+def test_an_unknown_parameter_unlike_any_other_gets_the_list() -> None:
+    with pytest.raises(UnknownNameError, match=r"'xyz'\. Known: drag, gravity, legs, wind\.$"):
+        SPACE["xyz"]
+
+
+def test_a_name_that_cannot_be_hashed_is_unknown() -> None:
+    with pytest.raises(UnknownNameError):
+        SPACE[["gravity"]]  # type: ignore[index]
+
+
+def test_pickle_gives_an_equal_space_back() -> None:
+    again = pickle.loads(pickle.dumps(SPACE))
+    assert (again, again.name, again.nominal) == (SPACE, SPACE.name, SPACE.nominal)
+
+
+# values of one environment
+
+
+@pytest.mark.parametrize("value", [-3.7, np.float64(-3.7), np.array(-3.7)])
+def test_checked_values_are_plain_floats(value: Any) -> None:
+    checked = SPACE.check({"gravity": value})
+    assert checked == {"gravity": -3.7}
+    assert type(checked["gravity"]) is float
+
+
+@few
+@given(st.floats() | st.sampled_from([-12.0, 0.0, -0.0]))
+def test_plain_floats_are_let_through_exactly_when_arrays_are(value: float) -> None:
+    for name in SPACE:
+        try:
+            slow: Any = float(SPACE[name].check(np.array(value)))
+        except RandomizationError as error:
+            slow = str(error)
+        try:
+            fast: Any = SPACE.check({name: value})[name]
+        except RandomizationError as error:
+            fast = str(error)
+        assert fast == slow
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"gravity": -3.0, "wind": 0.5}, "Parameter 'wind': expected 0 or 1, got 0.5"),
+        ({"gravity": [-3.0]}, "expected one number, got shape (1,)"),
+        ({"gravity": math.nan}, "got nan"),
+        ({"drag": math.inf}, "got inf"),
+        ({"gravity": "-3"}, "expected numbers, got '-3'"),
+        (5, "Expected a mapping of parameter names to values, got 5"),
+        ([("gravity", -3.0)], "Expected a mapping"),
+    ],
+)
+def test_impossible_values_of_one_environment_are_refused(values: Any, message: str) -> None:
+    with pytest.raises(RandomizationError) as refused:
+        SPACE.check(values)
+    assert message in str(refused.value)
+
+
+def test_an_unknown_name_among_values_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
+        SPACE.check({"gravty": -3.0})
+
+
+# values of a vector environment
+
+
+def test_one_number_is_for_all_sub_environments() -> None:
+    np.testing.assert_array_equal(SPACE.check_vector({"legs": 3}, 4)["legs"], [3.0, 3.0, 3.0, 3.0])
+
+
+def test_values_of_a_vector_environment_are_copied() -> None:
+    given_values = np.array([-1.0, -2.0])
+    checked = SPACE.check_vector({"gravity": given_values}, 2)["gravity"]
+    given_values[0] = -9.0
+    np.testing.assert_array_equal(checked, [-1.0, -2.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"gravity": [-1.0, -2.0, -3.0]}, "expected one number or shape (2,), got shape (3,)"),
+        ({"gravity": [[-1.0, -2.0]]}, "got shape (1, 2)"),
+        ({"gravity": [-1.0, 3.0]}, "expected a value from -12 to 0 m/s^2, got 3.0"),
+        (None, "Expected a mapping"),
+    ],
+)
+def test_impossible_values_of_a_vector_environment_are_refused(values: Any, message: str) -> None:
+    with pytest.raises(RandomizationError) as refused:
+        SPACE.check_vector(values, 2)
+    assert message in str(refused.value)
