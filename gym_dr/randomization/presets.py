@@ -66,6 +66,6 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
             f"file as randomization, got {value!r}."
         )
-    value = space.expand(value)
-    value.check(space)
-    return value
+    expanded = space.expand(value)
+    expanded.check(space)
+    return expanded

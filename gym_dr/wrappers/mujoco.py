@@ -15,8 +15,8 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
     """Edits the model of a MuJoCo environment at each reset: new draws, always from the nominal values.
 
     Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``;
-    ``body_mass:*`` draws for each body, and ``body_mass`` alone is one factor for all. ``params`` and ``info["params"]``
-    report the randomized parameters and those set by hand.
+    ``body_mass:*`` draws for each body, and ``body_mass`` alone is one factor for all. ``params`` and
+    ``info["params"]`` report the randomized parameters and those set by hand.
 
     Example:
         >>> import gymnasium as gym
@@ -72,4 +72,4 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
         self._model_episode.before_step(action)
-        return self._model_episode.after_step(self.env.unwrapped, self.env.step(action))  # type: ignore[arg-type]
+        return self._model_episode.after_step(self.env.unwrapped, self.env.step(action))

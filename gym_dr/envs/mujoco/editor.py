@@ -141,7 +141,7 @@ class ModelEditor:
 
         ``mj_setConst`` gets an ``MjData`` of its own, since it resets the positions of the one that it is given.
         """
-        import mujoco
+        import mujoco  # type: ignore[import-untyped]
 
         new = [name for name in values if name not in self._fields.names]
         if new:

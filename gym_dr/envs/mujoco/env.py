@@ -1,12 +1,12 @@
 """Gymnasium's MuJoCo environments whose model is edited at each reset.
 
-The physics, observations and rewards are Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing is
-edited. ``info`` and ``params`` report the randomized parameters and those set by hand, since a model has hundreds.
+The physics, observations and rewards are Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing
+is edited. ``info`` and ``params`` report the randomized parameters and those set by hand, since a model has hundreds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -52,7 +52,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         with quiet_compiler():
             super().__init__(**kwargs)
         # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
-        EzPickle.__init__(self, randomization=randomization, **kwargs)
+        EzPickle.__init__(cast(EzPickle, self), randomization=randomization, **kwargs)
         self._model_episode = ModelEpisode(self.space_name, self, randomization)
 
     @property

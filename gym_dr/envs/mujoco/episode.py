@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import mujoco
+import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 

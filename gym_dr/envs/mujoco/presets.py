@@ -27,8 +27,8 @@ def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mi
 _POWER, _POWER_OUTSIDE = Uniform(0.8, 1.2), _outside(0.4 / 0.75, 0.8, 1.2, 1.1 / 0.75)
 _MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), _outside(0.5, 0.75, 1.25, 1.5)
 _CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), _outside(0.25, 0.625, 1.375, 1.75)
-# Packer et al., CartPole: a pole of 0.5 m between 0.25 and 0.75 m in R, down to 0.05 and up to 1.0 m in E; a mass of
-# 0.1 kg from 0.05 to 0.5 kg, in E 0.01 to 0.05 or 0.5 to 1.0 kg; a force of 10 N from 5 to 15 N, in E 1 to 5 or 15 to 20 N
+# Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
+# 0.1; force 5 to 15 N (1 to 20) around 10
 _POLE_INSIDE: dict[str, Distribution] = {
     "length": Uniform(0.5, 1.5),
     "mass": Uniform(0.5, 5.0),

@@ -113,7 +113,7 @@ class ModelSpace(ParamSpace):
             return
         head, _, rest = pattern.partition(":")
         field = FIELDS.get(head)
-        element, dot, axis = rest.rpartition(".")
+        _, dot, axis = rest.rpartition(".")
         with_axis = field is not None and bool(field.axes) and dot and (axis in field.axes or axis == "*")
         found = False
         for name, target in self.targets.items():
