@@ -23,6 +23,7 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
 from gym_dr.envs.mujoco.episode import BAD_STATE, QUIET
+from gym_dr.envs.mujoco.memory import ScatteredField
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -87,6 +88,8 @@ class BatchEngine(Engine):
         self._batch = mujoco_batch.Batch(model, num_envs, num_threads)
         self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
         self._fields: dict[str, Array] = {name: self._batch.bind(name) for name in fields}
+        self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        self._first_state = self._batch.state[0].copy()  # what mj_resetData leaves, all of it
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._expanded: dict[str, Array] = {}
         self.diverged = np.zeros(num_envs, np.bool_)
@@ -107,7 +110,8 @@ class BatchEngine(Engine):
             self._batch.set_const(envs)
 
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
-        self._batch.reset(envs, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        # as Batch.reset, but without waking the threads a second time
+        self._batch.state[envs] = self._first_state
         self.qpos[envs] = qpos
         self.qvel[envs] = qvel
         self._counts[envs] = QUIET
@@ -151,14 +155,12 @@ class OwnDataEngine(Engine):
         self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
         self.diverged = np.zeros(num_envs, np.bool_)
         self.body_mass = np.array(model.body_mass)[None]
-        # live views: looking attributes up costs more than copying what they show
-        self._live = [
-            (data.ctrl, data.warning.number, [data.qpos, data.qvel, *(getattr(data, name) for name in fields)])
-            for data in self._data
+        self._controls = ScatteredField([data.ctrl for data in self._data])
+        self._warnings = ScatteredField([data.warning.number for data in self._data])
+        self._sources = [
+            (ScatteredField([getattr(data, name) for data in self._data]), shown)
+            for name, shown in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
-        shown = [self.qpos, self.qvel, *self._fields.values()]
-        self._shown = [[array[i] for array in shown] for i in range(num_envs)]
-        self._controls = list(self.ctrl)
         self._all = np.arange(num_envs)
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads - 1, "gym_dr-mujoco") if num_threads > 1 else None
@@ -190,33 +192,28 @@ class OwnDataEngine(Engine):
             mujoco.mj_resetData(model, data)
             data.qpos[:] = qpos[row]
             data.qvel[:] = qvel[row]
-            self._live[env][1][:] = QUIET
             mujoco.mj_forward(model, data)
-            for target, source in zip(self._shown[env], self._live[env][2], strict=True):
-                target[...] = source
 
+        self._warnings.write(QUIET)
         self._parallel(begin, envs)
+        for source, shown in self._sources:
+            source.read_rows(shown, envs)
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
-        models, datas, lives, showns = self._models, self._data, self._live, self._shown
-        controls, counts = self._controls, self._counts
+        models, data = self._models, self._data
 
         def advance(slot: int, row: int, env: int) -> None:
-            data, model = datas[env], models[env]
-            ctrl, warnings, sources = lives[env]
-            ctrl[:] = controls[env]
-            warnings[:] = QUIET
-            step(model, data, nstep=substeps)
-            post(model, data)
-            for target, source in zip(showns[env], sources, strict=False):
-                target[...] = source
-            counts[env] = warnings
+            step(models[env], data[env], substeps)
+            post(models[env], data[env])
 
-        if envs is not None:
-            counts[...] = QUIET
+        self._controls.write(self.ctrl)
+        self._warnings.write(QUIET)
         self._parallel(advance, self._all if envs is None else envs)
-        np.any(counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
+        for source, shown in self._sources:
+            source.read(shown)
+        self._warnings.read(self._counts)
+        np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
         chosen = self._models[env]
@@ -229,7 +226,8 @@ class OwnDataEngine(Engine):
         if self._pool is not None:
             self._pool.shutdown()
         self._pool = None
-        self._models, self._data, self._scratch, self._live = [], [], [], []
+        self._models, self._data, self._scratch, self._sources = [], [], [], []
+        del self._controls, self._warnings
 
     def _parallel(self, work: Callable[[int, int, int], None], envs: Indices) -> None:
         """Calls ``work(thread, row, env)`` for each; whoever is free takes the next few."""

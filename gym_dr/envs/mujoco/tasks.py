@@ -7,6 +7,7 @@ that order in their last digits. Shapes: N sub-environments, actions ``(N, nu)``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,15 @@ Mask = npt.NDArray[np.bool_]
 Rows = slice | npt.NDArray[np.int64]
 Info = dict[str, npt.NDArray[Any]]
 Outcome = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
+
+
+def _plain_uniform() -> bool:
+    """Whether ``Generator.uniform`` rounds as the formula does (a compiler may fuse its operations)."""
+    uniforms = np.random.default_rng(0).random(256)
+    return bool((np.random.default_rng(0).uniform(-0.3, 0.7, 256) == -0.3 + (0.7 - -0.3) * uniforms).all())
+
+
+_UNIFORM_IS_PLAIN = _plain_uniform()
 
 
 class Task:
@@ -44,6 +54,18 @@ class Task:
         scale = self.env._reset_noise_scale
         qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
         return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
+
+    def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
+        """The first states of some episodes, ``(n, nq)`` and ``(n, nv)``, each from its sub-environment's generator."""
+        if type(self).noise is Task.noise and _UNIFORM_IS_PLAIN:
+            uniforms = np.empty((len(rngs), self.nq + self.nv))
+            for rng, row in zip(rngs, uniforms, strict=True):
+                rng.random(out=row)
+            low, high = -self.env._reset_noise_scale, self.env._reset_noise_scale
+            noise = low + (high - low) * uniforms
+            return self.init_qpos + noise[:, : self.nq], self.init_qvel + noise[:, self.nq :]
+        states = [self.noise(rng) for rng in rngs]
+        return np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states])
 
     def before(self, engine: Engine) -> Any:
         """What the reward needs from before the step; a copy."""

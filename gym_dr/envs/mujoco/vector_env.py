@@ -140,8 +140,8 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         """The seed of each sub-environment; None before its first reset."""
         return tuple(self._seeds)
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override, misc]  # as SyncVectorEnv
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
         """The generator of each sub-environment, which its resets draw from; None before its first reset."""
         return tuple(self._rngs)
 
@@ -296,8 +296,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             self._model_fields = ModelFields(self.param_space, self._nominal, names)
         if names:
             self._engine.write(self._model_fields(self._table.values[envs]), envs)
-        states = [self._task.noise(self._rngs[i]) for i in envs.tolist()]
-        self._engine.start(envs, np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states]))
+        self._engine.start(envs, *self._task.first_states([self._rngs[i] for i in envs.tolist()]))
         self._elapsed[envs] = 0
 
     def _end_diverged(self, observations: Array, rewards: Array, terminations: Mask, truncations: Mask) -> None:
