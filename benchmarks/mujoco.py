@@ -102,7 +102,10 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     if importlib.util.find_spec("envpool"):
         for name in NAMES:
-            sides = {"EnvPool, all the same": EnvPool(name), "native, all different": native(name, randomization=DIFFERENT)}
+            sides = {
+                "EnvPool, all the same": EnvPool(name),
+                "native, all different": native(name, randomization=DIFFERENT),
+            }
             compare(f"{name}, {MANY} envs, {THREADS} threads", sides, "EnvPool, all the same", STEPS[name], rounds)
     else:
         print("EnvPool is not installed; its figures are left out.")

@@ -66,7 +66,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             gym.Env.reset(self.env.unwrapped, seed=seed)
         self._model_episode.begin(self.env.unwrapped, seed=seed, exact=exact)
         observation, info = self.env.reset(seed=seed, options=inner or None)
-        self._model_episode.began(observation)
+        self._model_episode.observed(observation)
         return observation, {**info, **self.episode.info()}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

@@ -75,7 +75,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         gym.Env.reset(self, seed=seed)  # the draws are keyed by the seed, and must be there before the model is used
         self._model_episode.begin(self, seed=seed, exact=exact)
         observation, info = super().reset(options=options)
-        self._model_episode.began(observation)
+        self._model_episode.observed(observation)
         return observation, {**info, **self.episode.info()}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,9 +100,11 @@ class ModelEpisode:
         self.params.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
         self._editor.apply(self.params.in_force)
 
-    def began(self, observation: Any) -> None:
-        """Notes the first observation."""
-        self._observation = observation
+    def observed(self, observation: Any) -> None:
+        """Notes the latest observation; a copy, since callers may write into theirs."""
+        self._observation = (
+            copy.copy(observation) if isinstance(observation, np.ndarray) else copy.deepcopy(observation)
+        )
 
     def before_step(self, action: Any) -> None:
         """Checks that there is an episode and that the action is one.
@@ -128,5 +131,5 @@ class ModelEpisode:
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
             warn_diverged(type(env).__name__, env.np_random_seed, self.params.draw_index, self.params.in_force)
-        self._observation = observation
+        self.observed(observation)
         return observation, reward, terminated, truncated, {**info, **self.params.info()}

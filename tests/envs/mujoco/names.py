@@ -40,7 +40,7 @@ def assert_same(left: Any, right: Any, path: str = "") -> None:
         assert left.keys() == right.keys(), (path, left.keys() ^ right.keys())
         for key in left:
             assert_same(left[key], right[key], f"{path}/{key}")
-    elif isinstance(left, np.ndarray) and left.dtype == object:
+    elif isinstance(left, tuple) or (isinstance(left, np.ndarray) and left.dtype == object):
         for one, other in zip(left, right, strict=True):
             assert_same(one, other, path)
     elif left is None:
