@@ -31,27 +31,30 @@ class ScatteredField:
         self.shape = (len(arrays), *first.shape)
         addresses = np.array([a.ctypes.data for a in arrays], dtype=np.int64)
         start = int(addresses.min())
-        inner = np.zeros(first.shape, dtype=np.int64)  # bytes from an array's start to each of its elements
-        for axis, (length, stride) in enumerate(zip(first.shape, first.strides, strict=True)):
-            inner += (np.arange(length) * stride).reshape([-1 if k == axis else 1 for k in range(first.ndim)])
-        self._places, rest = np.divmod((addresses - start)[:, None] + inner.reshape(1, -1), first.itemsize)
-        if rest.any() or (inner < 0).any():
+        self._places, rest = np.divmod(addresses - start, first.itemsize)
+        if rest.any() or min(first.strides, default=0) < 0:
             raise ValueError("Expected aligned arrays with positive strides.")
-        size = int(self._places.max(initial=0)) + 1
+        reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
+        count = int(self._places.max()) + 1
         # spans memory that is not ours too; only the places of the arrays are ever touched
-        span = (ctypes.c_char * (size * first.itemsize)).from_address(start)
-        self._span: npt.NDArray[Any] = np.ndarray((size,), first.dtype, buffer=memoryview(span))
+        size = (count - 1) * first.itemsize + reach + first.itemsize
+        span = (ctypes.c_char * size).from_address(start)
+        # row k is the array that would begin k elements after the first address
+        self._windows = np.ndarray(
+            (count, *first.shape), first.dtype, buffer=memoryview(span), strides=(first.itemsize, *first.strides)
+        )
 
     def read(self, out: npt.NDArray[Any]) -> None:
         """Copies all arrays into ``out``, of shape ``self.shape``."""
-        if self._places.size:
-            np.take(self._span, self._places, out=out.reshape(self._places.shape), mode="clip")
+        if out.size:
+            out[...] = self._windows[self._places]
 
     def read_rows(self, out: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> None:
         """Copies some arrays into the same rows of ``out``."""
-        out[rows] = self._span[self._places[rows]].reshape(len(rows), *self.shape[1:])
+        if out.size:
+            out[rows] = self._windows[self._places[rows]]
 
     def write(self, values: npt.ArrayLike) -> None:
         """Gives all arrays new values, which broadcast to ``self.shape``."""
-        if self._places.size:
-            self._span[self._places] = np.broadcast_to(np.asarray(values), self.shape).reshape(self._places.shape)
+        if self._kept[0].size:
+            self._windows[self._places] = np.asarray(values)
