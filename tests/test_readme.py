@@ -15,6 +15,8 @@ from tests.evaluation.tiny_run import TINY
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
+TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
+
 # a person's hands are played by test_play.py; the install lines are run by .ci/run
 NOT_RUN_HERE = ("pip install", "gymdr play --human")
 
@@ -40,7 +42,9 @@ def test_every_command_runs(
         assert program == "gymdr"
         if arguments[0] == "train":
             arguments = [a for a in arguments if a != "1000"]
-            arguments = [a for a in arguments if a != "--updates"] + list(TINY)
+            arguments = [a for a in arguments if a != "--updates"] + list(
+                TINY if "a2c" in arguments else TINY_REINFORCE
+            )
         if arguments[0] == "evaluate":
             arguments += ["--episodes", "2"]
         if arguments[0] == "play":
@@ -63,3 +67,11 @@ def test_the_presets_in_the_table_are_those_that_there_are() -> None:
 
     table = README.split("| preset |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)`", table, flags=re.MULTILINE) == list(presets("LunarLander"))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
+def test_every_example_configuration_trains(path: Path, tmp_path: Path) -> None:
+    algorithm = path.stem.rpartition("_")[2]
+    tiny = TINY if algorithm == "a2c" else TINY_REINFORCE
+    main(["train", algorithm, "--config", str(path), *tiny, "--run-dir", str(tmp_path / "run")])
+    assert (tmp_path / "run" / "training.png").stat().st_size > 1000

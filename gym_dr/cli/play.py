@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import click
+import gymnasium as gym
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, RunFolderError
 
 
 @click.command()
@@ -30,7 +31,12 @@ def command(target: str, human: bool, video: str | None, episodes: int, seed: in
         return
     from gym_dr.cli.runs import open_run
 
-    folder, config, algorithm = open_run(target)
+    try:
+        folder, config, algorithm = open_run(target)
+    except RunFolderError as error:
+        if target in gym.registry:
+            raise ConfigError(f"{target}: is an environment; fly it with --human, or name a RUN to watch.") from error
+        raise
     for episode in play.play_policy(folder, config, algorithm, episodes=episodes, seed=seed, video=video):
         values = ", ".join(f"{name} {value:g}" for name, value in episode.params.items() if name in episode.randomized)
         click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -15,20 +16,21 @@ LINES = 20  # plain lines in a whole run
 class Progress:
     """Reports updates, steps per second, return and time left; a context manager."""
 
-    def __init__(self, total: int, first: int, title: str) -> None:
+    def __init__(self, total: int, first: int, title: str, *, bar: bool = True) -> None:
         """Starts the display.
 
         Args:
             total: Updates of the whole run.
             first: Updates made before, by a run that is resumed.
             title: Shown before the numbers.
+            bar: Whether a terminal gets a bar.
         """
         self.total, self.title = total, title
         self._first, self._started = first, time.perf_counter()
         self._steps: float | None = None  # environment steps made before this display began
         self._bar = (
             tqdm(total=total, initial=first, desc=title, unit="update", dynamic_ncols=True, mininterval=0.2)
-            if sys.stderr.isatty()
+            if bar and sys.stderr.isatty()
             else None
         )
 
@@ -44,13 +46,12 @@ class Progress:
         elapsed = time.perf_counter() - self._started
         speed = (row["steps"] - self._steps) / max(elapsed, 1e-9)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{speed:,.0f} steps/s, return {row['return_mean']:.1f}", refresh=False)
+            self._bar.set_postfix_str(f"{speed:,.0f} steps/s, {_return(row)}", refresh=False)
             self._bar.update(updates - self._bar.n)
         elif updates == self.total or updates * LINES // self.total > (updates - 1) * LINES // self.total:
             left = elapsed / max(1, updates - self._first) * (self.total - updates)
             print(
-                f"{self.title}: update {updates}/{self.total}, {speed:,.0f} steps/s, "
-                f"return {row['return_mean']:.1f}, {left:.0f} s left",
+                f"{self.title}: update {updates}/{self.total}, {speed:,.0f} steps/s, {_return(row)}, {left:.0f} s left",
                 file=sys.stderr,
                 flush=True,
             )
@@ -65,3 +66,8 @@ class Progress:
         """Ends the display."""
         if self._bar is not None:
             self._bar.close()
+
+
+def _return(row: Mapping[str, float]) -> str:
+    """The mean return; nothing to tell before the first episode has ended."""
+    return "no episode yet" if math.isnan(row["return_mean"]) else f"return {row['return_mean']:.1f}"

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from gym_dr.cli.options import NumberList, field_options, given, read_randomize
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, GymDrError, PluginError
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_fields, read_config_file
+from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_device, check_fields, read_config_file
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
 
@@ -49,6 +49,13 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         *field_options(RunSettings),
         click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
         click.Option(
+            ["--launcher"], default="local", show_default=True, help="what trains several seeds: local or ray"
+        ),
+        click.Option(
+            ["--workers"], type=click.IntRange(min=1), help="seeds at a time on this machine  [default: cores]"
+        ),
+        click.Option(["--ray-address"], help="of a running Ray cluster  [default: one is started on this machine]"),
+        click.Option(
             ["--randomize"],
             multiple=True,
             metavar="NAME=DIST",
@@ -61,13 +68,19 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         click.Option(["--overwrite"], is_flag=True, help="replace the run that is in the folder"),
         *field_options(algorithm.config_class()),
     ]
+    names = [option.name for option in options]
+    taken = sorted({str(name) for name in names if names.count(name) > 1})
+    if taken:
+        raise PluginError(f"Algorithm {algorithm.name!r}: every run has an option {', '.join(taken)}; rename its own.")
     return click.Command(
         algorithm.name, params=list(options), callback=lambda **_: _train(algorithm), help=algorithm.summary
     )
 
 
 def _train(algorithm: Algorithm) -> None:
-    from gym_dr.cli.training import run_training  # heavy
+    from gym_dr.cli.launch import check_launcher, launch, show_summary  # heavy, as those below
+    from gym_dr.cli.training import run_training
+    from gym_dr.evaluation.aggregate import aggregate
 
     ctx = click.get_current_context()
     seeds = given(ctx, ["seeds"]).get("seeds")
@@ -77,16 +90,30 @@ def _train(algorithm: Algorithm) -> None:
         if len(set(seeds)) != len(seeds):
             raise ConfigError(f"--seeds: expected each seed once, got {','.join(map(str, seeds))}.")
     configs = [_resolve(ctx, algorithm, seed) for seed in seeds or [None]]
+    check_device(configs[0].settings.device)
+    check_launcher(ctx.params["launcher"])
     root = Path(ctx.params["run_dir"] or _default_folder(configs[0], several=bool(seeds)))
     paths = [root / f"seed-{config.settings.seed}" for config in configs] if seeds else [root]
     if seeds and (root / "config.json").is_file():
         raise ConfigError(f"{root}: is the folder of a single run; choose another --run-dir for several seeds.")
+    overwrite = ctx.params["overwrite"]
+    for path in paths:  # all of them before the first is touched
+        RunFolder(path).check_free(overwrite=overwrite)
     folders = [
-        RunFolder.create(path, config.to_json(), overwrite=ctx.params["overwrite"])
+        RunFolder.create(path, config.to_json(), overwrite=overwrite)
         for path, config in zip(paths, configs, strict=True)
     ]
-    for folder, config in zip(folders, configs, strict=True):
-        run_training(folder, config, algorithm, resume=False)
+    try:
+        if seeds:
+            launch(folders, ctx.params["launcher"], ctx.params["workers"], ctx.params["ray_address"])
+            show_summary(aggregate(folders, root))
+            click.echo(f"Run folders: {root}/seed-*")
+        else:
+            run_training(folders[0], configs[0], algorithm, resume=False)
+    except GymDrError:
+        for folder in folders:
+            folder.discard_if_unused()
+        raise
 
 
 def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunConfig:

@@ -15,7 +15,7 @@ from gym_dr.training.api import Algorithm
 
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
-    """A2C. Named by text, so that torch is imported only when it trains."""
+    """A2C and REINFORCE, named by text, so that torch is imported only when one of them trains."""
     register(
         Algorithm(
             name="a2c",
@@ -23,6 +23,15 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             config="gym_dr.training.config:A2CConfig",
             train="gym_dr.training.a2c:train",
             load_policy="gym_dr.training.a2c:load_policy",
+        )
+    )
+    register(
+        Algorithm(
+            name="reinforce",
+            summary="Monte Carlo policy gradient on complete episodes (Williams 1992).",
+            config="gym_dr.training.config:ReinforceConfig",
+            train="gym_dr.training.reinforce:train",
+            load_policy="gym_dr.training.reinforce:load_policy",
         )
     )
 

@@ -5,20 +5,21 @@ A plugin that cannot be loaded is reported by name and left out; two that claim 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import gymnasium as gym
 import pluggy
 
 from gym_dr import registration
 from gym_dr.errors import PluginError, unknown_name
 from gym_dr.plugins import builtin, hookspecs
-from gym_dr.randomization.presets import add_preset
+from gym_dr.randomization.presets import NONE, add_preset, presets
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registration import EnvEntry
 from gym_dr.training.api import Algorithm
@@ -34,6 +35,16 @@ class LoadedPlugin:
     package: str  # distribution and version that it comes from
     origin: str  # file of its code, or module that was to be imported
     problem: str = ""  # why it is left out; empty if it is in use
+
+
+@dataclass(kw_only=True)
+class _Staged:
+    """What one plugin's hooks have registered, before any of it is in use."""
+
+    algorithms: list[Algorithm] = field(default_factory=list)
+    environments: list[EnvEntry] = field(default_factory=list)
+    presets: list[tuple[str, str, Randomization]] = field(default_factory=list)  # space, name, randomization
+    owners: dict[tuple[str, str], str] = field(default_factory=dict)  # (kind, name) -> package
 
 
 class PluginHost:
@@ -64,10 +75,21 @@ class PluginHost:
 
         Raises:
             UnknownNameError: There is none.
+            PluginError: Its configuration cannot be imported or is not one.
         """
         if name not in self.algorithms:
             raise unknown_name("algorithm", name, self.algorithms)
-        return self.algorithms[name]
+        algorithm = self.algorithms[name]
+        try:
+            fields = {field.name for field in dataclasses.fields(algorithm.config_class())}
+        except Exception as error:  # its configuration is imported only now, and may be a stranger's
+            raise PluginError(
+                f"Algorithm {name!r} of {self._owners['algorithm', name]} cannot be used: its configuration "
+                f"{algorithm.config!r} failed with {type(error).__name__}: {error}"
+            ) from error
+        if "updates" not in fields:
+            raise PluginError(f"Algorithm {name!r}: expected a field 'updates' in its configuration, got {fields}.")
+        return algorithm
 
     def problems(self) -> list[str]:
         """A line for each plugin that is broken, with the way to disable it."""
@@ -94,43 +116,54 @@ class PluginHost:
     def _add(self, name: str, package: str, plugin: Any) -> None:
         """Registers a plugin with pluggy and calls its hooks, all of it or nothing."""
         origin = getattr(plugin, "__file__", None) or inspect.getmodule(plugin) or plugin
-        staged: list[Callable[[], None]] = []
+        staged = _Staged()
+        before = set(gym.registry)
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
             self._collect(name, package, staged)
+            for entry in staged.environments:
+                registration.register(entry)
         except PluginError:
             raise
         except Exception as error:  # a misspelled hook, or whatever the plugin raises in one
             if self._pluggy.has_plugin(name):
                 self._pluggy.unregister(name=name)
+            for env_id in set(gym.registry) - before:
+                del gym.registry[env_id]
             self._leave_out(name, package, str(origin), f"{type(error).__name__}: {error}".replace("\n", " "))
             return
-        for add in staged:
-            add()
+        for space_name, preset, randomization in staged.presets:
+            add_preset(space_name, preset, randomization)
+        self.environments |= {entry.id: entry for entry in staged.environments}
+        self.algorithms |= {algorithm.name: algorithm for algorithm in staged.algorithms}
+        self._owners |= staged.owners
         self.plugins.append(LoadedPlugin(name=name, package=package, origin=str(origin)))
 
-    def _collect(self, name: str, package: str, staged: list[Callable[[], None]]) -> None:
-        """Calls the plugin's hooks; what they register is checked now and added by the staged calls."""
+    def _collect(self, name: str, package: str, staged: _Staged) -> None:
+        """Calls the plugin's hooks; what they register is checked now and added when all of them have ended."""
 
         def add_algorithm(algorithm: Algorithm) -> None:
             if not isinstance(algorithm, Algorithm):
                 raise TypeError(f"expected register(Algorithm(...)), got {algorithm!r}")
-            self._claim("algorithm", algorithm.name, package)
-            staged.append(lambda: self.algorithms.update({algorithm.name: algorithm}))
+            self._claim("algorithm", algorithm.name, package, staged)
+            staged.algorithms.append(algorithm)
 
         def add_environment(entry: EnvEntry) -> None:
             if not isinstance(entry, EnvEntry):
                 raise TypeError(f"expected register(EnvEntry(...)), got {entry!r}")
-            self._claim("environment", entry.id, package)
-            staged.append(lambda: registration.register(entry))
-            staged.append(lambda: self.environments.update({entry.id: entry}))
+            self._claim("environment", entry.id, package, staged)
+            if entry.id in gym.registry and gym.registry[entry.id].entry_point != entry.entry_point:
+                raise ValueError(f"environment {entry.id!r} is registered with Gymnasium already")
+            staged.environments.append(entry)
 
         def add_named_preset(space_name: str, preset: str, randomization: Randomization) -> None:
             if not isinstance(randomization, Randomization):
                 raise TypeError(f"expected register(space_name, name, Randomization(...)), got {randomization!r}")
-            self._claim(f"preset of {space_name}", preset, package)
-            staged.append(lambda: add_preset(space_name, preset, randomization))
+            self._claim(f"preset of {space_name}", preset, package, staged)
+            if preset == NONE or presets(space_name).get(preset, randomization) != randomization:
+                raise ValueError(f"there is a preset {preset!r} of {space_name} already")
+            staged.presets.append((space_name, preset, randomization))
 
         hook = self._pluggy.hook
         for caller, register in (
@@ -142,17 +175,16 @@ class PluginHost:
                 if implementation.plugin_name == name:
                     implementation.function(register)
 
-    def _claim(self, kind: str, name: str, package: str) -> None:
-        owner = self._owners.get((kind, name))
+    def _claim(self, kind: str, name: str, package: str, staged: _Staged) -> None:
+        owner = self._owners.get((kind, name)) or staged.owners.get((kind, name))
         if owner is not None:
             raise PluginError(
                 f"Two plugins add the {kind} {name!r}: {owner} and {package}. "
                 f"Uninstall one of them, or leave its plugin out with {DISABLE}=NAME."
             )
-        self._owners[kind, name] = package
+        staged.owners[kind, name] = package
 
     def _leave_out(self, name: str, package: str, origin: str, problem: str) -> None:
-        self._owners = {key: owner for key, owner in self._owners.items() if owner != package}
         self.plugins.append(LoadedPlugin(name=name, package=package, origin=origin, problem=problem))
 
 

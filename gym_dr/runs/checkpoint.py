@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import CheckpointError, RunFolderError
-from gym_dr.runs.folder import RunFolder, write_atomically
+from gym_dr.runs.folder import NETWORKS, RunFolder, write_atomically
 
 FORMAT = "gym_dr checkpoint"
 VERSION = 1
@@ -39,10 +39,11 @@ def save_checkpoint(
     content |= {"state": dict(state), "session": dict(session)}
     path: Path = folder.checkpoints / f"update-{update:08d}.pt"
     write_atomically(path, _to_bytes(content))
-    for name in ("actor", "critic"):
+    for name, weights in zip(NETWORKS, folder.weights, strict=True):
         if name in state:
-            write_atomically(folder.path / f"{name}.pt", _to_bytes(state[name]))
-    for old in checkpoint_paths(folder)[:-KEPT]:
+            write_atomically(weights, _to_bytes(state[name]))
+    unfinished = folder.checkpoints.glob(".update-*.tmp")  # left by a process that was killed while it wrote one
+    for old in [*checkpoint_paths(folder)[:-KEPT], *unfinished]:
         old.unlink(missing_ok=True)
     return path
 
@@ -73,13 +74,19 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     import torch  # heavy: only when a checkpoint is read
 
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # torch comments on files that are not its own
+            warnings.simplefilter("ignore")
+            with zipfile.ZipFile(path) as archive:  # torch itself takes numbers that have changed on the disk
+                if archive.testzip() is not None:
+                    raise zipfile.BadZipFile
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: there is no such checkpoint.") from None
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    except Exception:  # whatever torch raises on bytes that are not its own; it advises to load them as code
         raise CheckpointError(
-            f"{path}: is truncated or not a checkpoint ({reason[:120]}). Delete it to go on from the one before."
+            f"{path}: is truncated or not a checkpoint. Delete it to go on from the one before."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is a torch file, but not a checkpoint of gym_dr.")
@@ -91,6 +98,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     missing = {"update", "state", "session", "config"} - content.keys()
     if missing:
         raise CheckpointError(f"{path}: is a checkpoint of gym_dr, but lacks {', '.join(sorted(missing))}.")
+    for name in ("state", "session", "config"):
+        if not isinstance(content[name], dict):
+            raise CheckpointError(f"{path}: expected a table {name!r}, got {type(content[name]).__name__}.")
     return content
 
 

@@ -6,14 +6,14 @@ import dataclasses
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
 from gym_dr.errors import ConfigError, GymDrError, unknown_name
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization, read_table
-from gym_dr.runs.environments import VECTORIZATIONS, check_env_id, param_space_of
+from gym_dr.runs.environments import VECTORIZATIONS, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
 
 
@@ -81,12 +81,18 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {written_for!r}, not {algorithm.name!r}.")
     options = table.pop(algorithm.name, {})
+    own = {field.name for field in dataclasses.fields(algorithm.config_class())}
     randomization = table.pop("randomization", None)
+    misplaced = sorted(own & table.keys())
+    if misplaced:
+        raise ConfigError(
+            f"{path}: {', '.join(misplaced)}: expected in the table [{algorithm.name}], not outside of it."
+        )
     if not isinstance(options, dict):
         raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {options!r}.")
     try:
         checked: dict[str, Any] = {
-            "settings": check_fields(RunSettings, table),
+            "settings": check_fields(RunSettings, table, also=("algorithm", "randomization", algorithm.name)),
             "options": check_fields(algorithm.config_class(), options),
         }
     except GymDrError as error:
@@ -113,9 +119,14 @@ def build_config(
         RandomizationError: A range is impossible.
     """
     run_settings = RunSettings(**settings)
-    config = algorithm.config_class()(**options)
-    check_env_id(run_settings.env)
+    try:
+        config = algorithm.config_class()(**options)
+    except GymDrError:
+        raise
+    except (TypeError, ValueError) as error:  # how an algorithm of another package may refuse a value
+        raise ConfigError(f"{algorithm.name}: {error}") from None
     space = param_space_of(run_settings.env)
+    check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
         if randomization is not None or run_settings.resample_every:
             raise ConfigError(
@@ -125,12 +136,16 @@ def build_config(
         resolved = None
     else:
         resolved = resolve("default" if randomization is None else randomization, space)
-    _check_device(run_settings.device)
     return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config)
 
 
-def check_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
     """Checks names and types of values for a dataclass; lists become tuples and whole numbers floats where wanted.
+
+    Args:
+        cls: The dataclass.
+        values: By field.
+        also: Names that may stand beside the fields in the same file, for the message on an unknown one.
 
     Raises:
         UnknownNameError: The dataclass has no such field.
@@ -141,7 +156,7 @@ def check_fields(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     checked = {}
     for name, value in values.items():
         if name not in known:
-            raise unknown_name("setting", name, known)
+            raise unknown_name("setting", name, known.union(also))
         checked[name] = _convert(name, hints[name], value)
     return checked
 
@@ -162,11 +177,16 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"{name}: expected {expected}, got {value!r}.")
 
 
-def _check_device(device: str) -> None:
-    import torch  # heavy: only when a run is configured
+def check_device(device: str) -> None:
+    """Checks that networks can be trained on a device. Runs from elsewhere are evaluated and played without it.
+
+    Raises:
+        ConfigError: There is no such device here.
+    """
+    import torch  # heavy: only when a run begins
 
     try:
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()  # some devices have no numbers in them
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"device: expected cpu, or cuda where there is one, got {device!r} ({reason}).") from None

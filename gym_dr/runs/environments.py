@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import signal
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -26,17 +30,36 @@ def check_env_id(env_id: str) -> None:
     if colon:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except (ImportError, TypeError, ValueError) as error:  # the last two: not the name of a module at all
             raise ConfigError(f"Environment {env_id!r}: module {module!r} cannot be imported: {error}.") from None
     if name not in gym.registry:
-        # Gymnasium knows over a hundred ids: the nearest may be any, but they are not all listed
-        raise unknown_name("environment", name, gym.registry, listing="gymdr list envs")
+        # Gymnasium knows over a hundred ids: the nearest may be any, but they are not all listed. Forgetting "gym_dr/"
+        # is likelier than misspelling the rest.
+        elsewhere = [known for known in gym.registry if known.rpartition("/")[2] == name]
+        raise unknown_name("environment", name, elsewhere or gym.registry, listing="gymdr list envs")
+
+
+def check_vectorization(env_id: str, vectorization: str) -> None:
+    """Checks that an environment can be stepped in a way.
+
+    Raises:
+        UnknownNameError: There is no such way.
+        ConfigError: The environment has no native vector environment.
+    """
+    if vectorization not in VECTORIZATIONS:
+        raise unknown_name("vectorization", vectorization, VECTORIZATIONS)
+    if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
+        raise ConfigError(f"{env_id} has no native vector environment; use --vectorization sync or async.")
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:
-    """What may vary in an environment; None where nothing can."""
-    check_env_id(env_id)
-    env = gym.make(env_id)
+    """What may vary in an environment; None where nothing can.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        ConfigError: It cannot be made.
+    """
+    env = make_env(env_id, None)
     try:
         if not env.has_wrapper_attr("param_space"):
             return None
@@ -47,11 +70,19 @@ def param_space_of(env_id: str) -> ParamSpace | None:
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
-    """One environment; without randomization as the id says."""
+    """One environment; without randomization as the id says.
+
+    Raises:
+        UnknownNameError: There is no such environment.
+        ConfigError: It cannot be made, most likely because a package that it needs is not installed.
+    """
     check_env_id(env_id)
     if randomization is not None:
         kwargs["randomization"] = randomization
-    return gym.make(env_id, **kwargs)
+    try:
+        return gym.make(env_id, **kwargs)
+    except (ImportError, gym.error.Error) as error:
+        raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
 
 
 def make_vector_env(
@@ -70,13 +101,23 @@ def make_vector_env(
         ConfigError: The environment has no native vector environment.
     """
     check_env_id(env_id)
-    if vectorization not in VECTORIZATIONS:
-        raise unknown_name("vectorization", vectorization, VECTORIZATIONS)
+    check_vectorization(env_id, vectorization)
     kwargs: dict[str, Any] = {} if randomization is None else {"randomization": randomization}
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
-    native = gym.spec(env_id.rpartition(":")[2]).vector_entry_point
-    if vectorization == "native" and native is None:
-        raise ConfigError(f"{env_id} has no native vector environment; use --vectorization sync or async.")
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
-    return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+    with _interrupts_ignored() if vectorization == "async" else contextlib.nullcontext():
+        return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started in here leave it to this one, which then ends them."""
+    if threading.current_thread() is not threading.main_thread():  # Python sets signals in the main thread only
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

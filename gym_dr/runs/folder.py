@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.randomization.spec import read_table
 
 CONFIG = "config.json"
+NETWORKS = ("actor", "critic")  # their weights have files of their own
 
 
 class RunFolder:
@@ -27,6 +29,7 @@ class RunFolder:
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
     evaluation = property(lambda self: self.path / "evaluation.json")  # the policy on nominal and training draws
+    weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
     @classmethod
     def create(cls, path: str | Path, config_json: str, *, overwrite: bool) -> RunFolder:
@@ -35,22 +38,56 @@ class RunFolder:
         Args:
             path: The folder; its parents are made.
             config_json: The resolved configuration.
-            overwrite: Whether a run that is there already is deleted. Other folders are never deleted.
+            overwrite: Whether a run that is there already is deleted; files that no run writes stay.
 
         Raises:
-            RunFolderError: There is something at the path, or it cannot be written.
+            RunFolderError: There is something else at the path, or it cannot be written.
         """
         folder = cls(path)
+        folder.check_free(overwrite=overwrite)
         try:
-            if folder.path.exists() and not (folder.path.is_dir() and not any(folder.path.iterdir())):
-                _make_room(folder, overwrite)
+            folder._remove_files()
             folder.checkpoints.mkdir(parents=True, exist_ok=True)
-            folder.config.write_text(config_json, encoding="utf-8")
         except OSError as error:
-            if isinstance(error, RunFolderError):
-                raise
             raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
+        write_atomically(folder.config, config_json.encode())
         return folder
+
+    def check_free(self, *, overwrite: bool) -> None:
+        """Checks that a new run may be put here; changes nothing.
+
+        Raises:
+            RunFolderError: There is something at the path that is not an empty folder or, with ``overwrite``, a run.
+        """
+        try:
+            if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
+                return
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be read: {error.strerror or error}.") from None
+        if not self._is_run():
+            runs = _runs_inside(self.path)
+            what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
+            raise RunFolderError(f"{self.path}: exists already and {what}. Choose another --run-dir.")
+        if not overwrite:
+            raise RunFolderError(
+                f"{self.path}: exists already. Continue it with 'gymdr resume {self.path}', replace it with "
+                "--overwrite, or choose another --run-dir."
+            )
+
+    def discard_if_unused(self) -> None:
+        """Removes the folder of a run that failed before its first update: the corrected command finds its place free.
+
+        Raises:
+            RunFolderError: It cannot be removed.
+        """
+        if self.metrics.exists() or self.draws.exists():
+            return
+        try:
+            self._remove_files()
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be removed: {error.strerror or error}.") from None
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -63,8 +100,8 @@ class RunFolder:
         if not folder.path.is_dir():
             raise RunFolderError(f"{path}: there is no such run folder.")
         if not folder.config.is_file():
-            seeds = sorted(child.name for child in folder.path.iterdir() if (child / CONFIG).is_file())
-            hint = f" It holds the runs {', '.join(seeds)}: name one of them." if seeds else ""
+            runs = _runs_inside(folder.path)
+            hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
             raise RunFolderError(f"{path}: is not a run folder, it has no {CONFIG}.{hint}")
         return folder
 
@@ -82,6 +119,22 @@ class RunFolder:
     def write_json(self, path: Path, content: Any) -> None:
         """Writes a JSON file whole or not at all."""
         write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+    def _is_run(self) -> bool:
+        """Whether gym_dr made the folder; other programs have files that are called config.json, too."""
+        try:
+            self.read_config()
+        except ConfigError:
+            return False
+        return bool(self.checkpoints.is_dir())
+
+    def _remove_files(self) -> None:
+        """Deletes what a run writes and nothing else; the configuration last, so that it is a run until then."""
+        for path in (self.metrics, self.draws, self.plots, self.evaluation, *self.weights):
+            path.unlink(missing_ok=True)
+        if self.checkpoints.is_dir():
+            shutil.rmtree(self.checkpoints)
+        self.config.unlink(missing_ok=True)
 
 
 def expand(paths: list[str]) -> list[RunFolder]:
@@ -101,23 +154,19 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Writes a file so that a reader, or a restart after a crash, finds the old content or the new, never a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
 
-def _make_room(folder: RunFolder, overwrite: bool) -> None:
-    if not overwrite:
-        raise RunFolderError(
-            f"{folder.path}: exists already. Continue it with 'gymdr resume {folder.path}', replace it with "
-            "--overwrite, or choose another --run-dir."
-        )
-    runs = [folder.path, *folder.path.glob("seed-*")] if folder.path.is_dir() else []
-    if not any((run / CONFIG).is_file() for run in runs):
-        raise RunFolderError(f"{folder.path}: is not a run folder, so --overwrite leaves it alone. Choose another.")
-    shutil.rmtree(folder.path)
+def _runs_inside(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
+    return sorted(child.name for child in path.iterdir() if (child / CONFIG).is_file())

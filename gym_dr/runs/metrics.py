@@ -54,7 +54,7 @@ def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
     """Cuts a CSV file back to the rows that ``keep`` says, in one atomic write; a missing file stays missing.
 
     Raises:
-        RunFolderError: The file cannot be read or written.
+        RunFolderError: The file cannot be read or written, or its rows make no sense to ``keep``.
     """
     if not path.exists():
         return
@@ -66,11 +66,28 @@ def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
             rows = [row for row in reader if all(row.get(c) is not None for c in columns) and keep(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
+    except (KeyError, ValueError) as error:
+        raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, columns)
     writer.writeheader()
     writer.writerows(rows)
     write_atomically(path, out.getvalue().encode())
+
+
+def last_update(path: Path) -> int:
+    """The largest ``update`` in a CSV file; -1 where there is none.
+
+    Raises:
+        RunFolderError: The file cannot be read or has something else in that column.
+    """
+    if not path.exists():
+        return -1
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return max((int(row["update"]) for row in csv.DictReader(file)), default=-1)
+    except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
 
 
 def _columns_of(path: Path) -> list[str]:

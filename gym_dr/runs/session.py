@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError
-from gym_dr.runs.checkpoint import load_newest, save_checkpoint
+from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import CsvLog, keep_rows
+from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
@@ -35,16 +35,17 @@ class RunSession:
             folder: Of the run, with its configuration written.
             config: Resolved.
             report: Called after each update with its metrics.
-            resume: Whether to go on from the newest checkpoint.
+            resume: Whether to go on from the newest checkpoint; a run that was stopped before its first starts again.
 
         Raises:
-            CheckpointError: There is no usable checkpoint to resume from; nothing is changed then.
+            CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed then.
         """
         self.folder, self.config, self.report = folder, config, report
         self.seed, self.device = config.settings.seed, config.settings.device
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
-        self.envs: VectorEnv[Any, Any, Any] | None = None
+        self.envs: RecordDraws | None = None
+        self._resample: Callable[[], None] | None = None  # where updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         if resume:
@@ -53,12 +54,13 @@ class RunSession:
         self._update = self.first_update  # the one under way
         self._started = time.perf_counter() - self._seconds
 
-    def make_envs(self, rollout_steps: int) -> VectorEnv[Any, Any, Any]:
+    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
         """See ``Session.make_envs``."""
         settings = self.config.settings
         envs = make_vector_env(settings.env, settings.num_envs, settings.vectorization, self.config.randomization)
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
+            self._resample = envs.resample if rollout_steps is None else None
         self.envs = RecordDraws(envs, self._record)
         return self.envs
 
@@ -82,6 +84,8 @@ class RunSession:
             "seconds": round(self._seconds, 3),
         }
         self._metrics.write(row)
+        if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
+            self._resample()
         self._update = update + 1
         self.report(update + 1, row)
 
@@ -101,21 +105,39 @@ class RunSession:
     def close(self) -> None:
         """Closes environments and files."""
         if self.envs is not None:
-            self.envs.close()
+            # after Ctrl-C worker processes may have answered in part, and closing would wait for the rest for ever
+            self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
 
     def _restore(self) -> None:
-        checkpoint = load_newest(self.folder)
-        if checkpoint["config"] != self.config.to_dict():
-            raise CheckpointError(f"{self.folder.checkpoints}: the newest checkpoint is of another configuration.")
-        session = checkpoint["session"]
-        self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
-        self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
-        self._seconds = float(session["seconds"])
-        self._window.extend((float(r), int(n)) for r, n in session["window"])
+        paths = checkpoint_paths(self.folder)
+        if paths:
+            self._read(paths[-1])
+        elif last_update(self.folder.metrics) >= self.config.settings.checkpoint_every:
+            raise CheckpointError(
+                f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} is of a run that has "
+                "saved one. Put it back, or train again with --overwrite."
+            )
         for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be made again
             keep_rows(path, lambda row: int(row["update"]) < self.first_update)
+
+    def _read(self, path: Path) -> None:
+        checkpoint = load_checkpoint(path)
+        here = self.config.to_dict()
+        if checkpoint["config"] != here:
+            raise CheckpointError(
+                f"{path}: is of another configuration than {self.folder.config}: "
+                f"{', '.join(_differences(checkpoint['config'], here))}. Change it back, or train a new run."
+            )
+        session = checkpoint["session"]
+        try:
+            self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
+            self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
+            self._seconds = float(session["seconds"])
+            self._window.extend((float(r), int(n)) for r, n in session["window"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
 
     def _record(self, record: EpisodeRecord) -> None:
         self._episodes += 1
@@ -132,3 +154,15 @@ class RunSession:
                 **record.params,
             }
         )
+
+
+def _differences(saved: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The settings in which two configurations differ, in words."""
+    found = []
+    for name in sorted(saved.keys() | here.keys()):
+        old, new = saved.get(name), here.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            found.append(f"{prefix}{name} was {old!r} and is {new!r}")
+    return found

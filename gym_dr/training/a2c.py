@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from gym_dr.errors import CheckpointError, TrainingError
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import A2CConfig
-from gym_dr.training.networks import CategoricalActor, GaussianActor, make_actor, mlp, observation_size
+from gym_dr.training.networks import load_weights, make_actor, mlp, observation_size
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 
@@ -47,7 +47,7 @@ class A2C:
         self.config = config
         with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            self.actor: CategoricalActor | GaussianActor = make_actor(envs, config.hidden_sizes, config.activation)
+            self.actor = make_actor(envs, config.hidden_sizes, config.activation)
             self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, config.activation)
         self.actor.to(device)
         self.critic.to(device)
@@ -97,12 +97,19 @@ class A2C:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``state`` gave."""
+        """Takes over what ``state`` gave.
+
+        Raises:
+            CheckpointError: Something is missing or does not fit.
+        """
         load_weights(self.actor, state, "actor")
         load_weights(self.critic, state, "critic")
-        self.actor_optimizer.load_state_dict(state["actor_optimizer"])
-        self.critic_optimizer.load_state_dict(state["critic_optimizer"])
-        self.generator.set_state(state["generator"].cpu())
+        try:
+            self.actor_optimizer.load_state_dict(state["actor_optimizer"])
+            self.critic_optimizer.load_state_dict(state["critic_optimizer"])
+            self.generator.set_state(state["generator"].cpu())
+        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
 
     def _step(self, optimizer: torch.optim.Optimizer, network: nn.Module, loss: Tensor) -> None:
         optimizer.zero_grad()
@@ -178,16 +185,3 @@ def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config
             return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
 
     return policy
-
-
-def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
-    """Loads one network's weights out of saved state.
-
-    Raises:
-        CheckpointError: They are missing or of other shapes.
-    """
-    try:
-        network.load_state_dict(state[name])
-    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
-        detail = str(error).replace("\n", " ")
-        raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None

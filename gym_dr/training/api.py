@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.wrappers.record import RecordDraws
+
 if TYPE_CHECKING:
     import gymnasium as gym
 
@@ -40,11 +42,12 @@ class Session(Protocol):
     restored: dict[str, Any] | None  # what ``save`` was given before the run was interrupted, else None
     first_update: int  # 0, or the update to go on with
 
-    def make_envs(self, rollout_steps: int) -> gym.vector.VectorEnv[Any, Any, Any]:
+    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
         """Makes the randomized vector environment, NEXT_STEP autoreset, finished episodes recorded.
 
         Args:
-            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``.
+            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``; None where rollouts have no
+                fixed length, so that updates are the unit.
         """
         ...
 

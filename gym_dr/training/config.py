@@ -37,14 +37,39 @@ class A2CConfig:
             _expect(0.0 <= getattr(self, name) < math.inf, name, "0 or above and finite", getattr(self, name))
         _expect(self.optimizer in ("rmsprop", "adam"), "optimizer", "rmsprop or adam", self.optimizer)
         _expect(self.activation in ("relu", "tanh"), "activation", "relu or tanh", self.activation)
+        _expect_layers(self.hidden_sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReinforceConfig:
+    """REINFORCE: Monte Carlo policy gradient on complete episodes (Williams 1992)."""
+
+    updates: int = option(500, "gradient steps, each on num_envs x episodes_per_env complete episodes")
+    episodes_per_env: int = option(1, "episodes of each sub-environment in an update")
+    gamma: float = option(0.99, "discount factor")
+    lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one")
+    baseline: str = option("normalize", "subtracted from returns: none, normalize (mean 0, deviation 1) or learned")
+    entropy_coef: float = option(0.0, "weight of the entropy bonus")
+    max_grad_norm: float = option(0.0, "largest norm of the gradient; 0 for no clipping")
+    hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
+
+    def __post_init__(self) -> None:
+        for name in ("updates", "episodes_per_env"):
+            _expect(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        _expect(0.0 <= self.gamma <= 1.0, "gamma", "between 0 and 1", self.gamma)
+        _expect(0.0 < self.lr < math.inf, "lr", "above 0 and finite", self.lr)
+        for name in ("entropy_coef", "max_grad_norm"):
+            _expect(0.0 <= getattr(self, name) < math.inf, name, "0 or above and finite", getattr(self, name))
         _expect(
-            len(self.hidden_sizes) >= 1 and min(self.hidden_sizes) >= 1,
-            "hidden_sizes",
-            "one or more layers of at least 1 unit",
-            self.hidden_sizes,
+            self.baseline in ("none", "normalize", "learned"), "baseline", "none, normalize or learned", self.baseline
         )
+        _expect_layers(self.hidden_sizes)
 
 
 def _expect(good: bool, name: str, expected: str, got: object) -> None:
     if not good:
         raise ConfigError(f"{name}: expected {expected}, got {got!r}.")
+
+
+def _expect_layers(sizes: tuple[int, ...]) -> None:
+    _expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)

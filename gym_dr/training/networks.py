@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +13,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import CheckpointError, ConfigError
+
+STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
@@ -93,8 +95,57 @@ class GaussianActor(nn.Module):
         return scaled.cpu().numpy().astype(self.dtype)
 
 
-def make_actor(envs: Any, hidden_sizes: Sequence[int], activation: str) -> CategoricalActor | GaussianActor:
+class TwoHeadedGaussianActor(nn.Module):
+    """Continuous actions from shared layers with two heads, the mean and the softplus of the standard deviation.
+
+    The policy of Gymnasium's REINFORCE tutorial. Actions are in the environment's units, clipped to the bounds for the
+    environment only.
+    """
+
+    def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
+        """Builds the network for a one-dimensional ``Box`` action space."""
+        super().__init__()
+        size = int(np.prod(space.shape))
+        self.network = mlp(inputs, hidden_sizes, 2 * size, activation)  # one last layer holds both heads
+        self.space = space
+
+    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
+        """Random actions ``(N, actions)``, not yet clipped, for observations ``(N, obs)``."""
+        mean, std = self._distribution(observations)
+        return mean + std * torch.randn(mean.shape, generator=generator, device=mean.device)
+
+    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
+        mean, std = self._distribution(observations)
+        log_probs = (-0.5 * ((actions - mean) / std) ** 2 - std.log() - 0.5 * math.log(2.0 * math.pi)).sum(-1)
+        return log_probs, (std.log() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
+        """Sampled actions as the environment takes them."""
+        clipped: npt.NDArray[Any] = np.clip(actions.cpu().numpy(), self.space.low, self.space.high)
+        return clipped.astype(self.space.dtype)
+
+    def _distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        mean, raw = self.network(observations).chunk(2, dim=-1)
+        return mean, nn.functional.softplus(raw) + STD_FLOOR
+
+
+Actor: TypeAlias = CategoricalActor | GaussianActor | TwoHeadedGaussianActor
+
+
+def make_actor(
+    envs: Any,
+    hidden_sizes: Sequence[int],
+    activation: str,
+    continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
+) -> Actor:
     """The actor for a vector environment's spaces.
+
+    Args:
+        envs: The vector environment.
+        hidden_sizes: Units of the hidden layers.
+        activation: "relu" or "tanh".
+        continuous: Which actor serves continuous actions.
 
     Raises:
         ConfigError: The spaces are not of a kind that these networks know.
@@ -104,7 +155,7 @@ def make_actor(envs: Any, hidden_sizes: Sequence[int], activation: str) -> Categ
     if isinstance(space, gym.spaces.Discrete):
         return CategoricalActor(inputs, hidden_sizes, space, activation)
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded():
-        return GaussianActor(inputs, hidden_sizes, space, activation)
+        return continuous(inputs, hidden_sizes, space, activation)
     raise ConfigError(f"Expected Discrete actions or a bounded Box of one dimension, got {space}.")
 
 
@@ -121,3 +172,16 @@ def observation_size(envs: Any) -> int:
             "Flatten them, for example with gymnasium.wrappers.FlattenObservation."
         )
     return int(space.shape[0])
+
+
+def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
+    """Loads one network's weights out of saved state.
+
+    Raises:
+        CheckpointError: They are missing or of other shapes.
+    """
+    try:
+        network.load_state_dict(state[name])
+    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+        detail = str(error).replace("\n", " ")
+        raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None

@@ -1,4 +1,4 @@
-"""Advantages of rollouts: pure functions of arrays."""
+"""Returns and advantages of rollouts: pure functions of arrays."""
 
 from __future__ import annotations
 
@@ -47,3 +47,26 @@ def gae(
         following = np.where(valid[t], deltas[t] + carried[t] * following, 0.0).astype(np.float32)
         advantages[t] = following
     return advantages
+
+
+def discounted_returns(rewards: Array, ends: Mask, final_values: Array, *, gamma: float) -> Array:
+    """Monte Carlo returns of episodes that lie one behind the other, in one pass from the last step to the first.
+
+    ``G_t = r_t + gamma * G_{t+1}``, starting anew at each end (Sutton and Barto 2018, eq. 3.9).
+
+    Args:
+        rewards: Shape ``(T, N)``.
+        ends: Whether an episode ended at step t, shape ``(T, N)``.
+        final_values: What the rest of the episode is worth where it ended: 0 after termination, and after truncation
+            the value of the final observation if one is known; not read elsewhere. Shape ``(T, N)``.
+        gamma: Discount factor.
+
+    Returns:
+        Returns, shape ``(T, N)`` float32; those after the last end are what was collected so far.
+    """
+    returns = np.zeros_like(rewards)
+    following = np.zeros(rewards.shape[1:], dtype=np.float64)
+    for t in reversed(range(len(rewards))):
+        following = rewards[t] + gamma * np.where(ends[t], final_values[t], following)
+        returns[t] = following
+    return returns

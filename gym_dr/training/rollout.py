@@ -1,4 +1,4 @@
-"""Collects rollouts of a vector environment into arrays of shape [T, N]."""
+"""Collects rollouts of a vector environment into arrays of shape [T, N]: of fixed length, or of complete episodes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from gym_dr.errors import ConfigError, TrainingError
+from gym_dr.wrappers.record import RecordDraws
 
 Act = Callable[[Tensor], tuple[Tensor, npt.NDArray[Any]]]  # observations (N, obs) -> actions, the same for the env
 
@@ -26,7 +27,9 @@ class Rollout:
     rewards: npt.NDArray[np.float32]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
     truncated: npt.NDArray[np.bool_]  # (T, N)
-    valid: npt.NDArray[np.bool_]  # (T, N), False on reset steps: their action was ignored, they belong to no episode
+    valid: npt.NDArray[
+        np.bool_
+    ]  # (T, N), False on steps that count in nothing, such as resets, which ignore the action
 
 
 class RolloutCollector:
@@ -38,9 +41,7 @@ class RolloutCollector:
         Raises:
             ConfigError: The environment resets in another way than at the next step.
         """
-        mode = envs.metadata.get("autoreset_mode")
-        if mode != AutoresetMode.NEXT_STEP:
-            raise ConfigError(f"Expected a vector environment with NEXT_STEP autoreset, got {mode}.")
+        _check_next_step(envs)
         self.envs = envs
         self.rollout_steps = rollout_steps
         self.device = device
@@ -78,8 +79,7 @@ class RolloutCollector:
                 self._observations, rewards[t], terminated[t], truncated[t], _ = self.envs.step(env_action)
                 self._done = terminated[t] | truncated[t]
         observations[steps] = torch.as_tensor(self._observations)
-        if not (torch.isfinite(observations).all() and np.isfinite(rewards).all()):
-            raise TrainingError("The environment returned an observation or reward that is not finite.")
+        _check_finite(observations, rewards)
         return Rollout(
             observations=observations.to(self.device),
             actions=torch.stack(actions),
@@ -88,3 +88,63 @@ class RolloutCollector:
             truncated=truncated,
             valid=valid,
         )
+
+
+def collect_episodes(envs: RecordDraws, act: Act, episodes_per_env: int, seed: int | None, device: str) -> Rollout:
+    """Plays the same number of complete episodes in every sub-environment, from a reset on.
+
+    A sub-environment that is through waits for the others: its further steps are not valid and its further episodes are
+    not recorded. Taking whichever episodes end first instead would favour short ones.
+
+    Args:
+        envs: NEXT_STEP autoreset.
+        act: Chooses actions for observations of shape ``(N, obs)``.
+        episodes_per_env: Episodes of each sub-environment.
+        seed: Of the reset, or None to go on with the environments' generators.
+        device: Where the networks are.
+
+    Returns:
+        As many steps as the slowest sub-environment took; ``valid`` marks those of the complete episodes.
+
+    Raises:
+        ConfigError: The environment resets in another way than at the next step.
+        TrainingError: An observation or reward is not finite.
+    """
+    _check_next_step(envs)
+    current, _ = envs.reset(seed=seed)
+    done = np.zeros(envs.num_envs, dtype=np.bool_)
+    finished = np.zeros(envs.num_envs, dtype=np.int64)
+    observations, actions, rows = [torch.as_tensor(current, dtype=torch.float32)], [], []
+    with torch.no_grad():
+        while (finished < episodes_per_env).any():
+            action, env_action = act(observations[-1].to(device))
+            valid = ~done & (finished < episodes_per_env)
+            current, rewards, terminated, truncated, _ = envs.step(env_action)
+            done = terminated | truncated
+            finished += done & valid
+            envs.paused[:] = finished >= episodes_per_env
+            observations.append(torch.as_tensor(current, dtype=torch.float32))
+            actions.append(action)
+            rows.append((rewards.astype(np.float32), terminated, truncated, valid))
+    stacked = torch.stack(observations)
+    rewards, terminated, truncated, valid = (np.stack(column) for column in zip(*rows, strict=True))
+    _check_finite(stacked, rewards)
+    return Rollout(
+        observations=stacked.to(device),
+        actions=torch.stack(actions),
+        rewards=rewards,
+        terminated=terminated,
+        truncated=truncated,
+        valid=valid,
+    )
+
+
+def _check_next_step(envs: VectorEnv[Any, Any, Any]) -> None:
+    mode = envs.metadata.get("autoreset_mode")
+    if mode != AutoresetMode.NEXT_STEP:
+        raise ConfigError(f"Expected a vector environment with NEXT_STEP autoreset, got {mode}.")
+
+
+def _check_finite(observations: Tensor, rewards: npt.NDArray[Any]) -> None:
+    if not (torch.isfinite(observations).all() and np.isfinite(rewards).all()):
+        raise TrainingError("The environment returned an observation or reward that is not finite.")

@@ -30,6 +30,10 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
     """Calls back with each finished episode: its draw, return and length.
 
     Reset steps (NEXT_STEP autoreset) belong to no episode; episodes that a reset by hand cuts short are not recorded.
+
+    Attributes:
+        paused: Shape ``(num_envs,)`` bool, set by whoever wants only some episodes counted: those that end while their
+            sub-environment is paused are not recorded. A reset ends the pause.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], callback: Callable[[EpisodeRecord], None]) -> None:
@@ -45,6 +49,7 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
         self._done = np.zeros(self.num_envs, dtype=np.bool_)
+        self.paused = np.zeros(self.num_envs, dtype=np.bool_)
         self._seeds: Sequence[int | None] = [None] * self.num_envs
 
     def reset(
@@ -54,7 +59,7 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
         mask = check_mask(options.get("reset_mask"), self.num_envs)
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
-        self._returns[mask], self._lengths[mask], self._done[mask] = 0.0, 0, False
+        self._returns[mask], self._lengths[mask], self._done[mask], self.paused[mask] = 0.0, 0, False, False
         seeds = self.env.unwrapped.np_random_seed
         self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         return observations, info
@@ -80,7 +85,7 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
     def _report(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
         ended = info.get("final_info", info) if self._mode == AutoresetMode.SAME_STEP else info
         params = {key: values for key, values in ended.get("params", {}).items() if not key.startswith("_")}
-        for i in np.flatnonzero(done).tolist():
+        for i in np.flatnonzero(done & ~self.paused).tolist():
             self.callback(
                 EpisodeRecord(
                     env_index=i,

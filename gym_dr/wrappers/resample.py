@@ -37,20 +37,21 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
     """
 
     def __init__(
-        self, env: VectorEnv[Any, Any, Any], *, rollout_steps: int, every: int = 1, shared: bool = False
+        self, env: VectorEnv[Any, Any, Any], *, rollout_steps: int | None, every: int = 1, shared: bool = False
     ) -> None:
         """Wraps a vector environment.
 
         Args:
             env: Native, or sync or async of randomized sub-environments.
-            rollout_steps: Vector steps of a rollout.
+            rollout_steps: Vector steps of a rollout; None to re-draw by hand only.
             every: Rollouts between two draws.
             shared: One draw for all sub-environments (that of the first one's seed) instead of one each.
 
         Raises:
             RandomizationError: A number is not a whole number above 0, or the environment has no parameters.
         """
-        for name, value in (("rollout_steps", rollout_steps), ("every", every)):
+        by_hand = rollout_steps is None
+        for name, value in (("rollout_steps", 1 if by_hand else rollout_steps), ("every", every)):
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise RandomizationError(
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
@@ -59,7 +60,8 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         super().__init__(self._params_env)
         self.param_space: ParamSpace = self._params_env.param_space
         self.randomization: Randomization = self._params_env.randomization
-        self.interval = int(rollout_steps) * int(every)  # vector steps between two draws
+        # vector steps between two draws; None if there are none by themselves
+        self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
@@ -152,7 +154,7 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
             self._done = done
         self._with_index(info, self._index)
         self._steps += 1
-        if self._steps % self.interval == 0:
+        if self.interval is not None and self._steps % self.interval == 0:
             self.resample()
         return observations, rewards, terminations, truncations, info
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from gym_dr import EpisodeRecord, RecordDraws
 from gym_dr.training.api import seed_for
 
 
@@ -20,10 +21,11 @@ class FakeSession:
         self.segment = segment
         self.rows: list[dict[str, float]] = []
         self.state: Mapping[str, Any] = {}
+        self.episodes: list[EpisodeRecord] = []
         self._make = lambda: gym.make_vec(env_id, num_envs, vectorization_mode="sync", **kwargs)
 
-    def make_envs(self, rollout_steps: int) -> Any:
-        self.envs = gym.wrappers.vector.RecordEpisodeStatistics(self._make())
+    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+        self.envs = RecordDraws(self._make(), self.episodes.append)
         return self.envs
 
     def segment_seed(self, update: int) -> int | None:

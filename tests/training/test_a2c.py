@@ -149,7 +149,7 @@ def test_training_goes_on_from_saved_state_to_the_same_result() -> None:
 def test_steps_counted_are_those_that_were_played() -> None:
     session = FakeSession("CartPole-v1", num_envs=8)
     train(session, replace(CONFIG, updates=2, rollout_steps=64))
-    resets = int(session.envs.episode_count)
+    resets = len(session.episodes)
     total = sum(row["steps"] for row in session.rows)
     # every finished episode costs one reset step, but for those that ended with the very last step
     assert 2 * 64 * 8 - resets <= total <= 2 * 64 * 8 - resets + 8
@@ -170,7 +170,7 @@ def test_it_learns_to_balance_a_pole() -> None:
     config = A2CConfig(updates=150, rollout_steps=32, gamma=0.98, actor_lr=0.003, normalize_advantages=True)
     train(session, config)
     # a random policy balances for 22 steps
-    assert np.mean(list(session.envs.length_queue)[-20:]) > 80
+    assert np.mean([episode.length for episode in session.episodes[-20:]]) > 80
 
 
 def test_a_loaded_policy_acts_like_the_actor() -> None:

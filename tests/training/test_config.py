@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.training.config import A2CConfig
+from gym_dr.training.config import A2CConfig, ReinforceConfig
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,26 @@ def test_impossible_values_are_refused(values: dict[str, Any], message: str) -> 
         A2CConfig(**values)
 
 
-def test_every_field_is_documented() -> None:
-    assert all(len(field.metadata["help"]) > 10 for field in fields(A2CConfig))
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"updates": 0}, "updates: expected at least 1"),
+        ({"episodes_per_env": 0}, "episodes_per_env: expected at least 1"),
+        ({"gamma": -0.1}, "gamma: expected between 0 and 1"),
+        ({"lr": 0.0}, "lr: expected above 0"),
+        ({"entropy_coef": -1.0}, "entropy_coef: expected 0 or above"),
+        ({"baseline": "mean"}, "baseline: expected none, normalize or learned, got 'mean'"),
+        ({"hidden_sizes": ()}, "hidden_sizes: expected one or more layers"),
+    ],
+)
+def test_impossible_values_of_reinforce_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ReinforceConfig(**values)
+
+
+@pytest.mark.parametrize("cls", [A2CConfig, ReinforceConfig])
+def test_every_field_is_documented(cls: Any) -> None:
+    assert all(len(field.metadata["help"]) > 10 for field in fields(cls))
 
 
 def test_it_is_frozen() -> None:

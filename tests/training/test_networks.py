@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gym_dr.errors import ConfigError
-from gym_dr.training.networks import CategoricalActor, GaussianActor, make_actor, mlp
+from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor, mlp
 
 OBSERVATIONS = gym.spaces.Box(-1.0, 1.0, (3,))
 
@@ -101,3 +101,35 @@ def test_observations_that_are_no_vector_are_refused() -> None:
 def test_actors_are_chosen_by_the_action_space() -> None:
     assert isinstance(make_actor(spaces(gym.spaces.Discrete(2)), (4,), "relu"), CategoricalActor)
     assert isinstance(make_actor(spaces(gym.spaces.Box(-1, 1, (1,))), (4,), "relu"), GaussianActor)
+
+
+def two_headed(space: gym.spaces.Box) -> TwoHeadedGaussianActor:
+    actor = make_actor(spaces(space), (16, 32), "tanh", TwoHeadedGaussianActor)
+    assert isinstance(actor, TwoHeadedGaussianActor)
+    return actor
+
+
+def test_the_two_headed_actor_is_a_normal_with_softplus_deviation() -> None:
+    actor = two_headed(gym.spaces.Box(-1.0, 1.0, (2,)))
+    observations, actions = torch.randn(50, 3), torch.randn(50, 2)
+    raw = actor.network(observations)
+    reference = torch.distributions.Normal(raw[:, :2], torch.log1p(raw[:, 2:].exp()) + 1e-6)
+    log_probs, entropy = actor.log_prob_and_entropy(observations, actions)
+    torch.testing.assert_close(log_probs, reference.log_prob(actions).sum(-1))
+    torch.testing.assert_close(entropy, reference.entropy().sum(-1))
+
+
+def test_the_two_headed_actor_acts_in_the_environments_units() -> None:
+    actor = two_headed(gym.spaces.Box(-3.0, 3.0, (2,)))
+    assert actor.to_env(torch.tensor([[0.5, 7.0]])).tolist() == [[0.5, 3.0]]
+
+
+def test_the_two_headed_actor_samples_its_mean_and_deviation() -> None:
+    actor = two_headed(gym.spaces.Box(-1.0, 1.0, (1,)))
+    observation = torch.zeros(1, 3)
+    with torch.no_grad():
+        mean, raw = actor.network(observation)[0].tolist()
+        sampled = actor.sample(observation.expand(20_000, 3), torch.Generator().manual_seed(0))
+    deviation = float(np.log1p(np.exp(raw)))
+    assert sampled.mean().item() == pytest.approx(mean, abs=0.03)  # 4 standard errors are 0.02
+    assert sampled.std().item() == pytest.approx(deviation, rel=0.03)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_dr.training.returns import gae
+from gym_dr.training.returns import discounted_returns, gae
 
 
 def column(values: list[float]) -> Any:
@@ -104,3 +104,37 @@ def test_values_that_are_never_reached_do_not_matter(seed: int, steps: int) -> N
     rewards[~valid] = values[~valid] = following[~valid] = 1e6
     following[terminated] = 1e6
     assert gae(rewards, values, following, terminated, none, valid, **kwargs) == pytest.approx(before)
+
+
+def returns_of(rewards: list[float], ends: list[int], final_values: list[float], gamma: float = 0.5) -> list[float]:
+    out = discounted_returns(column(rewards), column(ends).astype(bool), column(final_values), gamma=gamma)
+    return [float(v) for v in out[:, 0]]
+
+
+def test_discounted_returns_of_one_episode() -> None:
+    # G_2 = 4; G_1 = 2 + 0.5*4 = 4; G_0 = 1 + 0.5*4 = 3
+    assert returns_of([1, 2, 4], [0, 0, 1], [0, 0, 0]) == [3.0, 4.0, 4.0]
+
+
+def test_returns_start_anew_at_every_end() -> None:
+    # second episode: 8, before it 4 + 0.5*8 = 8; first: 2, before it 1 + 0.5*2 = 2
+    assert returns_of([1, 2, 4, 8], [0, 1, 0, 1], [0, 0, 0, 0]) == [2.0, 2.0, 8.0, 8.0]
+
+
+def test_a_truncated_episode_is_worth_what_its_final_observation_is() -> None:
+    # G_1 = 2 + 0.5*10 = 7; G_0 = 1 + 0.5*7 = 4.5; the 99 is at no end and not read
+    assert returns_of([1, 2], [0, 1], [99, 10]) == [4.5, 7.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 30))
+def test_discounted_returns_equal_the_sum_of_their_definition(seed: int, steps: int) -> None:
+    rng = np.random.default_rng(seed)
+    rewards = rng.normal(size=steps)
+    ends = rng.random(steps) < 0.2
+    expected = []
+    for t in range(steps):
+        last = next((k for k in range(t, steps) if ends[k]), steps - 1)
+        expected.append(sum(0.9 ** (k - t) * rewards[k] for k in range(t, last + 1)))
+    got = discounted_returns(column(list(rewards)), ends[:, None], np.zeros((steps, 1), np.float32), gamma=0.9)
+    assert got[:, 0] == pytest.approx(expected, rel=1e-5, abs=1e-6)

@@ -10,8 +10,9 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from gym_dr import EpisodeRecord, RecordDraws
 from gym_dr.errors import ConfigError, TrainingError
-from gym_dr.training.rollout import RolloutCollector
+from gym_dr.training.rollout import RolloutCollector, collect_episodes
 
 
 class Counter(gym.Env[Any, Any]):
@@ -113,3 +114,39 @@ def test_collect_before_reset_is_refused() -> None:
     made = RolloutCollector(SyncVectorEnv([lambda: Counter(3, True)]), 4, "cpu")
     with pytest.raises(TrainingError, match="reset"):
         made.collect(act)
+
+
+def unequal(records: list[EpisodeRecord]) -> RecordDraws:
+    """One sub-environment with episodes of 3 steps that terminate, one with 7 that are truncated."""
+    return RecordDraws(SyncVectorEnv([lambda: Counter(3, True), lambda: Counter(7, False)]), records.append)
+
+
+def test_every_sub_environment_plays_the_same_number_of_complete_episodes() -> None:
+    # two episodes of 7 steps and the reset between them: 15 rows; the fast one is through after 3 + 1 + 3 = 7
+    rollout = collect_episodes(unequal([]), act, 2, seed=0, device="cpu")
+    assert rollout.valid.shape == (15, 2)
+    assert rollout.valid[:, 0].tolist() == [True] * 3 + [False] + [True] * 3 + [False] * 8
+    assert rollout.valid[:, 1].tolist() == [True] * 7 + [False] + [True] * 7
+    ends = (rollout.terminated | rollout.truncated) & rollout.valid
+    assert ends.sum(axis=0).tolist() == [2, 2]
+
+
+def test_episodes_beyond_the_quota_are_not_recorded() -> None:
+    records: list[EpisodeRecord] = []
+    collect_episodes(unequal(records), act, 2, seed=0, device="cpu")
+    assert sorted((r.env_index, r.length) for r in records) == [(0, 3), (0, 3), (1, 7), (1, 7)]
+
+
+def test_the_next_collection_begins_with_new_episodes_and_counts_again() -> None:
+    records: list[EpisodeRecord] = []
+    envs = unequal(records)
+    collect_episodes(envs, act, 1, seed=0, device="cpu")
+    rollout = collect_episodes(envs, act, 1, seed=None, device="cpu")
+    assert rollout.observations[0, :, 1].tolist() == [0, 0]
+    assert len(records) == 4
+
+
+def test_episodes_that_are_not_finite_stop_the_training() -> None:
+    envs = RecordDraws(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
+    with pytest.raises(TrainingError, match="not finite"):
+        collect_episodes(envs, act, 1, seed=0, device="cpu")

@@ -94,3 +94,20 @@ def test_environments_without_draws_are_recorded_without_values() -> None:
         envs.step(np.ones(2, dtype=np.int64))
     assert (records[0].params, records[0].draw_index) == ({}, -1)
     assert records[0].episode_return == records[0].length
+
+
+def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() -> None:
+    records: list[EpisodeRecord] = []
+    envs = RecordDraws(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
+
+    def play_some() -> set[int]:
+        records.clear()
+        for _ in range(60):
+            envs.step(np.ones(2, dtype=np.int64))
+        return {r.env_index for r in records}
+
+    envs.reset(seed=1)
+    envs.paused[0] = True
+    assert play_some() == {1}
+    envs.reset()
+    assert play_some() == {0, 1}

@@ -247,3 +247,13 @@ def test_an_environment_without_parameters_is_refused() -> None:
 def test_an_environment_that_has_the_interface_is_not_wrapped_again() -> None:
     inner = VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"))
     assert ResampleParams(inner, rollout_steps=4).env is inner
+
+
+def test_without_rollout_steps_it_re_draws_by_hand_only() -> None:
+    envs = ResampleParams(gym.make_vec(ENV_ID, 3, vectorization_mode="sync"), rollout_steps=None)
+    envs.reset(seed=1)
+    first = envs.pending["gravity"]
+    step(envs, 150)
+    assert (envs.pending["gravity"] == first).all()
+    envs.resample()
+    assert (envs.pending["gravity"] != first).all()

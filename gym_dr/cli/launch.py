@@ -1,0 +1,172 @@
+"""Trains several seeds: in processes of this machine, or as tasks of a Ray cluster.
+
+Each seed is a run of its own in its own folder, so that its result depends neither on the launcher nor on how many run
+at once, and a seed that is run again gives what it would have given.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gym_dr.errors import ConfigError, GymDrError, TrainingError, unknown_name
+from gym_dr.runs.folder import RunFolder, write_atomically
+
+LAUNCHERS = ("local", "ray")
+RETRIES = 3  # of a Ray task whose worker was lost
+
+
+def check_launcher(launcher: str) -> None:
+    """Checks that a launcher is there, before any folder is touched.
+
+    Raises:
+        UnknownNameError: There is no such launcher.
+        ConfigError: Ray is not installed.
+    """
+    if launcher not in LAUNCHERS:
+        raise unknown_name("launcher", launcher, LAUNCHERS)
+    if launcher == "ray" and importlib.util.find_spec("ray") is None:
+        raise ConfigError("--launcher ray needs Ray: pip install 'gym-dr[ray]'.")
+
+
+def launch(folders: Sequence[RunFolder], launcher: str, workers: int | None, ray_address: str | None) -> None:
+    """Trains the runs of several folders whose configurations are written.
+
+    Args:
+        folders: One for each seed.
+        launcher: "local" or "ray".
+        workers: Runs at a time on this machine; None for one a core.
+        ray_address: Of a running cluster; None starts one on this machine.
+
+    Raises:
+        UnknownNameError: There is no such launcher.
+        ConfigError: Ray is not installed or there is no cluster at the address.
+        TrainingError: A run has failed; the others have been trained.
+    """
+    check_launcher(launcher)
+    if launcher == "ray":
+        _launch_ray(folders, ray_address)
+    else:
+        _launch_local(folders, workers or os.cpu_count() or 1)
+
+
+def train_folder(path: str) -> str:
+    """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
+
+    Runs in a process of its own. Returns the message of a mistake or a failed training, empty if all went well.
+    """
+    from gym_dr.cli.runs import open_run
+    from gym_dr.cli.training import run_training
+
+    try:
+        run_training(*open_run(path), resume=True, bar=False)
+    except GymDrError as error:
+        return str(error)
+    return ""
+
+
+def train_config(config_json: str) -> tuple[str, dict[str, bytes]]:
+    """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
+
+    A task on another machine sees no folder of this one, so the files travel back with the result.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = RunFolder.create(Path(temporary) / "run", config_json, overwrite=False)
+        message = train_folder(str(folder.path))
+        files = {str(p.relative_to(folder.path)): p.read_bytes() for p in folder.path.rglob("*") if p.is_file()}
+    return message, files
+
+
+def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
+    """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
+    context = multiprocessing.get_context("spawn")
+    failed: dict[str, str] = {}
+    with ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
+        futures = {pool.submit(train_folder, str(folder.path)): folder for folder in folders}
+        try:
+            for future in as_completed(futures):
+                path = str(futures[future].path)
+                try:
+                    message = future.result()
+                except BrokenProcessPool:
+                    message = f"its process was ended from outside. Go on with: gymdr resume {path}"
+                if message:
+                    failed[path] = message
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            click.echo(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", err=True)
+            raise
+    _report(failed)
+
+
+def _launch_ray(folders: Sequence[RunFolder], address: str | None) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
+    if address is None:
+        # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    import ray
+
+    started = not ray.is_initialized()
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=True, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"--ray-address: there is no Ray cluster at {address!r}: {error}") from None
+    try:
+        # a task whose worker or machine is lost is run again, from the start: the seed decides the result
+        task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
+        waiting = {task.remote(folder.config.read_text(encoding="utf-8")): folder for folder in folders}
+        failed: dict[str, str] = {}
+        while waiting:
+            (done,), _ = ray.wait(list(waiting), num_returns=1)
+            folder = waiting.pop(done)
+            try:
+                message, files = ray.get(done)
+            except ray.exceptions.RayError as error:
+                failed[str(folder.path)] = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
+                continue
+            _unpack(folder, files)
+            if message:
+                failed[str(folder.path)] = message
+    finally:
+        if started:
+            ray.shutdown()
+    _report(failed)
+
+
+def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
+    """Writes what a run elsewhere has written; the configuration is here already."""
+    shutil.rmtree(folder.checkpoints, ignore_errors=True)
+    for name, content in files.items():
+        path = folder.path / name
+        if not path.resolve().is_relative_to(folder.path.resolve()):
+            raise TrainingError(f"{folder.path}: a task sent the file {name!r}, which is not in the run folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+
+
+def _report(failed: dict[str, str]) -> None:
+    if failed:
+        lines = "\n".join(f"  {path}: {message}" for path, message in sorted(failed.items()))
+        raise TrainingError(f"{len(failed)} of the runs failed; the others are complete:\n{lines}")
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """Prints the aggregate of several seeds as a table."""
+    width = max((len(name) for name in summary), default=0)
+    click.echo(f"{'':{width}}  seeds      mean       std       IQM  95 % interval")
+    for name, row in summary.items():
+        click.echo(
+            f"{name:{width}}  {len(row['seeds']):5}  {row['mean']:8.1f}  {row['std']:8.1f}  {row['iqm']:8.1f}  "
+            f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
+        )

@@ -1,0 +1,75 @@
+"""Several seeds as one result: all metrics in one file, a curve with its spread, and a table with intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.plots import plot_training, read_metrics
+from gym_dr.evaluation.statistics import iqm_with_interval
+from gym_dr.runs.folder import RunFolder, write_atomically
+
+METRICS = "metrics.csv"  # all runs, with a column ``seed``
+CURVE = "training.png"
+SUMMARY = "summary.json"
+
+
+def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
+    """Writes the aggregate of finished runs into the folder that holds them.
+
+    Args:
+        folders: One run for each seed.
+        root: Where the three files go.
+
+    Returns:
+        What ``summary.json`` says: for the training return and each evaluation the seeds' values, their mean, standard
+        deviation, and interquartile mean with its 95 % bootstrap interval.
+
+    Raises:
+        RunFolderError: A run has no metrics, or a file cannot be read or written.
+    """
+    import pandas as pd  # heavy
+
+    tables = {_seed(folder): read_metrics(folder) for folder in folders}
+    together = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
+    write_atomically(root / METRICS, together.to_csv(index=False).encode())
+    plot_training(folders, root / CURVE)
+
+    values = {"final training return": {s: float(t["return_mean"].iloc[-1]) for s, t in tables.items()}}
+    for folder in folders:
+        for name, statistics in _evaluation(folder).items():
+            if isinstance(statistics, dict):
+                values.setdefault(f"evaluation on {name}", {})[_seed(folder)] = statistics["mean"]
+    summary = {}
+    for name, by_seed in values.items():
+        known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # no return before an episode
+        if known:
+            summary[name] = {"seeds": known, **_statistics(list(known.values()))}
+    write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+    return summary
+
+
+def _statistics(values: list[float]) -> dict[str, float]:
+    iqm, low, high = iqm_with_interval(values)
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return {"mean": float(np.mean(values)), "std": spread, "iqm": iqm, "iqm_low": low, "iqm_high": high}
+
+
+def _seed(folder: RunFolder) -> int:
+    return int(folder.read_config()["seed"])
+
+
+def _evaluation(folder: RunFolder) -> dict[str, Any]:
+    if not folder.evaluation.exists():
+        return {}
+    try:
+        result: dict[str, Any] = json.loads(folder.evaluation.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{folder.evaluation}: cannot be read: {error}.") from None
+    return result

@@ -1,0 +1,169 @@
+"""REINFORCE (Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement
+Learning").
+
+One update: every sub-environment plays the same number of complete episodes, log-probabilities are recomputed in one
+batch and weighted with the returns, and the policy takes one gradient step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor, nn
+
+from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr.training.api import Policy, Session, seed_for
+from gym_dr.training.config import ReinforceConfig
+from gym_dr.training.networks import TwoHeadedGaussianActor, load_weights, make_actor, mlp, observation_size
+from gym_dr.training.returns import discounted_returns
+from gym_dr.training.rollout import Rollout, collect_episodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The steps of complete episodes, B of them."""
+
+    observations: Tensor  # (B, obs)
+    actions: Tensor  # (B, ...)
+    returns: Tensor  # (B,) discounted, Monte Carlo
+    episodes: int
+
+
+class Reinforce:
+    """Policy, baseline if there is one, their optimizer and the generator that samples actions."""
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> None:
+        """Builds networks for the environment's spaces, initialised from ``seed``.
+
+        Raises:
+            ConfigError: The spaces are not of a kind that the networks know.
+        """
+        self.config = config
+        with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
+            torch.manual_seed(seed_for(seed, stream=2, index=0))
+            self.actor = make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor).to(device)
+            self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, "tanh").to(device)
+        networks = [self.actor, self.critic] if config.baseline == "learned" else [self.actor]
+        self.optimizer = torch.optim.AdamW([p for network in networks for p in network.parameters()], lr=config.lr)
+        self.generator = torch.Generator(device=device).manual_seed(seed_for(seed, stream=2, index=1))
+
+    def act(self, observations: Tensor) -> tuple[Tensor, npt.NDArray[Any]]:
+        """Samples actions for observations ``(N, obs)``: the network's own, and as the environment takes them."""
+        actions = self.actor.sample(observations, self.generator)
+        return actions, self.actor.to_env(actions)
+
+    def value(self, observations: Tensor) -> Tensor:
+        """The baseline's values, shape of ``observations`` without its last axis."""
+        values: Tensor = self.critic(observations).squeeze(-1)
+        return values
+
+    def update(self, episodes: Rollout) -> dict[str, float]:
+        """One gradient step; returns losses and mean entropy.
+
+        Raises:
+            TrainingError: A loss is not finite; the networks are unchanged then.
+        """
+        learned = self.config.baseline == "learned"
+        batch = make_batch(episodes, self.value if learned else None, self.config.gamma)
+        values = self.value(batch.observations) if learned else torch.zeros_like(batch.returns)
+        weights = batch.returns - values.detach()
+        if self.config.baseline == "normalize":
+            weights = (weights - weights.mean()) / (weights.std(correction=0) + 1e-8)
+        log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
+        entropy = entropies.mean()
+        actor_loss = -(log_probs * weights).sum() / batch.episodes - self.config.entropy_coef * entropy
+        critic_loss = (batch.returns - values).pow(2).mean()
+        loss = actor_loss + critic_loss if learned else actor_loss
+        if not torch.isfinite(loss):
+            raise TrainingError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        if self.config.max_grad_norm > 0:
+            nn.utils.clip_grad_norm_(self.actor.parameters(), self.config.max_grad_norm)
+        self.optimizer.step()
+        losses = {"actor_loss": actor_loss.item(), "entropy": entropy.item()}
+        return {**losses, "critic_loss": critic_loss.item()} if learned else losses
+
+    def state(self) -> dict[str, Any]:
+        """All that training needs to go on, as tensors."""
+        return {
+            "actor": self.actor.state_dict(),
+            "critic": self.critic.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``state`` gave.
+
+        Raises:
+            CheckpointError: Something is missing or does not fit.
+        """
+        load_weights(self.actor, state, "actor")
+        load_weights(self.critic, state, "critic")
+        try:
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.generator.set_state(state["generator"].cpu())
+        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
+
+
+def make_batch(episodes: Rollout, value: Callable[[Tensor], Tensor] | None, gamma: float) -> Batch:
+    """Discounted returns of complete episodes, in one pass.
+
+    Args:
+        episodes: What the sub-environments played.
+        value: Maps observations to values; with it a truncated episode's rest is worth that of its final observation.
+        gamma: Discount factor.
+    """
+    final_values = np.zeros_like(episodes.rewards)
+    if value is not None:
+        with torch.no_grad():
+            final_values = value(episodes.observations[1:]).cpu().numpy() * episodes.truncated
+    ends = episodes.terminated | episodes.truncated
+    returns = discounted_returns(episodes.rewards, ends, final_values, gamma=gamma)
+    device = episodes.observations.device
+    valid = torch.as_tensor(episodes.valid, device=device)
+    return Batch(
+        observations=episodes.observations[:-1][valid],
+        actions=episodes.actions[valid],
+        returns=torch.as_tensor(returns, device=device)[valid],
+        episodes=int((ends & episodes.valid).sum()),
+    )
+
+
+def train(session: Session, config: ReinforceConfig) -> None:
+    """Trains from the session's first update to ``config.updates``."""
+    envs = session.make_envs(rollout_steps=None)  # a rollout is as long as its longest episode
+    agent = Reinforce(envs, config, session.seed, session.device)
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    for update in range(session.first_update, config.updates):
+        seed = session.segment_seed(update)
+        episodes = collect_episodes(envs, agent.act, config.episodes_per_env, seed, session.device)
+        losses = agent.update(episodes)
+        session.log(update, steps=int(episodes.valid.sum()), **losses)
+        session.save(update, agent.state)
+
+
+def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: ReinforceConfig) -> Policy:
+    """The trained policy, sampling its actions as it did in training, from a generator of fixed seed.
+
+    Raises:
+        CheckpointError: The weights do not fit the configuration or the environment.
+    """
+    actor = make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor)
+    load_weights(actor, state, "actor")
+    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+
+    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        with torch.no_grad():
+            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
+
+    return policy

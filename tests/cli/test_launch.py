@@ -1,0 +1,133 @@
+"""Several seeds: the result depends neither on the launcher, nor on how many run at once, nor on what is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+
+from gym_dr.cli.main import main
+from gym_dr.evaluation.statistics import iqm_with_interval
+
+TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
+
+
+def train(root: Path, *options: str, tiny: list[str] = TINY) -> Path:
+    main(["train", "a2c", *tiny, "--run-dir", str(root), *options])
+    return root
+
+
+def result(root: Path) -> dict[str, Any]:
+    """Everything that a group of runs has found out, but for the seconds that it took."""
+    found: dict[str, Any] = {}
+    for folder in sorted(root.glob("seed-*")):
+        found[folder.name] = (
+            pd.read_csv(folder / "metrics.csv").drop(columns="seconds").to_csv(),
+            (folder / "draws.csv").read_text() if (folder / "draws.csv").exists() else "",
+            (folder / "evaluation.json").read_text(),
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("seeds") / "runs", "--seeds", "1,2,3", "--workers", "1")
+
+
+def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
+    at_once = train(tmp_path / "runs", "--seeds", "1,2,3", "--workers", "3")
+    assert result(at_once) == result(one_by_one)
+
+
+def test_a_seed_among_others_gives_what_it_gives_alone(one_by_one: Path, tmp_path: Path) -> None:
+    alone = train(tmp_path / "seed-2", "--seed", "2")
+    assert result(alone.parent)["seed-2"] == result(one_by_one)["seed-2"]
+
+
+def test_the_aggregate_holds_every_row_and_seed(one_by_one: Path) -> None:
+    table = pd.read_csv(one_by_one / "metrics.csv")
+    assert sorted(table["seed"].unique()) == [1, 2, 3]
+    assert len(table) == 3 * 4
+    assert imread(one_by_one / "training.png").shape[2] == 4
+
+
+def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: Path) -> None:
+    row = json.loads((one_by_one / "summary.json").read_text())["evaluation on nominal"]
+    values = [
+        json.loads((one_by_one / f"seed-{seed}" / "evaluation.json").read_text())["nominal"]["mean"]
+        for seed in (1, 2, 3)
+    ]
+    assert list(row["seeds"].values()) == values
+    assert row["mean"] == pytest.approx(sum(values) / 3)
+    assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
+
+
+def test_a_killed_process_is_named_and_resume_gives_the_same_result(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    long = [*TINY]
+    long[1] = "60"
+    options = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "10")
+    expected = train(tmp_path / "whole", *options, tiny=long)
+
+    def kill_one() -> None:
+        metrics = tmp_path / "cut" / "seed-2" / "metrics.csv"
+        while not metrics.exists() or metrics.read_text().count("\n") < 15:
+            time.sleep(0.01)
+        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+        workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+        os.kill(workers[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    with pytest.raises(SystemExit) as stop:
+        train(tmp_path / "cut", *options, tiny=long)
+    killer.join()
+    assert stop.value.code == 2
+    message = capfd.readouterr().err
+    assert "ended from outside" in message
+    assert "Traceback" not in message
+    main(["resume", str(tmp_path / "cut")])
+    assert result(tmp_path / "cut") == result(expected)
+
+
+def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        train(tmp_path / "runs", "--seeds", "1,2", "--launcher", "rey")
+    assert stop.value.code == 2
+    assert "Did you mean 'ray'" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+# Ray leaves sockets and processes to the garbage collector when a node is lost
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
+    from ray.cluster_utils import Cluster
+
+    long = [*TINY]
+    long[1] = "500"
+    expected = train(tmp_path / "local", "--seeds", "1,2", tiny=long)
+    node = {"num_cpus": 1, "node_ip_address": "127.0.0.1"}  # a seed a node
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        second = cluster.add_node(**node)
+        lost = threading.Timer(8.0, lambda: cluster.remove_node(second, allow_graceful=False))
+        lost.start()
+        train(tmp_path / "ray", "--seeds", "1,2", "--launcher", "ray", "--ray-address", cluster.address, tiny=long)
+        assert not lost.is_alive(), "training was over before the node was lost"
+    finally:
+        lost.cancel()
+        ray.shutdown()
+        cluster.shutdown()
+    assert result(tmp_path / "ray") == result(expected)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import PluginError
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.session import RunSession
+from gym_dr.training.api import Algorithm, option
+from tests.cli.command import TINY, gymdr, refused, train
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    return content
+
+
+def test_a_run_leaves_a_complete_folder(tmp_path: Path) -> None:
+    result = train(tmp_path / "run", "--rollout-steps", "128", "--eval-episodes", "2")
+    assert result.code == 0
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    pictures = {"training.png", "evaluation.json"}
+    assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt", *pictures}
+
+
+def test_a_run_evaluates_on_nominal_and_training_draws(tmp_path: Path) -> None:
+    result = train(tmp_path / "run", "--updates", "1", "--eval-episodes", "2")
+    evaluation = json.loads((tmp_path / "run/evaluation.json").read_text())
+    assert [evaluation[name]["episodes"] for name in ("nominal", "training")] == [2, 2]
+    assert "Evaluation on nominal" in result.out
+
+
+def test_without_a_terminal_progress_is_plain_lines(tmp_path: Path) -> None:
+    err = train(tmp_path / "run").err
+    assert [line.partition(",")[0] for line in err.splitlines()] == [
+        "a2c seed 1: update 1/2",
+        "a2c seed 1: update 2/2",
+    ]
+    assert "no episode yet" in err
+    assert "\r" not in err
+
+
+def test_the_command_line_beats_the_file_and_the_file_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("seed = 5\nnum_envs = 3\ncheckpoint_every = 7\n[a2c]\ngamma = 0.5\nupdates = 9\n")
+    train(tmp_path / "run", "--config", tmp_path / "c.toml", "--seed", "6")
+    config = config_of(tmp_path / "run")
+    # TINY itself gives num_envs and updates on the command line
+    assert (config["seed"], config["num_envs"], config["a2c"]["updates"]) == (6, 2, 2)
+    assert (config["checkpoint_every"], config["a2c"]["gamma"]) == (7, 0.5)
+    assert (config["resample_every"], config["a2c"]["gae_lambda"]) == (0, 0.95)
+
+
+def test_a_default_that_is_written_out_still_beats_the_file(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("seed = 5\n")
+    train(tmp_path / "run", "--config", tmp_path / "c.toml", "--seed", "1")
+    assert config_of(tmp_path / "run")["seed"] == 1
+
+
+def test_the_resolved_configuration_makes_the_same_run_again(tmp_path: Path) -> None:
+    train(tmp_path / "one", "--seed", "3", "--randomize", "gravity=uniform:-11:-9", "--hidden-sizes", "8,4")
+    gymdr("train", "a2c", "--config", tmp_path / "one/config.json", "--run-dir", tmp_path / "two")
+    assert config_of(tmp_path / "two") == config_of(tmp_path / "one")
+    losses = [
+        [row.rpartition(",")[0] for row in (tmp_path / name / "metrics.csv").read_text().splitlines()]
+        for name in ("one", "two")
+    ]
+    assert losses[0] == losses[1]
+
+
+def randomization_of(folder: Path, *args: str | Path) -> dict[str, Any]:
+    result = train(folder, "--updates", "1", *args)
+    assert result.code == 0, result.err
+    found: dict[str, Any] = config_of(folder)["randomization"]
+    return found
+
+
+def test_randomize_alone_varies_nothing_else(tmp_path: Path) -> None:
+    assert randomization_of(tmp_path / "run", "--randomize", "wind_power=10") == {
+        "wind_power": {"distribution": "constant", "value": 10.0}
+    }
+
+
+def test_randomize_is_put_over_a_preset(tmp_path: Path) -> None:
+    found = randomization_of(tmp_path / "run", "--randomization", "default", "--randomize", "gravity=-9")
+    assert found["gravity"] == {"distribution": "constant", "value": -9.0}
+    assert set(found) == {"gravity", "enable_wind", "wind_power", "turbulence_power"}
+
+
+def test_a_preset_on_the_command_line_replaces_that_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[randomization]\nlander_density = [4, 6]\n")
+    assert set(randomization_of(tmp_path / "a", "--config", tmp_path / "c.toml")) == {"lander_density"}
+    replaced = randomization_of(tmp_path / "b", "--config", tmp_path / "c.toml", "--randomization", "none")
+    assert replaced == {}
+
+
+def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text("wind_power = [5, 15]\n")
+    assert set(randomization_of(tmp_path / "run", "--randomization", tmp_path / "r.toml")) == {"wind_power"}
+
+
+def test_seeds_make_a_folder_for_each(tmp_path: Path) -> None:
+    assert train(tmp_path / "runs", "--seeds", "3,1").code == 0
+    assert sorted(path.name for path in (tmp_path / "runs").glob("seed-*")) == ["seed-1", "seed-3"]
+    assert [config_of(tmp_path / "runs" / name)["seed"] for name in ("seed-1", "seed-3")] == [1, 3]
+
+
+def test_a_run_of_several_seeds_equals_that_of_one(tmp_path: Path) -> None:
+    train(tmp_path / "runs", "--seeds", "3,1")
+    train(tmp_path / "run", "--seed", "1")
+    assert (tmp_path / "runs/seed-1/actor.pt").read_bytes() == (tmp_path / "run/actor.pt").read_bytes()
+
+
+def test_without_a_run_dir_the_folder_is_named_after_algorithm_environment_and_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gymdr("train", "a2c", *TINY, "--seed", "4")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("a2c-LunarLanderDR-v3-seed4-")
+
+
+def test_an_environment_without_parameters_trains(tmp_path: Path) -> None:
+    assert train(tmp_path / "run", "--env", "CartPole-v1").code == 0
+    assert "randomization" not in config_of(tmp_path / "run")
+
+
+def test_ctrl_c_says_how_to_go_on_and_exits_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save = RunSession.save
+
+    def interrupted(self: RunSession, update: int, state: Any) -> None:
+        save(self, update, state)
+        if update == 0:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunSession, "save", interrupted)
+        result = train(tmp_path / "run", "--checkpoint-every", "1")
+    assert result.code == 130
+    assert f"gymdr resume {tmp_path / 'run'}" in result.err
+    assert gymdr("resume", tmp_path / "run").code == 0
+    assert len((tmp_path / "run/metrics.csv").read_text().splitlines()) == 3
+
+
+def test_a_run_stopped_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    metrics = (tmp_path / "run/metrics.csv").read_text().splitlines()
+    for path in (tmp_path / "run/checkpoints").iterdir():
+        path.unlink()
+    assert gymdr("resume", tmp_path / "run").code == 0
+    again = (tmp_path / "run/metrics.csv").read_text().splitlines()
+    assert [row.rpartition(",")[0] for row in again] == [row.rpartition(",")[0] for row in metrics]
+
+
+def test_resuming_a_folder_of_seeds_ends_every_run_in_it(tmp_path: Path) -> None:
+    train(tmp_path / "runs", "--seeds", "1,2")
+    complete = (tmp_path / "runs/seed-2/actor.pt").read_bytes()
+    folder = RunFolder(tmp_path / "runs/seed-2")
+    for path in (folder.metrics, *folder.weights, *folder.checkpoints.iterdir()):
+        path.unlink()
+    assert gymdr("resume", tmp_path / "runs").code == 0
+    assert (tmp_path / "runs/seed-2/actor.pt").read_bytes() == complete
+
+
+def test_a_run_trained_on_another_device_can_be_evaluated_but_not_resumed_here(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    config = tmp_path / "run/config.json"
+    config.write_text(config.read_text().replace('"device": "cpu"', '"device": "cuda:99"'))
+    assert gymdr("evaluate", tmp_path / "run", "--episodes", "2").code == 0
+    assert "got 'cuda:99'" in refused(gymdr("resume", tmp_path / "run"))
+
+
+def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
+    from dataclasses import make_dataclass
+
+    from gym_dr.cli.train import _algorithm_command
+
+    config = make_dataclass(
+        "Config", [("updates", int, option(1, "")), ("seed", int, option(1, "")), ("config", str, option("", ""))]
+    )
+    algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
+    with pytest.raises(PluginError, match="'greedy': every run has an option config, seed"):
+        _algorithm_command(algorithm)

@@ -1,0 +1,321 @@
+"""Plugins are found by their entry points, and a bad one does no harm to the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from gym_dr import Randomization, Uniform
+from gym_dr.errors import PluginError, UnknownNameError
+from gym_dr.plugins import builtin, manager
+from gym_dr.plugins.manager import PluginHost, load_plugins
+from gym_dr.randomization import presets as preset_module
+from gym_dr.randomization.presets import presets
+from gym_dr.registration import BUILTIN
+
+HEADER = """
+from dataclasses import dataclass
+from gym_dr import Randomization, Uniform
+from gym_dr.plugins.hookspecs import hookimpl
+from gym_dr.registration import EnvEntry
+from gym_dr.training.api import Algorithm, option
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    updates: int = option(1, "updates")
+
+def algorithm(name):
+    return Algorithm(name=name, summary="", config=Config, train=lambda session, config: None)
+"""
+
+GOOD = """
+@hookimpl
+def gym_dr_register_algorithms(register):
+    register(algorithm("good"))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _undo_registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    registered, modules = dict(gym.registry), set(sys.modules)
+    monkeypatch.setattr(preset_module, "_PRESETS", {name: dict(p) for name, p in preset_module._PRESETS.items()})
+    yield
+    gym.registry.clear()
+    gym.registry.update(registered)
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+@dataclass
+class Site:
+    """A folder of installed packages, each with one plugin."""
+
+    path: Path
+
+    def install(self, name: str, code: str, package: str | None = None) -> None:
+        package = package or f"pkg-{name}"
+        (self.path / f"plug_{name}.py").write_text(HEADER + code)
+        info = self.path / f"{package.replace('-', '_')}-1.2.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+        entries = info / "entry_points.txt"
+        before = entries.read_text() if entries.exists() else "[gym_dr]\n"
+        entries.write_text(before + f"{name} = plug_{name}\n")
+
+    def entry_points(self) -> list[EntryPoint]:
+        found: list[Distribution] = list(distributions(path=[str(self.path)]))
+        return [entry for dist in found for entry in dist.entry_points]
+
+    def host(self, *disabled: str) -> PluginHost:
+        return PluginHost(self.entry_points(), frozenset(disabled))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Site(tmp_path)
+
+
+def only_problem(host: PluginHost) -> str:
+    (problem,) = host.problems()
+    return problem
+
+
+def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
+    host = PluginHost([], frozenset())
+    assert [(plugin.name, plugin.origin) for plugin in host.plugins] == [("builtin", builtin.__file__)]
+    assert set(host.algorithms) >= {"a2c"}
+    assert set(host.environments) == {entry.id for entry in BUILTIN}
+
+
+def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "builtin", sys)
+    host = PluginHost([], frozenset())
+    assert (host.algorithms, host.environments) == ({}, {})
+
+
+def test_a_plugin_adds_an_algorithm(site: Site) -> None:
+    site.install("good", GOOD)
+    host = site.host()
+    assert host.algorithm("good").name == "good"
+    assert host.problems() == []
+    plugin = host.plugins[-1]
+    assert (plugin.name, plugin.package) == ("good", "pkg-good 1.2")
+    assert plugin.origin == str(site.path / "plug_good.py")
+
+
+def test_a_plugin_adds_an_environment_that_gymnasium_makes(site: Site) -> None:
+    site.install(
+        "env",
+        """
+@hookimpl
+def gym_dr_register_environments(register):
+    register(EnvEntry(id="mine/Pole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=7))
+""",
+    )
+    assert "mine/Pole-v0" in site.host().environments
+    env = gym.make("mine/Pole-v0")
+    assert env.spec is not None
+    assert env.spec.max_episode_steps == 7
+    env.close()
+
+
+def test_a_plugin_adds_a_preset_that_environments_find(site: Site) -> None:
+    site.install(
+        "preset",
+        """
+@hookimpl
+def gym_dr_register_presets(register):
+    register("LunarLander", "moon", Randomization({"gravity": Uniform(-2, -1)}))
+""",
+    )
+    site.host()
+    env = gym.make("gym_dr/LunarLanderDR-v3", randomization="moon")
+    assert env.get_wrapper_attr("randomization") == Randomization({"gravity": Uniform(-2, -1)})
+    env.close()
+
+
+BROKEN = {
+    "raises when imported": ("raise RuntimeError('boom')", "importing plug_bad failed with RuntimeError: boom"),
+    "needs what is missing": ("import no_such_module_here", "No module named 'no_such_module_here'"),
+    "is no Python": ("def", "SyntaxError"),
+    "misspells a hook": ("@hookimpl\ndef gym_dr_register_algorithm(register): pass", "gym_dr_register_algorithm"),
+    "takes other arguments": ("@hookimpl\ndef gym_dr_register_algorithms(add): pass", "add"),
+    "registers something else": (
+        "@hookimpl\ndef gym_dr_register_algorithms(register): register('ppo')",
+        "expected register(Algorithm(...)), got 'ppo'",
+    ),
+    "registers no environment": (
+        "@hookimpl\ndef gym_dr_register_environments(register): register('Foo-v0')",
+        "expected register(EnvEntry(...)), got 'Foo-v0'",
+    ),
+    "registers no preset": (
+        "@hookimpl\ndef gym_dr_register_presets(register): register('LunarLander', 'x', {})",
+        "expected register(space_name, name, Randomization(...)), got {}",
+    ),
+    "takes Gymnasium's id": (
+        "@hookimpl\ndef gym_dr_register_environments(register):\n"
+        "    register(EnvEntry(id='CartPole-v1', entry_point='plug_bad:Config'))",
+        "environment 'CartPole-v1' is registered with Gymnasium already",
+    ),
+    "has an id that cannot be": (
+        "@hookimpl\ndef gym_dr_register_environments(register):\n"
+        "    register(EnvEntry(id='no good id!', entry_point='plug_bad:Config'))",
+        "Malformed environment ID",
+    ),
+    "takes the preset none": (
+        "@hookimpl\ndef gym_dr_register_presets(register): register('Mars', 'none', Randomization())",
+        "there is a preset 'none' of Mars already",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_plugin_is_left_out_with_its_name_its_problem_and_the_way_to_disable_it(kind: str, site: Site) -> None:
+    code, reason = BROKEN[kind]
+    site.install("bad", code)
+    site.install("good", GOOD)
+    host = site.host()
+    problem = only_problem(host)
+    assert problem.startswith("plugin 'bad' of pkg-bad 1.2 is left out: ")
+    assert reason in problem
+    assert problem.endswith("Set GYMDR_DISABLE_PLUGINS=bad to disable it.")
+    assert "\n" not in problem
+    assert "good" in host.algorithms
+
+
+def test_a_plugin_that_raises_in_its_last_hook_adds_nothing(site: Site) -> None:
+    site.install(
+        "half",
+        """
+@hookimpl
+def gym_dr_register_algorithms(register):
+    register(algorithm("half"))
+
+@hookimpl
+def gym_dr_register_environments(register):
+    register(EnvEntry(id="half/Pole-v0", entry_point="plug_half:Config"))
+
+@hookimpl
+def gym_dr_register_presets(register):
+    register("Half", "some", Randomization({"x": Uniform(0, 1)}))
+    raise RuntimeError("boom")
+""",
+    )
+    host = site.host()
+    assert "RuntimeError: boom" in only_problem(host)
+    assert "half" not in host.algorithms
+    assert "half/Pole-v0" not in gym.registry
+    assert "some" not in presets("Half")
+
+
+def test_an_environment_that_cannot_be_registered_takes_those_before_it_along(site: Site) -> None:
+    site.install(
+        "half",
+        """
+@hookimpl
+def gym_dr_register_environments(register):
+    register(EnvEntry(id="half/Pole-v0", entry_point="plug_half:Config"))
+    register(EnvEntry(id="no good id!", entry_point="plug_half:Config"))
+""",
+    )
+    only_problem(site.host())
+    assert "half/Pole-v0" not in gym.registry
+
+
+def test_names_of_a_plugin_that_was_left_out_are_free(site: Site) -> None:
+    site.install("a_bad", GOOD + "    raise RuntimeError('boom')\n")
+    site.install("good", GOOD)
+    assert "good" in site.host().algorithms
+
+
+def test_two_plugins_of_one_name_are_an_error_that_names_both_packages(site: Site) -> None:
+    site.install("good", GOOD)
+    site.install("other", GOOD)
+    with pytest.raises(PluginError, match=r"the algorithm 'good': pkg-good 1\.2 and pkg-other 1\.2\. Uninstall one"):
+        site.host()
+
+
+def test_a_broken_plugin_hides_no_clash_of_its_package(site: Site) -> None:
+    site.install("good", GOOD, package="both")
+    site.install("ill", "raise RuntimeError", package="both")
+    site.install("other", GOOD)
+    with pytest.raises(PluginError, match=r"both 1\.2 and pkg-other 1\.2"):
+        site.host()
+
+
+def test_a_clash_with_gym_dr_names_gym_dr(site: Site) -> None:
+    site.install("mine", GOOD.replace('"good"', '"a2c"'))
+    with pytest.raises(PluginError, match=r"the algorithm 'a2c': gym_dr and pkg-mine 1\.2"):
+        site.host()
+
+
+def test_disabling_one_of_two_that_clash_resolves_it(site: Site) -> None:
+    site.install("good", GOOD)
+    site.install("other", GOOD)
+    host = site.host("other")
+    assert "good" in host.algorithms
+    assert [plugin.name for plugin in host.plugins if plugin.problem == "disabled"] == ["other"]
+    assert host.problems() == []
+
+
+def test_a_disabled_plugin_is_not_imported(site: Site) -> None:
+    site.install("bad", "raise RuntimeError('boom')")
+    assert site.host("bad").problems() == []
+
+
+def test_all_disables_every_plugin_but_gym_drs_own(site: Site) -> None:
+    site.install("good", GOOD)
+    site.install("bad", "raise RuntimeError('boom')")
+    host = site.host("all")
+    assert "good" not in host.algorithms
+    assert "a2c" in host.algorithms
+    assert host.problems() == []
+
+
+@pytest.mark.parametrize(("value", "loaded"), [("", True), ("other", True), (" other , good ", False), ("all", False)])
+def test_the_environment_variable_disables_by_name(
+    value: str, loaded: bool, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.install("good", GOOD)
+    monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
+    monkeypatch.setenv("GYMDR_DISABLE_PLUGINS", value)
+    # past the cache, whose answer is that of this process
+    assert ("good" in load_plugins.__wrapped__().algorithms) == loaded
+
+
+def test_an_unknown_algorithm_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"Unknown algorithm 'a3c'\. Did you mean 'a2c'"):
+        PluginHost([], frozenset()).algorithm("a3c")
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("'no_such_module_here:Config'", "No module named 'no_such_module_here'"),
+        ("'plug_odd:Missing'", "AttributeError"),
+        ("dict", "expected a dataclass"),
+    ],
+)
+def test_an_algorithm_whose_configuration_cannot_be_had_names_its_package(config: str, reason: str, site: Site) -> None:
+    code = f"""
+@hookimpl
+def gym_dr_register_algorithms(register):
+    register(Algorithm(name="odd", summary="", config={config}, train="plug_odd:train"))
+"""
+    site.install("odd", code)
+    with pytest.raises(PluginError, match=r"Algorithm 'odd' of pkg-odd 1\.2 cannot be used") as error:
+        site.host().algorithm("odd")
+    assert reason in str(error.value)
+
+
+def test_a_configuration_without_updates_is_refused(site: Site) -> None:
+    site.install("odd", GOOD.replace("register(algo", "Config.__dataclass_fields__.pop('updates'); register(algo"))
+    with pytest.raises(PluginError, match="Algorithm 'good': expected a field 'updates'"):
+        site.host().algorithm("good")

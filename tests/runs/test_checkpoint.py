@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gym_dr.errors import CheckpointError
+from gym_dr.runs.checkpoint import KEPT, checkpoint_paths, load_checkpoint, load_newest, save_checkpoint
+from gym_dr.runs.folder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run", '{"algorithm": "a2c"}', overwrite=False)
+
+
+def save(folder: RunFolder, update: int) -> Path:
+    weights = {"layer": torch.full((2, 3), float(update))}
+    return save_checkpoint(folder, update, {"actor": weights, "critic": weights, "n": update}, {"steps": 8}, {"a": [1]})
+
+
+def test_the_newest_checkpoint_comes_back_as_it_was_saved(folder: RunFolder) -> None:
+    for update in (9, 10, 100):
+        save(folder, update)
+    content = load_newest(folder)
+    assert (content["update"], content["state"]["n"], content["session"]) == (100, 100, {"steps": 8})
+    assert torch.equal(content["state"]["actor"]["layer"], torch.full((2, 3), 100.0))
+
+
+def test_only_the_newest_few_are_kept(folder: RunFolder) -> None:
+    for update in range(1, KEPT + 4):
+        save(folder, update)
+    assert [path.name for path in checkpoint_paths(folder)] == [f"update-{n:08d}.pt" for n in (4, 5, 6)]
+
+
+def test_what_a_killed_process_left_half_written_is_removed(folder: RunFolder) -> None:
+    (folder.checkpoints / ".update-00000001.pt.99.tmp").write_bytes(b"half")
+    save(folder, 1)
+    assert os.listdir(folder.checkpoints) == ["update-00000001.pt"]
+
+
+def test_weights_are_loaded_by_plain_torch(folder: RunFolder) -> None:
+    save(folder, 7)
+    for path in folder.weights:
+        assert torch.equal(torch.load(path, weights_only=True)["layer"], torch.full((2, 3), 7.0))
+
+
+def test_a_folder_of_checkpoints_that_was_deleted_is_made_again(folder: RunFolder) -> None:
+    folder.checkpoints.rmdir()
+    assert save(folder, 1).is_file()
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-700])
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[content.index(struct.pack("<f", 1.0))] ^= 0xFF  # a weight
+    path.write_bytes(content)
+
+
+def change(**values: Any) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        torch.save({**torch.load(path, weights_only=True), **values}, path)
+
+    return damage
+
+
+def lose_the_state(path: Path) -> None:
+    content = torch.load(path, weights_only=True)
+    del content["state"]
+    torch.save(content, path)
+
+
+DAMAGE: dict[str, Callable[[Path], Any]] = {
+    "truncated": truncate,
+    "damaged": flip_a_byte,
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("hello, I am no checkpoint"),
+    "zeros": lambda path: path.write_bytes(bytes(4096)),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "another torch file": lambda path: torch.save({"layer": torch.zeros(3)}, path),
+    "a torch list": lambda path: torch.save([torch.zeros(3)], path),
+    "a whole module": lambda path: torch.save(torch.nn.Linear(2, 2), path),
+    "a pickle": lambda path: path.write_bytes(pickle.dumps({"format": "gym_dr checkpoint"}, protocol=4)),
+    "of another version": change(version=99),
+    "without state": lose_the_state,
+    "with a number as state": change(state=3),
+    "with a list as session": change(session=[]),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_file_that_is_not_a_whole_checkpoint_is_named_and_kept(kind: str, folder: RunFolder) -> None:
+    path = save(folder, 1)
+    DAMAGE[kind](path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(CheckpointError) as error:
+        load_newest(folder)
+    assert str(error.value).startswith(f"{path}: ")
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+class Bomb:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.mark),)
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_a_checkpoint_cannot_run_code(by_torch: bool, protocol: int, folder: RunFolder, tmp_path: Path) -> None:
+    path, bomb = save(folder, 1), Bomb(tmp_path / "exploded")
+    if by_torch:
+        torch.save({"format": "gym_dr checkpoint", "state": bomb}, path, pickle_protocol=protocol)
+    else:
+        path.write_bytes(pickle.dumps(bomb, protocol=protocol))
+    with pytest.raises(CheckpointError, match=path.name):
+        load_newest(folder)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_messages_do_not_advise_to_load_the_file_as_code(folder: RunFolder) -> None:
+    path = save(folder, 1)
+    torch.save(torch.nn.Linear(2, 2), path)
+    with pytest.raises(CheckpointError) as error:
+        load_checkpoint(path)
+    assert "weights_only" not in str(error.value)
+
+
+def test_a_missing_checkpoint_is_named(folder: RunFolder) -> None:
+    with pytest.raises(CheckpointError, match="checkpoints: there is no checkpoint of this run"):
+        load_newest(folder)
+    with pytest.raises(CheckpointError, match=r"x\.pt: there is no such checkpoint"):
+        load_checkpoint(folder.checkpoints / "x.pt")

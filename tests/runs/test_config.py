@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, read_config_file
+from gym_dr.training.api import Algorithm, option
+
+A2C = load_plugins().algorithm("a2c")
+
+
+def test_every_setting_is_documented() -> None:
+    assert all(field.metadata["help"] for field in dataclasses.fields(RunSettings))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", -1), ("num_envs", 0), ("resample_every", -1), ("checkpoint_every", 0), ("eval_episodes", -1)],
+)
+def test_a_setting_below_its_least_value_is_refused(name: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: expected at least {value + 1}, got {value}"):
+        RunSettings(**{name: value})
+
+
+@pytest.mark.parametrize("randomization", [None, "none", "wide", {"gravity": (-11, -9), "wind_power": "scale:0.5"}])
+def test_the_resolved_form_reads_back_equal(randomization: Any, tmp_path: Path) -> None:
+    config = build_config(A2C, {"seed": 7, "num_envs": 3}, {"hidden_sizes": (8, 4), "gamma": 0.5}, randomization)
+    (tmp_path / "config.json").write_text(config.to_json())
+    parts = read_config_file(str(tmp_path / "config.json"), A2C)
+    assert build_config(A2C, parts["settings"], parts["options"], parts["randomization"]) == config
+
+
+def test_an_environment_without_parameters_has_no_randomization_in_its_form() -> None:
+    form = json.loads(build_config(A2C, {"env": "CartPole-v1"}, {}, None).to_json())
+    assert "randomization" not in form
+
+
+def test_the_default_randomization_is_the_preset_default() -> None:
+    assert build_config(A2C, {}, {}, None) == build_config(A2C, {}, {}, "default")
+
+
+def test_whole_numbers_become_floats_and_lists_tuples() -> None:
+    checked = check_fields(A2C.config_class(), {"gamma": 1, "hidden_sizes": [8, 8]})
+    assert (checked, type(checked["gamma"])) == ({"gamma": 1.0, "hidden_sizes": (8, 8)}, float)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("updates", 2.0, "int"),
+        ("updates", True, "int"),
+        ("gamma", "0.9", "float"),
+        ("gamma", True, "float"),
+        ("normalize_advantages", 1, "bool"),
+        ("optimizer", 3, "str"),
+        ("hidden_sizes", 8, "a list"),
+        ("hidden_sizes", [8, 0.5], "int"),
+        ("hidden_sizes", [8, None], "int"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(name: str, value: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: expected {expected}, got"):
+        check_fields(A2C.config_class(), {name: value})
+
+
+def test_an_optional_field_takes_none_and_its_type() -> None:
+    @dataclass(frozen=True)
+    class Config:
+        limit: float | None = None
+
+    # local classes have no resolvable hints under postponed evaluation unless they name builtins, as here
+    assert check_fields(Config, {"limit": None}) == {"limit": None}
+    assert check_fields(Config, {"limit": 1}) == {"limit": 1.0}
+
+
+def test_a_setting_of_the_algorithm_outside_of_its_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("gamma = 0.9\n")
+    with pytest.raises(ConfigError, match=r"gamma: expected in the table \[a2c\]"):
+        read_config_file(str(tmp_path / "c.toml"), A2C)
+
+
+def test_a_misspelled_table_is_refused_with_the_right_name(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[randomisation]\ngravity = -9\n")
+    with pytest.raises(UnknownNameError, match="Did you mean 'randomization'"):
+        read_config_file(str(tmp_path / "c.toml"), A2C)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickyConfig:
+    updates: int = option(1, "updates")
+
+    def __post_init__(self) -> None:
+        if self.updates > 5:
+            raise ValueError("updates: at most 5")
+
+
+def test_a_value_that_another_packages_algorithm_refuses_is_a_configuration_error() -> None:
+    algorithm = Algorithm(name="picky", summary="", config=PickyConfig, train=lambda session, config: None)
+    with pytest.raises(ConfigError, match="picky: updates: at most 5"):
+        build_config(algorithm, {}, {"updates": 6}, None)
+
+
+def test_a_run_of_a_device_that_is_not_here_can_still_be_read() -> None:
+    assert build_config(A2C, {"device": "cuda:99"}, {}, None).settings.device == "cuda:99"
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "gpu", "meta", ""])
+def test_a_device_that_cannot_train_is_refused(device: str) -> None:
+    with pytest.raises(ConfigError, match=f"device: expected cpu, or cuda where there is one, got '{device}'"):
+        check_device(device)
+
+
+def test_the_cpu_can_train() -> None:
+    check_device("cpu")

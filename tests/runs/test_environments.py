@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+
+from gym_dr import Constant, Randomization
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.runs.environments import check_env_id, check_vectorization, make_env, make_vector_env, param_space_of
+
+LANDER = "gym_dr/LunarLanderDR-v3"
+
+
+def test_parameters_are_found_behind_an_id() -> None:
+    assert param_space_of(LANDER) is LUNAR_LANDER
+    assert param_space_of("CartPole-v1") is None
+
+
+def test_an_id_may_name_the_module_that_registers_it() -> None:
+    assert param_space_of(f"gym_dr:{LANDER}") is LUNAR_LANDER
+
+
+@pytest.mark.parametrize("env_id", ["nowhere_at_all:Foo-v0", ":Foo-v0", ".sibling:Foo-v0"])
+def test_a_module_that_cannot_be_imported_is_named(env_id: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        check_env_id(env_id)
+
+
+def test_an_id_without_its_namespace_is_answered_with_it() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'gym_dr/LunarLanderDR-v3'"):
+        check_env_id("LunarLanderDR-v3")
+
+
+def test_an_environment_whose_package_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def need(**kwargs: Any) -> gym.Env[Any, Any]:
+        raise gym.error.DependencyNotInstalled("pip install something")
+
+    spec = gym.envs.registration.EnvSpec(id="Needy-v0", entry_point=need)
+    monkeypatch.setitem(gym.registry, spec.id, spec)
+    with pytest.raises(ConfigError, match="'Needy-v0' cannot be made: pip install something"):
+        param_space_of("Needy-v0")
+
+
+def test_an_unknown_vectorization_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'async'"):
+        check_vectorization(LANDER, "asink")
+
+
+def test_native_is_refused_where_there_is_none() -> None:
+    with pytest.raises(ConfigError, match="Acrobot-v1 has no native vector environment"):
+        make_vector_env("Acrobot-v1", 2, "native", None)
+
+
+@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", AsyncVectorEnv)])
+def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vectorization: str, kind: type) -> None:
+    envs = make_vector_env(LANDER, 2, vectorization, Randomization({"gravity": Constant(-5)}))
+    assert isinstance(envs.unwrapped, kind)
+    _, info = envs.reset(seed=1)
+    envs.close()
+    np.testing.assert_array_equal(info["params"]["gravity"], [-5, -5])
+
+
+def test_an_environment_without_parameters_is_made_as_its_id_says() -> None:
+    env = make_env("CartPole-v1", None)
+    assert env.spec is not None
+    assert env.spec.id == "CartPole-v1"
+    env.close()
+
+
+def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers: list[Any] = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def make_vec(*args: Any, **kwargs: Any) -> None:
+        handlers.append(signal.getsignal(signal.SIGINT))
+
+    monkeypatch.setattr(gym, "make_vec", make_vec)
+    make_vector_env("CartPole-v1", 2, "async", None)
+    make_vector_env("CartPole-v1", 2, "sync", None)
+    assert handlers == [signal.SIG_IGN, before]
+    assert signal.getsignal(signal.SIGINT) == before

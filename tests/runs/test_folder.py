@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.runs.folder import RunFolder, expand, write_atomically
+
+CONFIG = '{"algorithm": "a2c"}'
+
+
+def make_run(path: Path) -> RunFolder:
+    return RunFolder.create(path, CONFIG, overwrite=False)
+
+
+def test_create_writes_the_configuration_into_a_new_folder_and_its_parents(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "a" / "b")
+    assert folder.config.read_text() == CONFIG
+    assert folder.checkpoints.is_dir()
+
+
+def test_create_takes_an_empty_folder(tmp_path: Path) -> None:
+    assert make_run(tmp_path).path == tmp_path
+
+
+def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
+    make_run(tmp_path / "run").metrics.write_text("update\n0\n")
+    with pytest.raises(RunFolderError, match="exists already"):
+        make_run(tmp_path / "run")
+    assert (tmp_path / "run/metrics.csv").read_text() == "update\n0\n"
+
+
+def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
+    old = make_run(tmp_path / "run")
+    written = [old.metrics, old.draws, old.plots, old.evaluation, *old.weights, old.checkpoints / "update-00000001.pt"]
+    for path in written:
+        path.write_text("old")
+    RunFolder.create(old.path, CONFIG, overwrite=True)
+    assert not any(path.exists() for path in written)
+
+
+def test_overwriting_leaves_other_files_alone(tmp_path: Path) -> None:
+    (make_run(tmp_path / "run").path / "notes.txt").write_text("mine")
+    RunFolder.create(tmp_path / "run", CONFIG, overwrite=True)
+    assert (tmp_path / "run/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("content", [CONFIG, '{"algorithm": 3}', "{", "{}"])
+def test_a_config_json_alone_does_not_make_a_run_folder(content: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(RunFolderError, match="is not a run folder"):
+        RunFolder.create(tmp_path, CONFIG, overwrite=True)
+    assert (tmp_path / "config.json").read_text() == content
+
+
+def test_checking_for_a_free_place_changes_nothing(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    folder.check_free(overwrite=True)
+    RunFolder(tmp_path / "new").check_free(overwrite=False)
+    assert folder.config.is_file()
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unused_folder_is_discarded(tmp_path: Path) -> None:
+    make_run(tmp_path / "run").discard_if_unused()
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics", "draws"])
+def test_a_folder_with_results_is_not_discarded(name: str, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    getattr(folder, name).write_text("update\n0\n")
+    folder.discard_if_unused()
+    assert folder.config.is_file()
+
+
+def test_open_names_the_runs_inside_a_folder_that_is_none(tmp_path: Path) -> None:
+    make_run(tmp_path / "seed-1")
+    make_run(tmp_path / "seed-2")
+    with pytest.raises(RunFolderError, match="It holds the runs seed-1, seed-2: name one of them"):
+        RunFolder.open(tmp_path)
+
+
+def test_a_configuration_without_an_algorithm_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"config\.json: expected the name of an algorithm, got None"):
+        RunFolder.open(tmp_path).read_config()
+
+
+def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:
+    for name in ("seed-1", "seed-2", "other"):
+        make_run(tmp_path / name)
+    assert [folder.path.name for folder in expand([str(tmp_path), str(tmp_path / "other")])] == [
+        "seed-1",
+        "seed-2",
+        "other",
+    ]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gym_dr.runs.folder.os.fsync", fail)
+    with pytest.raises(RunFolderError, match="file: cannot be written: No space left on device"):
+        write_atomically(path, b"new")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]

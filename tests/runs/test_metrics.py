@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gym_dr.errors import RunFolderError
+from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
+
+
+def below_two(row: dict[str, str]) -> bool:
+    return int(row["update"]) < 2
+
+
+def test_rows_are_on_disk_before_the_file_is_closed(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path / "m.csv")
+    log.write({"update": 0, "loss": 0.1})
+    assert (tmp_path / "m.csv").read_text() == "update,loss\n0,0.1\n"
+    log.close()
+
+
+def test_floats_are_written_so_that_they_read_back_exactly(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path / "m.csv")
+    log.write({"x": 0.1 + 0.2})
+    log.close()
+    assert float((tmp_path / "m.csv").read_text().split()[1]) == 0.1 + 0.2
+
+
+def test_a_second_log_goes_on_without_a_second_header(tmp_path: Path) -> None:
+    for update in range(2):
+        log = CsvLog(tmp_path / "m.csv")
+        log.write({"update": update})
+        log.close()
+    assert (tmp_path / "m.csv").read_text() == "update\n0\n1\n"
+
+
+def test_other_columns_than_the_files_are_refused(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path / "m.csv")
+    log.write({"update": 0})
+    with pytest.raises(RunFolderError, match=r"m\.csv: expected the columns \['update'\], got \['loss'\]"):
+        log.write({"loss": 1.0})
+    log.close()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"none/m\.csv: cannot be written"):
+        CsvLog(tmp_path / "none/m.csv").write({"update": 0})
+
+
+def test_rows_are_cut_back(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("update,loss\n0,0.5\n1,0.25\n2,0.125\n")
+    keep_rows(tmp_path / "m.csv", below_two)
+    assert (tmp_path / "m.csv").read_text().split() == ["update,loss", "0,0.5", "1,0.25"]
+
+
+@pytest.mark.parametrize("cut", ["1", "1,0.25", '1,"0.2'])
+def test_a_row_that_a_crash_cut_short_is_dropped(cut: str, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(f"update,loss,seconds\n0,0.5,1\n{cut}")
+    keep_rows(tmp_path / "m.csv", below_two)
+    assert (tmp_path / "m.csv").read_text().split() == ["update,loss,seconds", "0,0.5,1"]
+
+
+def test_a_missing_file_stays_missing(tmp_path: Path) -> None:
+    keep_rows(tmp_path / "m.csv", below_two)
+    assert not (tmp_path / "m.csv").exists()
+
+
+@pytest.mark.parametrize("content", [b"garbage\nmore\n", b"update\nx\n", b"\xff\xfe\n\x00"])
+def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"m\.csv: "):
+        keep_rows(tmp_path / "m.csv", below_two)
+    assert (tmp_path / "m.csv").read_bytes() == content
+
+
+def test_the_last_update_is_found(tmp_path: Path) -> None:
+    assert last_update(tmp_path / "m.csv") == -1
+    (tmp_path / "m.csv").write_text("update,loss\n0,0.5\n1,0.25\n")
+    assert last_update(tmp_path / "m.csv") == 1

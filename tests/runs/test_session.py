@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import CheckpointError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
+from gym_dr.runs.config import RunConfig, build_config, read_config_file
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.session import RunSession
+from gym_dr.training.a2c import train
+from gym_dr.training.rollout import RolloutCollector
+
+A2C = load_plugins().algorithm("a2c")
+UPDATES = 6
+# 128 steps between two checkpoints: an episode of an untrained lander is over in about 100
+SETTINGS = {"num_envs": 2, "checkpoint_every": 2, "eval_episodes": 0}
+OPTIONS = {"updates": UPDATES, "rollout_steps": 64, "hidden_sizes": (8,)}
+
+
+class CutError(Exception):
+    """Stands for whatever ends a training early."""
+
+
+def config_of(**settings: Any) -> RunConfig:
+    return build_config(A2C, {**SETTINGS, **settings}, OPTIONS, None)
+
+
+def silent(updates: int, row: Mapping[str, float]) -> None:
+    pass
+
+
+def run(path: Path, config: RunConfig, *, resume: bool = False, cut_at: int | None = None) -> RunFolder:
+    """Trains, or goes on; ``cut_at`` raises when that update has been logged but not saved."""
+    folder = RunFolder.open(path) if resume else RunFolder.create(path, config.to_json(), overwrite=False)
+
+    def report(updates: int, row: Mapping[str, float]) -> None:
+        if updates - 1 == cut_at:
+            raise CutError
+
+    session = RunSession(folder, config, report, resume=resume)
+    try:
+        train(session, config.options)
+    except CutError:
+        assert cut_at is not None
+    finally:
+        session.close()
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(file)]
+
+
+def assert_same_run(left: RunFolder, right: RunFolder) -> None:
+    assert rows(left.metrics) == rows(right.metrics)
+    assert rows(left.draws) == rows(right.draws)
+    for mine, other in zip(left.weights, right.weights, strict=True):
+        a, b = torch.load(mine, weights_only=True), torch.load(other, weights_only=True)
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run that nothing has interrupted."""
+    return run(tmp_path_factory.mktemp("whole") / "run", config_of())
+
+
+def test_the_same_seed_gives_the_same_run(whole: RunFolder, tmp_path: Path) -> None:
+    assert_same_run(run(tmp_path / "run", config_of()), whole)
+
+
+def test_another_seed_gives_other_metrics_and_draws(whole: RunFolder, tmp_path: Path) -> None:
+    other = run(tmp_path / "run", config_of(seed=2))
+    assert rows(other.metrics) != rows(whole.metrics)
+    assert rows(other.draws) != rows(whole.draws)
+
+
+@pytest.mark.parametrize("cut_at", range(UPDATES))
+def test_a_run_that_was_cut_resumes_to_the_same_result(cut_at: int, whole: RunFolder, tmp_path: Path) -> None:
+    config = config_of()
+    folder = run(tmp_path / "run", config, cut_at=cut_at)
+    assert len(rows(folder.metrics)) == cut_at + 1
+    assert_same_run(run(folder.path, config, resume=True), whole)
+
+
+def test_a_run_that_was_cut_twice_resumes_to_the_same_result(whole: RunFolder, tmp_path: Path) -> None:
+    config = config_of()
+    run(tmp_path / "run", config, cut_at=2)
+    run(tmp_path / "run", config, resume=True, cut_at=4)
+    assert_same_run(run(tmp_path / "run", config, resume=True), whole)
+
+
+def test_a_run_with_scheduled_draws_resumes_to_the_same_result(tmp_path: Path) -> None:
+    config = config_of(resample_every=1)
+    uncut = run(tmp_path / "uncut", config)
+    run(tmp_path / "cut", config, cut_at=4)
+    assert_same_run(run(tmp_path / "cut", config, resume=True), uncut)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+def test_a_process_that_was_killed_resumes_to_the_same_result(whole: RunFolder, tmp_path: Path) -> None:
+    config_file = tmp_path / "config.json"
+    config_file.write_text(config_of().to_json())
+    program = f"""
+import os, signal
+from gym_dr.cli.main import main
+from gym_dr.runs.session import RunSession
+log = RunSession.log
+def log_and_die(self, update, **values):
+    log(self, update, **values)
+    if update == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+RunSession.log = log_and_die
+main(["train", "a2c", "--config", {str(config_file)!r}, "--run-dir", {str(tmp_path / "run")!r}])
+"""
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == -signal.SIGKILL
+    folder = RunFolder.open(tmp_path / "run")
+    assert [path.name for path in checkpoint_paths(folder)] == ["update-00000002.pt"]
+    assert_same_run(run(folder.path, config_of(), resume=True), whole)
+
+
+def test_every_finished_episode_is_in_the_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = []
+    collect = RolloutCollector.collect
+
+    def count(self: RolloutCollector, act: Any) -> Any:
+        rollout = collect(self, act)
+        finished.append(int((rollout.terminated | rollout.truncated).sum()))
+        return rollout
+
+    monkeypatch.setattr(RolloutCollector, "collect", count)
+    folder = run(tmp_path / "run", config_of())
+    counts = [sum(int(row["update"]) == update for row in rows(folder.draws)) for update in range(UPDATES)]
+    assert counts == finished
+    assert sum(finished) >= 2
+
+
+@pytest.mark.parametrize("resample_every", [0, 1])
+def test_every_draw_can_be_replayed_from_its_seed_and_index(resample_every: int, tmp_path: Path) -> None:
+    config = config_of(resample_every=resample_every)
+    folder = run(tmp_path / "run", config)
+    assert config.randomization is not None
+    recorded = rows(folder.draws)
+    assert recorded
+    for row in recorded:
+        seeds = np.array([seed_word(int(row["seed"]))], dtype=np.uint64)
+        drawn = draw(config.randomization, LUNAR_LANDER, seeds, int(row["draw_index"]))
+        replayed = {name: float(values[0]) for name, values in drawn.items()}
+        assert {name: float(row[name]) for name in LUNAR_LANDER} == {**LUNAR_LANDER.nominal, **replayed}
+
+
+def test_metrics_count_steps_and_episodes(whole: RunFolder) -> None:
+    metrics = rows(whole.metrics)
+    assert [int(row["update"]) for row in metrics] == list(range(UPDATES))
+    assert int(metrics[-1]["episodes"]) == len(rows(whole.draws))
+    # reset steps are nobody's: each episode that ended before the last step of a segment has one
+    assert UPDATES * 128 - len(rows(whole.draws)) <= int(metrics[-1]["steps"]) <= UPDATES * 128
+
+
+def test_the_running_mean_is_that_of_the_recorded_episodes(whole: RunFolder) -> None:
+    returns = [float(row["return"]) for row in rows(whole.draws)]
+    assert float(rows(whole.metrics)[-1]["return_mean"]) == pytest.approx(np.mean(returns), rel=1e-12)
+
+
+def test_the_configuration_is_written_before_the_first_step_and_reads_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of()
+
+    def stop(self: RolloutCollector, seed: int) -> None:
+        raise CutError
+
+    monkeypatch.setattr(RolloutCollector, "reset", stop)
+    folder = run(tmp_path / "run", config, cut_at=-1)
+    parts = read_config_file(str(folder.config), A2C)
+    assert build_config(A2C, parts["settings"], parts["options"], parts["randomization"]) == config
+
+
+def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", config_of(checkpoint_every=4))
+    assert [path.name for path in checkpoint_paths(folder)] == ["update-00000004.pt", "update-00000006.pt"]
+
+
+def test_the_final_weights_are_those_of_the_newest_checkpoint(whole: RunFolder) -> None:
+    saved = load_newest(whole)["state"]["actor"]
+    plain = torch.load(whole.weights[0], weights_only=True)
+    assert all(torch.equal(saved[name], plain[name]) for name in plain)
+
+
+def files(folder: RunFolder) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
+
+
+def test_a_missing_checkpoint_stops_a_run_from_being_overwritten(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", config_of(), cut_at=4)
+    for path in checkpoint_paths(folder):
+        path.unlink()
+    before = files(folder)
+    with pytest.raises(CheckpointError, match=r"checkpoints: there is no checkpoint, but .*metrics\.csv"):
+        RunSession(folder, config_of(), silent, resume=True)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", bytes(999)])
+def test_a_foreign_checkpoint_stops_a_run_from_being_overwritten(content: bytes, tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", config_of(), cut_at=4)
+    newest = checkpoint_paths(folder)[-1]
+    newest.write_bytes(content)
+    before = files(folder)
+    with pytest.raises(CheckpointError, match=newest.name):
+        RunSession(folder, config_of(), silent, resume=True)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("session", [{}, {"steps": "x", "episodes": 1, "seconds": 1.0, "window": []}])
+def test_damaged_counters_are_refused_and_name_the_file(session: dict[str, Any], tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", config_of(), cut_at=4)
+    newest = checkpoint_paths(folder)[-1]
+    torch.save({**torch.load(newest, weights_only=True), "session": session}, newest)
+    with pytest.raises(CheckpointError, match=f"{newest.name}: its counters are damaged"):
+        RunSession(folder, config_of(), silent, resume=True)
+
+
+def test_a_configuration_that_was_edited_is_refused_with_the_difference(tmp_path: Path) -> None:
+    folder = run(tmp_path / "run", config_of(), cut_at=4)
+    before = files(folder)
+    edited = build_config(A2C, {**SETTINGS, "seed": 5}, {**OPTIONS, "gamma": 0.5}, None)
+    with pytest.raises(CheckpointError, match=r"a2c\.gamma was 0\.999 and is 0\.5, seed was 1 and is 5"):
+        RunSession(folder, edited, silent, resume=True)
+    assert files(folder) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are interrupted in another way here")
+def test_ctrl_c_ends_async_workers_without_a_word_from_them(tmp_path: Path) -> None:
+    # the interrupt reaches the whole group, as from a terminal, in the middle of waiting for the workers
+    program = f"""
+import os, signal
+from gymnasium.vector import AsyncVectorEnv
+from gym_dr.cli.main import main
+poll = AsyncVectorEnv._poll_pipe_envs
+calls = []
+def poll_and_interrupt(self, timeout=None):
+    calls.append(timeout)
+    ready = poll(self, timeout)
+    if len(calls) == 9:
+        self.parent_pipes[0].recv()
+        os.killpg(0, signal.SIGINT)
+    return ready
+AsyncVectorEnv._poll_pipe_envs = poll_and_interrupt
+main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir", {str(tmp_path / "run")!r}])
+"""
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, start_new_session=True, timeout=60)
+    assert result.returncode == 130
+    assert "Traceback" not in result.stderr
+    assert "gymdr resume" in result.stderr
