@@ -190,11 +190,11 @@ class OwnDataEngine(Engine):
         def begin(slot: int, row: int, env: int) -> None:
             model, data = self._models[env], self._data[env]
             mujoco.mj_resetData(model, data)
+            data.warning.number[:] = QUIET  # the reset made them 0
             data.qpos[:] = qpos[row]
             data.qvel[:] = qvel[row]
             mujoco.mj_forward(model, data)
 
-        self._warnings.write(QUIET)
         self._parallel(begin, envs)
         for source, shown in self._sources:
             source.read_rows(shown, envs)

@@ -25,7 +25,7 @@ class Field:
     @property
     def factor_low(self) -> float:
         """Smallest factor that scales the whole field or a whole vector."""
-        return -self.high if self.low < 0 else 1e-6 if self.low > 0 else 0.0
+        return -1000.0 if self.low < 0 else 1e-6 if self.low > 0 else 0.0
 
 
 FIELDS = {

@@ -9,7 +9,7 @@ import pytest
 
 from gym_dr import Scale, VectorParams
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, RandomizationWarning, UnknownNameError
-from tests.envs.mujoco.names import NAMES, native, single, sync
+from tests.envs.mujoco.names import NAMES, assert_same, native, single, sync
 
 MASSES = {"body_mass:*": Scale((0.5, 2.0)), "geom_friction:floor.slide": (0.5, 1.5)}
 
@@ -156,3 +156,25 @@ def test_vector_params_give_a_sync_environment_arrays() -> None:
     assert info["params"]["_gravity.z"].tolist() == [True, False, True]
     assert envs.params["gravity.z"].tolist() == [-1.0, -9.81, -3.0]
     assert (envs.params["body_mass:leg"] == info["params"]["body_mass:leg"]).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*diverged")
+@pytest.mark.parametrize("name", ["InvertedDoublePendulum", "HalfCheetah", "Ant"])
+def test_draws_that_always_diverge_end_the_same_way_everywhere(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wild = {"actuator_gear": Scale(1000.0)}
+    ours, theirs = native(name, 2, randomization=wild), sync(name, 2, randomization=wild)
+    ours.reset(seed=0)
+    theirs.reset(seed=0)
+    ours.action_space.seed(0)
+    ends = 0
+    for _ in range(30):
+        actions = ours.action_space.sample()
+        left, right = ours.step(actions), theirs.step(actions)
+        assert_same(left, right)
+        assert np.isfinite(left[0]).all()
+        ends += int(left[4].get("diverged", np.zeros(2)).sum())
+    assert ends > 5
+    assert list(tmp_path.iterdir()) == []
