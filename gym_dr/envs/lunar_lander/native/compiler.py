@@ -1,0 +1,19 @@
+"""How every function of the native lander is compiled: the options that make it exact and fast, named once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+# "numpy": a division by zero gives inf or nan, as in C, instead of a Python exception (which is a branch).
+# fastmath stays off: reassociation and contraction would change the last bit, and every bit counts here.
+# _nrt: nothing here allocates, and without numba's runtime slices are not reference-counted.
+_EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
+
+ENTRY: Final = _EXACT
+"""Options of a function that Python calls."""
+
+KERNEL: Final = _EXACT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of a function that compiled functions call: without the wrappers it compiles in half the time."""
+
+INLINE: Final = KERNEL | {"forceinline": True}
+"""Options of a small function that must disappear into the loop that calls it, or the loop stays scalar."""

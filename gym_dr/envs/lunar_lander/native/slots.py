@@ -1,0 +1,93 @@
+"""From a row's list of contacts to the slots of a block, and back."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
+    C_BODY,
+    C_EDGE,
+    C_FACE_B,
+    C_POINTS,
+    C_TOUCHING,
+    CONTACT_FLOATS,
+    FACE_B,
+    FRICTION,
+    INV_INERTIA,
+    INV_MASS,
+    LANDER,
+    LANES,
+    LEG_0,
+    LEG_1,
+    LOCAL_NORMAL_X,
+    MASS_CENTER_Y,
+    NORMAL_IMPULSE_1,
+    NORMAL_IMPULSE_2,
+    POINTS,
+    S_CONTACTS,
+    SLOT,
+    SLOT_CENTER_Y,
+    SLOT_FRICTION,
+    SLOT_INV_INERTIA,
+    SLOT_INV_MASS,
+    SLOT_STRIDE,
+)
+from gym_dr.envs.lunar_lander.native.shapes import LEG_INV_INERTIA, LEG_INV_MASS
+
+f32 = np.float32
+ZERO = f32(0)
+
+SOLVING_ORDER = (LEG_1, LANDER, LEG_0)  # in which Box2D's island collects the bodies, and so their contacts
+
+
+@njit(**KERNEL)
+def fill(slot, lane, rows, contact_ints, contact_floats, env, contact):
+    """Put one contact into one lane of a slot."""
+    body = np.int64(contact_ints[env, contact, C_BODY])
+    slot[FACE_B * LANES + lane] = f32(contact_ints[env, contact, C_FACE_B])
+    slot[POINTS * LANES + lane] = f32(contact_ints[env, contact, C_POINTS])
+    for k in range(CONTACT_FLOATS):
+        slot[(LOCAL_NORMAL_X + k) * LANES + lane] = contact_floats[env, contact, k]
+    is_leg = body != LANDER
+    flat = contact_ints[env, contact, C_EDGE] == 0
+    slot[SLOT_FRICTION * LANES + lane] = rows[env, FRICTION + (2 if is_leg else 0) + (0 if flat else 1)]
+    slot[SLOT_INV_MASS * LANES + lane] = LEG_INV_MASS if is_leg else rows[env, INV_MASS]
+    slot[SLOT_INV_INERTIA * LANES + lane] = LEG_INV_INERTIA if is_leg else rows[env, INV_INERTIA]
+    slot[SLOT_CENTER_Y * LANES + lane] = ZERO if is_leg else rows[env, MASS_CENTER_Y]
+
+
+@njit(**KERNEL)
+def touching(contact_ints, status, env, body):
+    """How many contacts of a body touch."""
+    count = 0
+    for i in range(status[env, S_CONTACTS]):
+        if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
+            count += 1
+    return count
+
+
+@njit(**KERNEL)
+def load(slots, first, lane, rows, contact_ints, contact_floats, status, env, body):
+    """Put a body's touching contacts, newest first, into the slots from ``first`` on."""
+    slot = first
+    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+        if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
+            target = slots[slot * SLOT_STRIDE : (slot + 1) * SLOT_STRIDE]
+            fill(target, lane, rows, contact_ints, contact_floats, env, i)
+            slot += 1
+
+
+@njit(**KERNEL)
+def store(slots, first, lane, contact_ints, contact_floats, status, env, body):
+    """Keep the impulses of those slots for the next step's warm start (``StoreImpulses``)."""
+    slot = first
+    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+        if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
+            for k in range(NORMAL_IMPULSE_1 - LOCAL_NORMAL_X, NORMAL_IMPULSE_2 + 2 - LOCAL_NORMAL_X):
+                contact_floats[env, i, k] = slots[(slot * SLOT + LOCAL_NORMAL_X + k) * LANES + lane]
+            slot += 1

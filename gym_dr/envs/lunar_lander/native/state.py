@@ -1,0 +1,272 @@
+"""Putting a Box2D LunarLander's state into a native one and back.
+
+``from_box2d`` copies everything that Box2D reveals: poses, velocities, the impulses of joints and contacts, which
+contacts exist in which order, fat boxes, random stream and wind. The fat boxes are not readable; they are found by
+asking the broad phase with smaller and smaller boxes, to the last bit. Only one thing stays unknown: how long each body
+has been still. Pass ``rest_time`` if that matters; otherwise a lander at rest may fall asleep later than Box2D's.
+
+``to_box2d`` puts poses, velocities, terrain, contact flags and counters into a Box2D environment, for drawing and for
+looking around. Box2D offers no way to set its solver's impulses, so that a Box2D environment stepped from there follows
+the native one closely but not bit for bit. To replay an episode exactly, reset with its seed and parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import Box2D
+import numpy as np
+
+from gym_dr.envs.lunar_lander.env import LunarLanderDR
+from gym_dr.envs.lunar_lander.native import stream
+from gym_dr.envs.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
+from gym_dr.envs.lunar_lander.native.layout import (
+    ANGLE,
+    AWAKE,
+    BODY,
+    BOX_HIGH_Y,
+    BOX_LOW_X,
+    C_BODY,
+    C_EDGE,
+    C_FACE_B,
+    C_ID_1,
+    C_POINTS,
+    C_TOUCHING,
+    CENTER_X,
+    CENTER_Y,
+    COS,
+    EDGES,
+    IMPULSE_X,
+    IMPULSE_Y,
+    JOINT,
+    JOINT_0,
+    LIMIT_IMPULSE,
+    LIMIT_STATE,
+    LOCAL_NORMAL_X,
+    MOTOR_IMPULSE,
+    NORMAL_IMPULSE_1,
+    OMEGA,
+    POINT_1_X,
+    REST_TIME,
+    S_CONTACTS,
+    S_CRASHED,
+    S_FRESH,
+    S_HAS_SHAPING,
+    S_LEG_0,
+    S_LEG_1,
+    S_TURBULENCE,
+    S_WIND,
+    SIN,
+    VELOCITY_X,
+    VELOCITY_Y,
+)
+from gym_dr.envs.lunar_lander.native.manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
+from gym_dr.envs.lunar_lander.native.memory import Environments
+
+f32 = np.float32
+_FACE_A, _FACE_B = 1, 2  # b2Manifold::Type
+_LIMITS = ((LOWER_0, UPPER_0, REFERENCE_0), (LOWER_1, UPPER_1, REFERENCE_1))
+
+
+def _bodies(env: LunarLanderDR) -> list[Any]:
+    return [env.lander, *env.legs]
+
+
+def _edges(env: LunarLanderDR) -> list[Any]:
+    """The ground's fixtures in the order in which they were made."""
+    fixtures = list(env.moon.fixtures)
+    if fixtures[0].shape.vertices[0] != (0, 0) or fixtures[0].shape.vertices[1][1] != 0:
+        fixtures.reverse()
+    return fixtures
+
+
+def from_box2d(
+    memory: Environments, index: int, env: LunarLanderDR, rest_time: tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> None:
+    """Copies the state of a Box2D environment that was reset into native sub-environment ``index``.
+
+    Its parameters must be in force there already (``memory.params`` and what ``episode.begin`` derives from them).
+
+    Args:
+        memory: The native environments.
+        index: Which one.
+        env: Where the state comes from; it is not changed.
+        rest_time: How long lander, leg 0 and leg 1 have been still, s.
+    """
+    row, status = memory.rows[index], memory.status[index]
+    for body, box2d in enumerate(_bodies(env)):
+        base = body * BODY
+        center, velocity = box2d.worldCenter, box2d.linearVelocity
+        row[base + CENTER_X], row[base + CENTER_Y], row[base + ANGLE] = center.x, center.y, box2d.angle
+        row[base + VELOCITY_X], row[base + VELOCITY_Y], row[base + OMEGA] = (
+            velocity.x,
+            velocity.y,
+            box2d.angularVelocity,
+        )
+        row[base + SIN], row[base + COS] = _rotation(box2d)
+        row[base + BOX_LOW_X : base + BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
+        row[base + REST_TIME] = rest_time[body]
+    for leg, box2d in enumerate(env.legs):
+        _copy_joint(row, int(JOINT_0) + leg * JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
+    row[AWAKE] = 1.0 if env.lander.awake else 0.0
+    for edge, fixture in enumerate(_edges(env)):
+        (x1, y1), (x2, y2) = fixture.shape.vertices
+        memory.terrain[index, edge] = x1, y1, x2, y2
+    status[S_LEG_0], status[S_LEG_1] = (int(leg.ground_contact) for leg in env.legs)
+    status[S_CRASHED] = int(env.game_over)
+    status[S_FRESH] = 0
+    if env.enable_wind:
+        status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
+    status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
+    memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
+    memory.streams[index] = stream.pack(env.np_random.bit_generator.state)
+    _copy_contacts(memory, index, env)
+
+
+def _rotation(body: Any) -> tuple[float, float]:
+    """Sine and cosine of a body's angle as Box2D holds them."""
+    across = body.GetWorldVector((1.0, 0.0))
+    return across.y, across.x
+
+
+def _fat_box(world: Any, fixture: Any) -> tuple[float, float, float, float]:
+    """The box that the broad phase keeps for a fixture, m: low x, low y, high x, high y."""
+    tight = fixture.GetAABB(0)
+    low, high = tight.lowerBound, tight.upperBound
+    x, y = float(f32((low.x + high.x) / 2)), float(f32((low.y + high.y) / 2))
+    return (
+        -_reach(world, fixture, lambda d: (-d, y, -d, y), -x),
+        -_reach(world, fixture, lambda d: (x, -d, x, -d), -y),
+        _reach(world, fixture, lambda d: (d, y, d, y), x),
+        _reach(world, fixture, lambda d: (x, d, x, d), y),
+    )
+
+
+def _reach(world: Any, fixture: Any, box: Any, inside: Any) -> float:
+    """The largest float32 ``d`` from ``inside`` on at which a box still overlaps the fat box, by bisection."""
+    low, high = _ordered(f32(inside)), _ordered(f32(inside + f32(64)))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _overlaps(world, fixture, box(float(_unordered(middle)))):
+            low = middle
+        else:
+            high = middle
+    return float(_unordered(low))
+
+
+def _ordered(value: np.float32) -> int:
+    """An integer that grows with a float32, by one from each float32 to the next."""
+    bits = int(np.array(value, np.float32).view(np.int32))
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFF)
+
+
+def _unordered(number: int) -> np.float32:
+    bits = np.array(abs(number), np.int32).view(np.float32)
+    return f32(bits) if number >= 0 else f32(-bits)
+
+
+class _Finder(Box2D.b2QueryCallback):  # type: ignore[misc]  # Box2D has no types
+    """Notes whether a query of the broad phase meets one fixture."""
+
+    def __init__(self, fixture: Any) -> None:
+        Box2D.b2QueryCallback.__init__(self)
+        self.fixture = fixture
+        self.found = False
+
+    def ReportFixture(self, fixture: Any) -> bool:  # noqa: N802  Box2D's name
+        self.found = self.found or fixture == self.fixture
+        return not self.found
+
+
+def _overlaps(world: Any, fixture: Any, box: tuple[float, float, float, float]) -> bool:
+    finder = _Finder(fixture)
+    world.QueryAABB(finder, Box2D.b2AABB(lowerBound=box[:2], upperBound=box[2:]))
+    return finder.found
+
+
+def _copy_joint(row: Any, base: int, joint: Any, lander_angle: float, leg_angle: float, limits: Any) -> None:
+    """Impulses of a joint. Its limit's state is only compared with the next one while its impulse is not 0."""
+    force = joint.GetReactionForce(1.0)  # impulse times the inverse of the step: 1 gives the impulse
+    row[base + IMPULSE_X], row[base + IMPULSE_Y] = force.x, force.y
+    row[base + LIMIT_IMPULSE] = joint.GetReactionTorque(1.0)
+    row[base + MOTOR_IMPULSE] = joint.GetMotorTorque(1.0)
+    impulse = row[base + LIMIT_IMPULSE]
+    if impulse != 0.0:
+        row[base + LIMIT_STATE] = 1.0 if impulse > 0.0 else -1.0
+        return
+    lower, upper, reference = limits
+    angle = f32(f32(leg_angle) - f32(lander_angle)) - reference
+    row[base + LIMIT_STATE] = 1.0 if angle <= lower else (-1.0 if angle >= upper else 0.0)
+
+
+def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None:
+    """Contacts, oldest first, with their manifolds."""
+    bodies, edges = _bodies(env), _edges(env)
+    ground = {_edge_key(fixture): edge for edge, fixture in enumerate(edges)}
+    listed = []
+    for contact in env.world.contacts:
+        body = next((b for b, box2d in enumerate(bodies) if contact.fixtureB.body == box2d), None)
+        if body is not None:  # a particle of the drawing is no part of the state
+            listed.append((contact, body, ground[_edge_key(contact.fixtureA)]))
+    memory.status[index, S_CONTACTS] = len(listed)
+    for place, (contact, body, edge) in enumerate(reversed(listed)):
+        manifold = contact.manifold
+        ints, floats = memory.contact_ints[index, place], memory.contact_floats[index, place]
+        points = manifold.pointCount
+        ints[C_BODY], ints[C_EDGE], ints[C_TOUCHING] = body, edge, int(contact.touching)
+        ints[C_FACE_B], ints[C_POINTS] = int(manifold.type_ == _FACE_B), points
+        floats[:4] = *manifold.localNormal, *manifold.localPoint
+        for i in range(points):
+            point = manifold.points[i]
+            at, impulse = POINT_1_X - LOCAL_NORMAL_X + 2 * i, NORMAL_IMPULSE_1 - LOCAL_NORMAL_X + 2 * i
+            floats[at], floats[at + 1] = point.localPoint
+            floats[impulse], floats[impulse + 1] = point.normalImpulse, point.tangentImpulse
+            key = point.id.cf
+            faces = (FACE_FEATURE_EDGE if key.typeA else 0) | (FACE_FEATURE_POLYGON if key.typeB else 0)
+            ints[C_ID_1 + i] = key.indexA | key.indexB << 3 | faces
+
+
+def _edge_key(fixture: Any) -> tuple[tuple[float, float], ...]:
+    return tuple(tuple(v) for v in fixture.shape.vertices)
+
+
+def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
+    """Puts native sub-environment ``index`` into a Box2D environment that was reset once (see the module's text).
+
+    Args:
+        memory: The native environments.
+        index: Which one.
+        env: What is changed; its parameters do not change.
+    """
+    row, status = memory.rows[index], memory.status[index]
+    for body, box2d in enumerate(_bodies(env)):
+        base = body * BODY
+        angle = float(row[base + ANGLE])
+        local = box2d.localCenter
+        x = row[base + CENTER_X] + row[base + SIN] * f32(local.y)
+        y = row[base + CENTER_Y] - row[base + COS] * f32(local.y)
+        box2d.transform = ((float(x), float(y)), angle)
+        box2d.linearVelocity = float(row[base + VELOCITY_X]), float(row[base + VELOCITY_Y])
+        box2d.angularVelocity = float(row[base + OMEGA])
+    _rebuild_ground(env, memory.terrain[index])
+    for leg, field in zip(env.legs, (S_LEG_0, S_LEG_1), strict=True):
+        leg.ground_contact = bool(status[field])
+    env.game_over = bool(status[S_CRASHED])
+    env.wind_idx, env.torque_idx = int(status[S_WIND]), int(status[S_TURBULENCE])
+    env.prev_shaping = float(memory.shaping[index]) if status[S_HAS_SHAPING] else None
+    env.np_random.bit_generator.state = stream.unpack(memory.streams[index])
+
+
+def _rebuild_ground(env: LunarLanderDR, terrain: Any) -> None:
+    """Replaces the edges of the ground and the polygons of the sky that is drawn around them."""
+    friction = [fixture.friction for fixture in _edges(env)]
+    for fixture in _edges(env):
+        env.moon.DestroyFixture(fixture)
+    top = env.sky_polys[0][2][1]
+    env.sky_polys = []
+    for edge in range(EDGES):
+        x1, y1, x2, y2 = (float(v) for v in terrain[edge])
+        env.moon.CreateEdgeFixture(vertices=[(x1, y1), (x2, y2)], density=0, friction=friction[edge])
+        if edge > 0:
+            y1, y2 = round(y1, 6), round(y2, 6)  # float32's rounding may put a whole number of pixels just below it
+            env.sky_polys.append([(x1, y1), (x2, y2), (x2, top), (x1, top)])

@@ -1,0 +1,434 @@
+"""One step of many environments, from top to bottom in the order in which it happens.
+
+    begin episodes     episode.begin, for environments marked fresh
+    push               forces.wind, forces.engines, forces.apply
+    collide            broad_phase.overlaps, manifolds.update          -> which contacts touch
+    sort               environments whose bodies touch alike share a block
+    solve, by block    joints and contacts, 180 velocity iterations    -> velocities
+                       position.integrate                              -> positions
+                       contacts and joints, up to 60 position iterations
+                       sleep.update, broad_phase.update_block
+    contacts begin     broad_phase.begin_contacts
+    impacts            impacts.resolve
+    observe            observe.observe
+
+Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native import (
+    broad_phase,
+    contacts,
+    episode,
+    forces,
+    impacts,
+    joints,
+    manifolds,
+    observe,
+    position,
+    sleep,
+    slots,
+)
+from gym_dr.envs.lunar_lander.native.compiler import ENTRY, KERNEL
+from gym_dr.envs.lunar_lander.native.layout import (
+    AWAKE,
+    BLOCK_FLOATS,
+    BODIES,
+    BODY,
+    BODY_FLOATS,
+    C_BODY,
+    C_EDGE,
+    C_POINTS,
+    C_TOUCHING,
+    CENTER_X,
+    CHUNK,
+    CLASSES,
+    CONTACT_FLOATS,
+    CONTACT_INTS,
+    DT,
+    I_CLASS,
+    I_HISTOGRAM,
+    I_ORDER,
+    LANDER,
+    LANES,
+    LEG_0,
+    LEG_1,
+    MOVED,
+    PACKED,
+    PENETRATION,
+    PHYSICS,
+    RETURNED,
+    S_CONTACTS,
+    S_FRESH,
+    SLOT,
+    SLOT_FLOATS,
+    SLOT_STRIDE,
+    SOLVED,
+    START,
+)
+
+f32 = np.float32
+ZERO = f32(0)
+FIRST_SLOT = np.int64(0)
+FIRST_TOUCHING = 4  # classes from here on have contacts
+BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
+
+
+@njit(**KERNEL)
+def _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work):
+    """``b2ContactManager::Collide``: drop contacts whose fat boxes parted, renew the others, newest first."""
+    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+        body = np.int64(contact_ints[env, i, C_BODY])
+        edge = np.int64(contact_ints[env, i, C_EDGE])
+        if broad_phase.overlaps(rows, terrain, env, edge, body):
+            manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, i, scratch, work)
+            continue
+        if contact_ints[env, i, C_TOUCHING] != 0:
+            manifolds.announce(status, env, body, manifolds.ENDS)
+        last = status[env, S_CONTACTS] - 1
+        for j in range(i, last):
+            for k in range(CONTACT_INTS):
+                contact_ints[env, j, k] = contact_ints[env, j + 1, k]
+            for k in range(CONTACT_FLOATS):
+                contact_floats[env, j, k] = contact_floats[env, j + 1, k]
+        status[env, S_CONTACTS] = last
+
+
+@njit(**KERNEL)
+def _throttles(choices, throttles, continuous, env):
+    """The action as main throttle, side throttle (0 or 0.5 to 1) and direction (-1 left, 1 right)."""
+    if not continuous:
+        choice = choices[env]
+        if choice == 2:
+            return 1.0, 0.0, 0.0
+        return 0.0, 0.0 if choice == 0 else 1.0, np.float64(choice - 2)
+    main = min(max(throttles[env, 0], -1.0), 1.0)
+    side = min(max(throttles[env, 1], -1.0), 1.0)
+    main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
+    side_power = abs(side) if abs(side) > 0.5 else 0.0
+    return main_power, side_power, 1.0 if side > 0.0 else -1.0
+
+
+@njit(**KERNEL)
+def _before_solving(
+    rows,
+    terrain,
+    contact_ints,
+    contact_floats,
+    status,
+    params,
+    streams,
+    gusts,
+    choices,
+    throttles,
+    continuous,
+    env,
+    scratch,
+    work,
+):
+    """Begin the episode if it is fresh, push and collide; returns its class."""
+    force_x = ZERO
+    force_y = ZERO
+    main, side, direction = _throttles(choices, throttles, continuous, env)
+    fresh = status[env, S_FRESH] != 0
+    if fresh:
+        force_x, force_y = episode.begin(rows, terrain, status, params, streams, env)
+        status[env, S_FRESH] = 1
+        main = 0.0
+        side = 0.0
+    wind, torque = forces.wind(status, params, gusts, env)
+    forces.engines(rows, params, streams, env, main, side, direction)
+    if status[env, S_CONTACTS] > 0:
+        _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
+    forces.apply(rows, env, force_x + wind, force_y, torque)
+    touching = 0
+    pair = 0
+    for i in range(status[env, S_CONTACTS]):
+        if contact_ints[env, i, C_TOUCHING] != 0:
+            touching += 1 << 2 * int(contact_ints[env, i, C_BODY])
+            pair = 2 if contact_ints[env, i, C_POINTS] > 1 else pair
+    touching = min(touching, CLASSES // 4 - 1)
+    return 4 * touching + pair + (0 if rows[env, SOLVED] != ZERO else 1)
+
+
+@njit(**KERNEL)
+def _load_rows(rows, work, first, last, block):
+    """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
+    for lane in range(LANES):
+        place = first + lane
+        env = work[I_ORDER + (place if place < last else first)]
+        for k in range(PACKED):
+            block[k * LANES + lane] = rows[env, k]
+
+
+@njit(**KERNEL)
+def _store_rows(rows, work, first, last, block):
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        for k in range(PHYSICS):
+            rows[env, k] = block[k * LANES + lane]
+        for k in range(MOVED, RETURNED):
+            rows[env, k] = block[k * LANES + lane]
+
+
+@njit(**KERNEL)
+def _body_slots(contact_ints, status, work, first, last, body):
+    """Slots that a body needs: the most touching contacts that it has in any environment of the block."""
+    most = 0
+    for place in range(first, last):
+        most = max(most, slots.touching(contact_ints, status, work[I_ORDER + place], body))
+    return most
+
+
+@njit(**KERNEL)
+def _load_slots(rows, contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+    """Fill a body's slots from number ``slot`` on in every lane; returns the next free number."""
+    needed = _body_slots(contact_ints, status, work, first, last, body)
+    for k in range(slot * SLOT * LANES, (slot + needed) * SLOT * LANES):
+        slot_memory[k] = ZERO
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        slots.load(slot_memory, slot, lane, rows, contact_ints, contact_floats, status, env, body)
+    return slot + needed
+
+
+@njit(**KERNEL)
+def _store_slots(contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+    for lane in range(last - first):
+        env = work[I_ORDER + first + lane]
+        slots.store(slot_memory, slot, lane, contact_ints, contact_floats, status, env, body)
+
+
+@njit(**KERNEL)
+def _load_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
+    """Bring environments into a block; returns where the slots of leg 1, of the lander and of leg 0 end."""
+    _load_rows(rows, work, first, last, block)
+    if work[I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
+        return 0, 0, 0
+    leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
+    hull = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, leg_1)
+    leg_0 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, hull)
+    return leg_1, hull, leg_0
+
+
+@njit(**KERNEL)
+def _base(j, ends):
+    """Where in a block the fields of the body begin that slot ``j`` belongs to; ``ends`` is that of ``_load_block``."""
+    body = LEG_1 if j < ends[0] else (LANDER if j < ends[1] else LEG_0)
+    return body * BODY_FLOATS
+
+
+@njit(**KERNEL)
+def _start_velocities(block, slot_memory, ends):
+    """Prepare contacts and joints and start from the last step's impulses; returns which slots have pairs, as bits."""
+    pairs = 0
+    for j in range(ends[2]):
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.prepare(block[base : base + BODY_FLOATS], slot)
+        if contacts.any_pair(slot):
+            pairs |= 1 << j
+    for j in range(ends[2]):
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.warm_start(block[base : base + BODY_FLOATS], slot)
+    joints.prepare(block)
+    return pairs
+
+
+@njit(**KERNEL)
+def _solve_contacts(block, slot_memory, ends, pairs):
+    """One velocity iteration of all slots; ``pairs`` is that of ``_start_velocities``."""
+    for j in range(ends[2]):
+        base = _base(j, ends)
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        if (pairs >> j) & 1:
+            contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+        else:
+            contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
+
+
+@njit(**KERNEL)
+def _solve_positions(block, slot_memory, ends):
+    """Position iterations until every lane is solved."""
+    penetration = block[PENETRATION * LANES : (PENETRATION + 1) * LANES]
+    solved = block[SOLVED * LANES : (SOLVED + 1) * LANES]
+    for lane in range(LANES):
+        solved[lane] = ZERO
+    for _ in range(lander.POSITION_ITERATIONS):
+        for lane in range(LANES):
+            penetration[lane] = ZERO
+        for j in range(ends[2]):
+            base = _base(j, ends)
+            slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+            contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+        if joints.solve_positions(block) == LANES:
+            break
+
+
+@njit(**KERNEL)
+def _finish_block(block, slot_memory, ends):
+    """From solved velocities to new poses, rest times and fat boxes."""
+    for body in range(BODIES):
+        for k in range(3 * LANES):
+            block[(START + 3 * body) * LANES + k] = block[(body * BODY + CENTER_X) * LANES + k]
+        position.integrate(block[body * BODY_FLOATS : (body + 1) * BODY_FLOATS], DT)
+    _solve_positions(block, slot_memory, ends)
+    sleep.update(block)
+    broad_phase.update_block(block)
+
+
+@njit(**KERNEL)
+def _store_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory, ends):
+    _store_rows(rows, work, first, last, block)
+    if ends[2] > 0:
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, ends[0])
+        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, ends[1])
+
+
+@njit(**KERNEL)
+def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, blocks, slot_memory):
+    """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
+
+    Two blocks are iterated in turn, since the chain of operations of one leaves the processor half idle.
+    """
+    middle = min(first + LANES, last)
+    block_a = blocks[:BLOCK_FLOATS]
+    block_b = blocks[BLOCK_FLOATS:]
+    slots_a = slot_memory[:SLOT_FLOATS]
+    slots_b = slot_memory[SLOT_FLOATS:]
+    ends_a = _load_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a)
+    pairs_a = _start_velocities(block_a, slots_a, ends_a)
+    ends_b = (0, 0, 0)
+    pairs_b = 0
+    two = last > middle
+    if two:
+        ends_b = _load_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b)
+        pairs_b = _start_velocities(block_b, slots_b, ends_b)
+    free = ends_a[2] + ends_b[2] == 0
+    for _ in range(1 if free else lander.VELOCITY_ITERATIONS):
+        joint_iterations = lander.VELOCITY_ITERATIONS if free else 1
+        if two:
+            joints.solve_pair(blocks, joint_iterations)
+        else:
+            joints.solve_velocities(blocks, joint_iterations)
+        _solve_contacts(block_a, slots_a, ends_a, pairs_a)
+        _solve_contacts(block_b, slots_b, ends_b, pairs_b)
+    _finish_block(block_a, slots_a, ends_a)
+    _store_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a, ends_a)
+    if two:
+        _finish_block(block_b, slots_b, ends_b)
+        _store_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b, ends_b)
+
+
+@njit(**KERNEL)
+def _sort(work, count):
+    """Counting sort of the chunk's order by class; classes end up sorted with it.
+
+    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, in whether
+    a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that all
+    position iterations will be needed.
+
+    Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
+    """
+    for c in range(CLASSES + 1):
+        work[I_HISTOGRAM + c] = 0
+    for place in range(count):
+        work[I_HISTOGRAM + 1 + (work[I_CLASS + place] >> 40)] += 1
+    for c in range(CLASSES):
+        work[I_HISTOGRAM + c + 1] += work[I_HISTOGRAM + c]
+    for place in range(count):
+        item = work[I_CLASS + place]
+        c = item >> 40
+        work[I_ORDER + work[I_HISTOGRAM + c]] = item
+        work[I_HISTOGRAM + c] += 1
+    for place in range(count):
+        item = work[I_ORDER + place]
+        work[I_CLASS + place] = item >> 40
+        work[I_ORDER + place] = item & ((1 << 40) - 1)
+
+
+@njit(**KERNEL)
+def _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep):
+    """New contacts and impacts."""
+    moved = np.int64(rows[env, MOVED])
+    if moved != 0:
+        broad_phase.begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved)
+    if status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
+        hit = impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+        rows[env, SOLVED] = ZERO if hit else rows[env, SOLVED]
+
+
+@njit(**ENTRY)
+def step(
+    rows,
+    terrain,
+    contact_ints,
+    contact_floats,
+    status,
+    params,
+    shaping,
+    streams,
+    gusts,
+    choices,
+    throttles,
+    continuous,
+    which,
+    first,
+    last,
+    observations,
+    rewards,
+    terminations,
+    scratch,
+    work,
+    blocks,
+    slot_memory,
+    substep,
+):
+    """Step the environments ``which[first:last]``; those marked fresh begin an episode and get reward 0."""
+    for start in range(first, last, CHUNK):
+        count = min(CHUNK, last - start)
+        for place in range(count):
+            env = which[start + place]
+            kind = _before_solving(
+                rows,
+                terrain,
+                contact_ints,
+                contact_floats,
+                status,
+                params,
+                streams,
+                gusts,
+                choices,
+                throttles,
+                continuous,
+                env,
+                scratch,
+                work,
+            )
+            work[I_CLASS + place] = (kind << 40) | env
+        _sort(work, count)
+        for place in range(0, count, 2 * LANES):
+            end = min(place + 2 * LANES, count)
+            _solve_pair(rows, contact_ints, contact_floats, status, work, place, end, blocks, slot_memory)
+        for place in range(count):
+            env = which[start + place]
+            _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+            main, side, _ = _throttles(choices, throttles, continuous, env)
+            if status[env, S_FRESH] != 0:
+                main = 0.0
+                side = 0.0
+            observe.observe(rows, status, shaping, env, main, side, observations, rewards, terminations)
+            if status[env, S_FRESH] != 0:
+                rewards[env] = 0.0
+                terminations[env] = False
+                status[env, S_FRESH] = 0

@@ -1,0 +1,111 @@
+"""Each sub-environment's random stream: numpy's ``Generator(PCG64(seed))``, held as integers and advanced in place.
+
+``streams[env]`` is six uint64: state (high, low), increment (high, low), whether half of an output is left over, and
+that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.org); bounded integers are Lemire's
+("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as numpy draws them.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+
+u64 = np.uint64
+STATE_HIGH, STATE_LOW, INCREMENT_HIGH, INCREMENT_LOW, HAS_HALF, HALF = range(6)
+STREAM = 6
+
+_LOW_32 = u64(0xFFFFFFFF)
+_32 = u64(32)
+_MULTIPLIER_HIGH = u64(2549297995355413924)
+_MULTIPLIER_LOW = u64(4865540595714422341)
+_TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
+
+
+def seeded(seed: int) -> npt.NDArray[np.uint64]:
+    """The stream (6,) of ``np.random.default_rng(seed)`` before its first draw."""
+    state = np.random.PCG64(seed).state
+    return pack(state)
+
+
+def pack(state: Any) -> npt.NDArray[np.uint64]:
+    """The stream (6,) from ``Generator.bit_generator.state``."""
+    mask = (1 << 64) - 1
+    value, increment = state["state"]["state"], state["state"]["inc"]
+    words = (value >> 64, value & mask, increment >> 64, increment & mask, state["has_uint32"], state["uinteger"])
+    return np.array(words, np.uint64)
+
+
+def unpack(stream: npt.NDArray[np.uint64]) -> dict[str, Any]:
+    """``Generator.bit_generator.state`` from a stream (6,)."""
+    high, low, increment_high, increment_low, has_half, half = (int(word) for word in stream)
+    return {
+        "bit_generator": "PCG64",
+        "state": {"state": high << 64 | low, "inc": increment_high << 64 | increment_low},
+        "has_uint32": has_half,
+        "uinteger": half,
+    }
+
+
+@njit(**KERNEL)
+def next_word(streams, env):
+    """The next 64 bits: state = state * multiplier + increment (mod 2**128), then xor and rotate."""
+    high = streams[env, STATE_HIGH]
+    low = streams[env, STATE_LOW]
+    # low * multiplier_low to 128 bits, by halves of 32
+    a0 = low & _LOW_32
+    a1 = low >> _32
+    b0 = _MULTIPLIER_LOW & _LOW_32
+    b1 = _MULTIPLIER_LOW >> _32
+    p00 = a0 * b0
+    p01 = a0 * b1
+    p10 = a1 * b0
+    middle = (p00 >> _32) + (p01 & _LOW_32) + (p10 & _LOW_32)
+    product_low = (p00 & _LOW_32) | (middle << _32)
+    product_high = a1 * b1 + (p01 >> _32) + (p10 >> _32) + (middle >> _32)
+    product_high += high * _MULTIPLIER_LOW + low * _MULTIPLIER_HIGH
+    new_low = product_low + streams[env, INCREMENT_LOW]
+    carry = u64(1) if new_low < product_low else u64(0)
+    new_high = product_high + streams[env, INCREMENT_HIGH] + carry
+    streams[env, STATE_HIGH] = new_high
+    streams[env, STATE_LOW] = new_low
+    word = new_high ^ new_low
+    rotation = new_high >> u64(58)
+    return (word >> rotation) | (word << ((u64(64) - rotation) & u64(63)))
+
+
+@njit(**KERNEL)
+def uniform(streams, env, low, width):
+    """``Generator.uniform(low, low + width)``, float64."""
+    return low + width * (np.float64(next_word(streams, env) >> u64(11)) * _TO_UNIT)
+
+
+@njit(**KERNEL)
+def _next_half(streams, env):
+    """The next 32 bits; numpy uses the low half of an output first and keeps the high half."""
+    if streams[env, HAS_HALF] != u64(0):
+        streams[env, HAS_HALF] = u64(0)
+        return streams[env, HALF]
+    word = next_word(streams, env)
+    streams[env, HAS_HALF] = u64(1)
+    streams[env, HALF] = word >> _32
+    return word & _LOW_32
+
+
+@njit(**KERNEL)
+def integer(streams, env, low, width):
+    """``Generator.integers(low, low + width)`` for a ``width`` below 2**32, int64; may reject and draw again."""
+    span = u64(width)
+    product = _next_half(streams, env) * span
+    if (product & _LOW_32) < span:
+        threshold = (_LOW_32 - (span - u64(1))) % span
+        while (product & _LOW_32) < threshold:
+            product = _next_half(streams, env) * span
+    return low + np.int64(product >> _32)

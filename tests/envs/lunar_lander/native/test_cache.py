@@ -1,0 +1,126 @@
+"""The compiled step on disk: written once, safe to share, and rebuilt when damaged."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba import njit
+
+from gym_dr.envs.lunar_lander.native import cache
+from gym_dr.envs.lunar_lander.native.cache import KernelCache
+
+SCRIPT = """
+import sys
+from numba import njit
+from gym_dr.envs.lunar_lander.native.cache import KernelCache
+@njit
+def double(x): return 2 * x
+double._cache = KernelCache("double")
+assert double(21) == 42
+print("hits", sum(double._cache_hits.values()))
+"""
+
+
+def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function with an empty memory, as in a new process, whose cache is in ``folder``."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(folder))
+
+    @njit
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    double._cache = KernelCache("double")
+    return double
+
+
+def hits(function: Any) -> int:
+    return sum(function._cache_hits.values())
+
+
+def test_compiled_once_with_a_message_then_loaded_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = fresh(tmp_path, monkeypatch)
+    assert first(21) == 42
+    assert "compiling" in capsys.readouterr().err
+    second = fresh(tmp_path, monkeypatch)
+    assert second(21) == 42
+    assert capsys.readouterr().err == ""
+    assert (hits(first), hits(second)) == (0, 1)
+
+
+@pytest.mark.parametrize("damage", ["empty", "short", "flipped", "text"])
+def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    fresh(tmp_path, monkeypatch)(21)
+    (path,) = (tmp_path / "gym_dr").glob("*.bin")
+    data = bytearray(path.read_bytes())
+    whole = bytes(data)
+    data[len(data) // 2] ^= 1
+    path.write_bytes({"empty": b"", "short": whole[:-100], "flipped": bytes(data), "text": b"hello" * 99}[damage])
+    again = fresh(tmp_path, monkeypatch)
+    assert again(21) == 42
+    assert hits(again) == 0
+    last = fresh(tmp_path, monkeypatch)
+    assert last(21) == 42
+    assert hits(last) == 1
+
+
+def test_a_change_of_any_source_or_version_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh(tmp_path, monkeypatch)(21)
+    monkeypatch.setattr("numba.__version__", "0.0")
+    changed = fresh(tmp_path, monkeypatch)
+    assert changed(21) == 42
+    assert hits(changed) == 0
+    assert len(list((tmp_path / "gym_dr").glob("*.bin"))) == 2
+
+
+def test_another_processor_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = fresh(tmp_path, monkeypatch)._cache
+
+    class Codegen:
+        def __init__(self, processor: str) -> None:
+            self.processor = processor
+
+        def magic_tuple(self) -> tuple[str, ...]:
+            return ("x86_64", self.processor, "+avx2")
+
+    assert kernel._path("int64", Codegen("skylake")) != kernel._path("int64", Codegen("znver4"))
+
+
+def test_two_processes_may_start_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT]
+    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for _ in range(3)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert output.stdout == "hits 1\n"
+    assert output.stderr == ""
+    assert [path.suffix for path in (tmp_path / "gym_dr").iterdir()] == [".bin"]
+
+
+def test_without_a_writable_folder_it_compiles_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    function = fresh(blocked, monkeypatch)
+    assert function(21) == 42
+    assert "no folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="POSIX permissions")
+def test_a_folder_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "gym_dr"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert fresh(tmp_path, monkeypatch)._cache.cache_path == ""
+
+
+def test_nothing_is_written_beside_the_package() -> None:
+    folder = cache.cache_folder()
+    assert folder is None or Path(cache.__file__).parent not in [folder, *folder.parents]
