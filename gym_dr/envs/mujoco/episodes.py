@@ -95,10 +95,11 @@ class EpisodeTable:
         self.values[envs] = rows
 
     def params(self) -> dict[str, Array]:
-        """The values in force: name -> ``(num_envs,)``; nominal where a sub-environment does not report one."""
+        """What is reported: name -> values in force ``(num_envs,)``, nominal where a sub-environment has none."""
         return {
             name: np.where(np.isnan(column), self.space[name].nominal, column)
             for name, column in zip(self.names, self.values.T, strict=True)
+            if not np.isnan(column).all()
         }
 
     def _columns(self, names: Mapping[str, Array]) -> list[int]:

@@ -86,6 +86,18 @@ def test_pins_and_exact_values_do_what_they_do_in_a_sync_environment(name: str) 
         assert ours.draw_index.tolist() == theirs.draw_index.tolist()
 
 
+def test_what_was_handed_back_is_reported_no_more() -> None:
+    for envs in (native("Ant", 2, randomization="none"), VectorParams(sync("Ant", 2, randomization="none"))):
+        nominal = envs.reset(seed=1)[0]
+        envs.set_params({"body_mass:torso": 2.0})
+        envs.reset(seed=1)
+        assert envs.params["body_mass:torso"].tolist() == [2.0, 2.0]
+        envs.set_params(None)
+        observations, info = envs.reset(seed=1)
+        assert envs.params == {} == info["params"]
+        np.testing.assert_array_equal(observations, nominal)
+
+
 def test_disabled_needs_a_reset_of_those_that_ended() -> None:
     envs = native("Hopper", 3, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=2)
     envs.reset(seed=1)
