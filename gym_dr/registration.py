@@ -40,12 +40,14 @@ BUILTIN = (
     EnvEntry(
         id="gym_dr/LunarLanderDR-v3",
         entry_point=f"{_LUNAR_LANDER}.env:LunarLanderDR",
+        vector_entry_point=f"{_LUNAR_LANDER}.native.vector_env:LunarLanderVectorEnv",
         max_episode_steps=1000,
         reward_threshold=200,
     ),
     EnvEntry(
         id="gym_dr/LunarLanderContinuousDR-v3",
         entry_point=f"{_LUNAR_LANDER}.env:LunarLanderDR",
+        vector_entry_point=f"{_LUNAR_LANDER}.native.vector_env:LunarLanderVectorEnv",
         max_episode_steps=1000,
         reward_threshold=200,
         kwargs={"continuous": True},

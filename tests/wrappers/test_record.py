@@ -27,9 +27,13 @@ def play(envs: Any, steps: int) -> None:
             envs.reset(options={"reset_mask": done})
 
 
-def record(mode: AutoresetMode, steps: int = 400, wrap: Any = lambda envs: envs) -> list[EpisodeRecord]:
+def record(
+    mode: AutoresetMode, steps: int = 400, wrap: Any = lambda envs: envs, native: bool = False
+) -> list[EpisodeRecord]:
     records: list[EpisodeRecord] = []
-    kwargs = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}}
+    kwargs = {"autoreset_mode": mode}
+    if not native:
+        kwargs = {"vectorization_mode": "sync", "vector_kwargs": kwargs}
     play(RecordDraws(wrap(gym.make_vec(ENV_ID, 3, **kwargs)), records.append), steps)
     return records
 
@@ -111,3 +115,8 @@ def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() ->
     assert play_some() == {1}
     envs.reset()
     assert play_some() == {0, 1}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_native_environments_are_recorded_as_sync_ones_are(mode: AutoresetMode) -> None:
+    assert record(mode, native=True) == record(mode)

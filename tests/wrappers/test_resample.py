@@ -16,6 +16,8 @@ ENV_ID = "gym_dr/LunarLanderDR-v3"
 
 def make(mode: str = "sync", num_envs: int = 3, **kwargs: Any) -> Any:
     options = {"rollout_steps": 10, "every": 2} | {k: kwargs.pop(k) for k in list(kwargs) if k in ("shared", "every")}
+    if mode == "native":  # takes as its own keywords what Gymnasium's classes take as vector_kwargs
+        return ResampleParams(gym.make_vec(ENV_ID, num_envs, **kwargs.pop("vector_kwargs", {}), **kwargs), **options)
     return ResampleParams(gym.make_vec(ENV_ID, num_envs, vectorization_mode=mode, **kwargs), **options)
 
 
@@ -26,7 +28,7 @@ def step(envs: Any, times: int) -> dict[str, Any]:
     return info
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", "async", "native"])
 def test_draws_are_those_of_seed_and_draw_index(mode: str) -> None:
     envs = make(mode)
     envs.reset(seed=30)
@@ -85,9 +87,9 @@ def test_the_environments_own_draw_at_every_episode_is_off() -> None:
         assert info["draw_index"].tolist() == [0, 0, 0]
 
 
-def test_sync_and_async_have_the_same_draws_and_episodes() -> None:
+def test_all_vector_environments_have_the_same_draws_and_episodes() -> None:
     traces = []
-    for mode in ("sync", "async"):
+    for mode in ("sync", "async", "native"):
         envs = make(mode)
         rows = [envs.reset(seed=3)[0].tobytes()]
         for t in range(150):
@@ -96,7 +98,7 @@ def test_sync_and_async_have_the_same_draws_and_episodes() -> None:
             rows += [observations.tobytes(), rewards.tobytes(), gravity.tobytes(), index.tobytes()]
         traces.append(rows)
         envs.close()
-    assert traces[0] == traces[1]
+    assert traces[0] == traces[1] == traces[2]
 
 
 def test_shared_gives_all_sub_environments_one_draw() -> None:
@@ -125,9 +127,10 @@ def test_resample_with_a_mask_leaves_the_others_alone() -> None:
     assert (envs.pending["gravity"] == everyone.pending["gravity"]).all()
 
 
-def test_info_tells_this_wrappers_draw_index_in_every_autoreset_mode() -> None:
+@pytest.mark.parametrize("kind", ["sync", "native"])
+def test_info_tells_this_wrappers_draw_index_in_every_autoreset_mode(kind: str) -> None:
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        envs = make(vector_kwargs={"autoreset_mode": mode})
+        envs = make(kind, vector_kwargs={"autoreset_mode": mode})
         _, info = envs.reset(seed=1)
         assert info["draw_index"].tolist() == [0, 0, 0]
         seeds = np.array([1, 2, 3], dtype=np.uint64)
@@ -140,8 +143,9 @@ def test_info_tells_this_wrappers_draw_index_in_every_autoreset_mode() -> None:
         assert envs.draw_index.min() > 1
 
 
-def test_disabled_autoreset_with_a_reset_mask_puts_the_pending_draw_in_force() -> None:
-    envs = make(vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED})
+@pytest.mark.parametrize("kind", ["sync", "native"])
+def test_disabled_autoreset_with_a_reset_mask_puts_the_pending_draw_in_force(kind: str) -> None:
+    envs = make(kind, vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED})
     envs.reset(seed=1)
     envs.resample()
     pending, in_force = envs.pending["gravity"], envs.params["gravity"]
@@ -229,8 +233,9 @@ def test_impossible_schedules_are_refused(options: dict[str, Any]) -> None:
     "options",
     [{"params": {"gravity": 3.0}}, {"params": {"gravty": -3.0}}, {"reset_mask": np.array([1, 0, 1])}],
 )
-def test_a_refused_reset_changes_nothing(options: dict[str, Any]) -> None:
-    envs = make()
+@pytest.mark.parametrize("kind", ["sync", "native"])
+def test_a_refused_reset_changes_nothing(options: dict[str, Any], kind: str) -> None:
+    envs = make(kind)
     envs.reset(seed=1)
     before, pending = envs.params, envs.pending
     with pytest.raises((RandomizationError, UnknownNameError)):
