@@ -20,6 +20,7 @@ from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
 from gym_dr.wrappers.attributes import RandomizeAttributes
+from gym_dr.wrappers.mujoco import RandomizeMujoco
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
@@ -42,6 +43,7 @@ __all__ = [
     "ParamSpace",
     "Randomization",
     "RandomizeAttributes",
+    "RandomizeMujoco",
     "RecordDraws",
     "ResampleParams",
     "Scale",

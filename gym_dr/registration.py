@@ -22,6 +22,19 @@ class EnvEntry:
 
 
 _LUNAR_LANDER = "gym_dr.envs.lunar_lander"
+_MUJOCO = (  # name, episode limit, reward threshold: as Gymnasium registers them
+    ("InvertedPendulum", 1000, 950.0),
+    ("InvertedDoublePendulum", 1000, 9100.0),
+    ("Hopper", 1000, 3800.0),
+    ("HalfCheetah", 1000, 4800.0),
+    ("Walker2d", 1000, None),
+    ("Ant", 1000, 6000.0),
+    ("Swimmer", 1000, 360.0),
+    ("Humanoid", 1000, None),
+    ("HumanoidStandup", 1000, None),
+    ("Reacher", 50, -3.75),
+    ("Pusher", 100, 0.0),
+)
 
 BUILTIN = (
     EnvEntry(
@@ -38,6 +51,16 @@ BUILTIN = (
         max_episode_steps=1000,
         reward_threshold=200,
         kwargs={"continuous": True},
+    ),
+    *(
+        EnvEntry(
+            id=f"gym_dr/{name}DR-v5",
+            entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
+            vector_entry_point=f"gym_dr.envs.mujoco.vector_envs:{name}VectorEnv",
+            max_episode_steps=steps,
+            reward_threshold=threshold,
+        )
+        for name, steps, threshold in _MUJOCO
     ),
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.lunar_lander.params import PRESETS as LUNAR_LANDER_PRESETS
+from gym_dr.envs.mujoco.presets import PRESETS as MUJOCO_PRESETS
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registration import BUILTIN, EnvEntry
@@ -47,3 +48,6 @@ def gym_dr_register_presets(register: Callable[[str, str, Randomization], None])
     """The presets of every family of environments."""
     for name, randomization in LUNAR_LANDER_PRESETS.items():
         register(LUNAR_LANDER.name, name, randomization)
+    for space_name, presets in MUJOCO_PRESETS.items():
+        for name, randomization in presets.items():
+            register(space_name, name, randomization)

@@ -51,7 +51,7 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)
         if isinstance(value, str) and text in presets(space.name):
-            chosen = presets(space.name)[text]
+            chosen = space.expand(presets(space.name)[text])
             with warnings.catch_warnings():  # a preset may leave the nominal value out on purpose, as "extreme" does
                 warnings.simplefilter("ignore", RandomizationWarning)
                 chosen.check(space)
@@ -66,5 +66,6 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
             f"file as randomization, got {value!r}."
         )
-    value.check(space)
-    return value
+    expanded = space.expand(value)
+    expanded.check(space)
+    return expanded

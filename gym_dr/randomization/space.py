@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import RandomizationError, unknown_name
+
+if TYPE_CHECKING:
+    from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
 
@@ -114,6 +117,10 @@ class ParamSpace(Mapping[str, Param]):
 
     def __repr__(self) -> str:
         return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
+
+    def expand(self, randomization: Randomization) -> Randomization:
+        """Replaces names that stand for several parameters by those; here there are none such."""
+        return randomization
 
     def check(self, values: Any) -> dict[str, float]:
         """Checks the values of one environment before any of them is used.

@@ -159,5 +159,6 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         return [dict(zip(arrays, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _table(self, rows: tuple[dict[str, float], ...]) -> dict[str, Array]:
-        """One mapping for each sub-environment -> arrays by name."""
-        return {name: np.array([row[name] for row in rows]) for name in self.param_space}
+        """One mapping for each sub-environment -> arrays by name; nominal where one does not report it."""
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: np.array([row.get(name, self.param_space[name].nominal) for row in rows]) for name in names}

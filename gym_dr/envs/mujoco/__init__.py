@@ -1,0 +1,1 @@
+"""Gymnasium's MuJoCo environments with randomized models."""

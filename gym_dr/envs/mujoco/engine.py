@@ -1,0 +1,253 @@
+"""Many simulations of one model: the physics under the native vector environments.
+
+Two engines with one interface. ``BatchEngine`` is ``mujoco.batch``. ``OwnDataEngine`` steps an ``MjData`` for each
+sub-environment, which the environments that observe contact forces need: Gymnasium computes ``cfrc_ext`` by
+``mj_rnePostConstraint`` from the contacts that the last stage of the last substep left, which a batch does not keep.
+Both do the same arithmetic as a loop over single simulations, at any number of threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from typing import Any
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+from mujoco import batch as mujoco_batch
+
+from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
+from gym_dr.envs.mujoco.episode import BAD_STATE, QUIET
+from gym_dr.envs.mujoco.memory import ScatteredField
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+_CHUNKS = 8  # for each thread, so that slow simulations do not leave the others waiting
+
+
+def default_threads() -> int:
+    """One thread for each processor that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Engine(ABC):
+    """``num_envs`` simulations; arrays are overwritten in place by each call."""
+
+    qpos: Array  # (num_envs, nq)
+    qvel: Array  # (num_envs, nv)
+    ctrl: Array  # (num_envs, nu), what the next step applies
+    diverged: Mask  # (num_envs,), in the last step
+    body_mass: Array  # (num_envs or 1, nbody)
+
+    @abstractmethod
+    def field(self, name: str) -> Array:
+        """A field of ``MjData`` that was named at construction, shape ``(num_envs, ...)``."""
+
+    @abstractmethod
+    def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
+        """Gives some simulations other values of model fields, each ``(len(envs), ...)``, and recomputes constants."""
+
+    @abstractmethod
+    def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
+        """Resets some simulations to states ``(len(envs), nq)`` and ``(len(envs), nv)``, and runs ``mj_forward``."""
+
+    @abstractmethod
+    def step(self, envs: Indices | None, substeps: int) -> None:
+        """Advances some simulations, or all (None), under ``ctrl``."""
+
+    @abstractmethod
+    def snapshot(self, env: int, model: Any, data: Any) -> None:
+        """Copies one simulation's model and state, for drawing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the threads and gives the memory back."""
+
+
+class BatchEngine(Engine):
+    """``mujoco.batch.Batch``."""
+
+    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
+        """Starts all simulations at the model's own state.
+
+        Args:
+            model: An ``MjModel`` with nominal values; it is copied.
+            num_envs: Simulations.
+            num_threads: Threads.
+            fields: Fields of ``MjData`` that ``field`` shall give.
+        """
+        self._batch = mujoco_batch.Batch(model, num_envs, num_threads)
+        self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
+        self._fields: dict[str, Array] = {name: self._batch.bind(name) for name in fields}
+        self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        self._first_state = self._batch.state[0].copy()  # what mj_resetData leaves, all of it
+        self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
+        self._expanded: dict[str, Array] = {}
+        self.diverged = np.zeros(num_envs, np.bool_)
+        self.body_mass = np.array(model.body_mass)[None]
+
+    def field(self, name: str) -> Array:
+        return self._fields[name]
+
+    def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
+        for name, values in fields.items():
+            if name not in self._expanded:
+                array = self._batch.expand(batch_name(name))
+                self._expanded[name] = array.reshape(len(array)) if values.ndim == 1 else array
+                if name == "body_mass":
+                    self.body_mass = self._expanded[name]
+            self._expanded[name][envs] = values
+        if needs_set_const(fields):
+            self._batch.set_const(envs)
+
+    def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
+        # as Batch.reset, but without waking the threads a second time
+        self._batch.state[envs] = self._first_state
+        self.qpos[envs] = qpos
+        self.qvel[envs] = qvel
+        self._counts[envs] = QUIET
+        self._batch.forward(envs)
+
+    def step(self, envs: Indices | None, substeps: int) -> None:
+        self._counts[...] = QUIET
+        self._batch.step(envs, nstep=substeps)
+        np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
+
+    def snapshot(self, env: int, model: Any, data: Any) -> None:
+        self._batch.get_model(env, model)
+        self._batch.get_data(env, data)
+
+    def close(self) -> None:
+        # the arrays are views of the batch's memory: copies keep them readable while the batch goes
+        self.qpos, self.qvel, self.ctrl = self.qpos.copy(), self.qvel.copy(), self.ctrl.copy()
+        self._fields = {}
+        self._expanded = {}
+        self.body_mass = self.body_mass.copy()
+        del self._counts, self._batch
+
+
+class OwnDataEngine(Engine):
+    """An ``MjData`` for each simulation; ``mj_rnePostConstraint`` follows each step, as in Gymnasium.
+
+    MuJoCo's functions release the interpreter's lock, so that threads run in parallel but for the few microseconds of
+    Python around each simulation.
+    """
+
+    def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
+        """Starts all simulations at the model's own state; arguments as for ``BatchEngine``."""
+        self._nominal = copy.copy(model)
+        self._models = [self._nominal] * num_envs  # one for all until their fields differ
+        self._data = [mujoco.MjData(model) for _ in range(num_envs)]
+        self._scratch: list[Any] = [None] * num_threads  # for mj_setConst, which resets what it is given
+        self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
+        self.qpos = np.zeros((num_envs, model.nq))
+        self.qvel = np.zeros((num_envs, model.nv))
+        self.ctrl = np.zeros((num_envs, model.nu))
+        self._fields = {name: np.zeros((num_envs, *getattr(self._data[0], name).shape)) for name in fields}
+        self.diverged = np.zeros(num_envs, np.bool_)
+        self.body_mass = np.array(model.body_mass)[None]
+        self._controls = ScatteredField([data.ctrl for data in self._data])
+        self._warnings = ScatteredField([data.warning.number for data in self._data])
+        self._sources = [
+            (ScatteredField([getattr(data, name) for data in self._data]), shown)
+            for name, shown in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
+        ]
+        self._all = np.arange(num_envs)
+        self._threads = num_threads
+        self._pool = ThreadPoolExecutor(num_threads - 1, "gym_dr-mujoco") if num_threads > 1 else None
+
+    def field(self, name: str) -> Array:
+        return self._fields[name]
+
+    def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
+        if self.body_mass.shape[0] == 1 and "body_mass" in fields:
+            self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
+        if "body_mass" in fields:
+            self.body_mass[envs] = fields["body_mass"]
+        derived = needs_set_const(fields)
+
+        def edit(slot: int, row: int, env: int) -> None:
+            if self._models[env] is self._nominal:
+                self._models[env] = copy.copy(self._nominal)
+            write_fields(self._models[env], fields, row)
+            if derived:
+                if self._scratch[slot] is None:
+                    self._scratch[slot] = mujoco.MjData(self._nominal)
+                mujoco.mj_setConst(self._models[env], self._scratch[slot])
+
+        self._parallel(edit, envs)
+
+    def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
+        def begin(slot: int, row: int, env: int) -> None:
+            model, data = self._models[env], self._data[env]
+            mujoco.mj_resetData(model, data)
+            data.warning.number[:] = QUIET  # the reset made them 0
+            data.qpos[:] = qpos[row]
+            data.qvel[:] = qvel[row]
+            mujoco.mj_forward(model, data)
+
+        self._parallel(begin, envs)
+        for source, shown in self._sources:
+            source.read_rows(shown, envs)
+
+    def step(self, envs: Indices | None, substeps: int) -> None:
+        step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint
+        models, data = self._models, self._data
+
+        def advance(slot: int, row: int, env: int) -> None:
+            step(models[env], data[env], substeps)
+            post(models[env], data[env])
+
+        self._controls.write(self.ctrl)
+        self._warnings.write(QUIET)
+        self._parallel(advance, self._all if envs is None else envs)
+        for source, shown in self._sources:
+            source.read(shown)
+        self._warnings.read(self._counts)
+        np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
+
+    def snapshot(self, env: int, model: Any, data: Any) -> None:
+        chosen = self._models[env]
+        for name in ("geom_size", "geom_pos", "body_pos", "site_pos"):
+            getattr(model, name)[...] = getattr(chosen, name)
+        data.qpos[:] = self.qpos[env]
+        data.qvel[:] = self.qvel[env]
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool = None
+        self._models, self._data, self._scratch, self._sources = [], [], [], []
+        del self._controls, self._warnings
+
+    def _parallel(self, work: Callable[[int, int, int], None], envs: Indices) -> None:
+        """Calls ``work(thread, row, env)`` for each; whoever is free takes the next few."""
+        rows = envs.tolist()
+        size = max(1, len(rows) // (self._threads * _CHUNKS))
+        chunks = count()  # next() on it is atomic
+
+        def run(slot: int) -> None:
+            while (start := next(chunks) * size) < len(rows):
+                for row in range(start, min(start + size, len(rows))):
+                    work(slot, row, rows[row])
+
+        helpers = min(self._threads, -(-len(rows) // size)) - 1
+        if self._pool is None or helpers < 1:
+            run(0)
+            return
+        futures = [self._pool.submit(run, slot) for slot in range(1, helpers + 1)]
+        try:
+            run(0)
+        finally:
+            wait(futures)
+        for future in futures:
+            future.result()

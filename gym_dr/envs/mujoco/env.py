@@ -1,0 +1,158 @@
+"""Gymnasium's MuJoCo environments whose model is edited at each reset.
+
+The physics, observations and rewards are Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing
+is edited. ``info`` and ``params`` report the randomized parameters and those set by hand, since a model has hundreds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.mujoco.ant_v5 import AntEnv
+from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
+from gymnasium.envs.mujoco.hopper_v5 import HopperEnv
+from gymnasium.envs.mujoco.humanoid_v5 import HumanoidEnv
+from gymnasium.envs.mujoco.humanoidstandup_v5 import HumanoidStandupEnv
+from gymnasium.envs.mujoco.inverted_double_pendulum_v5 import InvertedDoublePendulumEnv
+from gymnasium.envs.mujoco.inverted_pendulum_v5 import InvertedPendulumEnv
+from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
+from gymnasium.envs.mujoco.pusher_v5 import PusherEnv
+from gymnasium.envs.mujoco.reacher_v5 import ReacherEnv
+from gymnasium.envs.mujoco.swimmer_v5 import SwimmerEnv
+from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
+from gymnasium.utils import EzPickle
+
+from gym_dr.envs.mujoco.episode import ModelEpisode, quiet_compiler
+from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
+
+Observation = npt.NDArray[np.float64]
+
+
+class RandomizedMujoco(RandomizedEnv, MujocoEnv):
+    """A mixin before Gymnasium's class: draws at reset, ``info`` and divergence."""
+
+    space_name: str  # what presets are filed under
+    _model_episode: ModelEpisode
+
+    def __init__(self, *, randomization: Any = "default", **kwargs: Any) -> None:
+        """Builds the environment.
+
+        Args:
+            randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
+                distributions, a ``Randomization`` or a path to a TOML file.
+            **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
+
+        Raises:
+            UnknownNameError: A preset, body, geom or other name is unknown.
+            RandomizationError: A range is impossible.
+        """
+        with quiet_compiler():
+            super().__init__(**kwargs)
+        # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
+        EzPickle.__init__(cast(EzPickle, self), randomization=randomization, **kwargs)
+        self._model_episode = ModelEpisode(self.space_name, self, randomization)
+
+    @property
+    def episode(self) -> EpisodeParams:  # type: ignore[override]
+        """The parameters of the episode under way."""
+        return self._model_episode.params
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new parameters.
+
+        Args:
+            seed: Starts both the environment's generator and the sequence of draws anew.
+            options: ``{"params": {name: value}}`` gives exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible value in ``options``; nothing has changed then.
+        """
+        exact = self.episode.check_options(options)
+        gym.Env.reset(self, seed=seed)  # the draws are keyed by the seed, and must be there before the model is used
+        self._model_episode.begin(self, seed=seed, exact=exact)
+        observation, info = super().reset(options=options)
+        self._model_episode.observed(observation)
+        return observation, {**info, **self.episode.info()}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Advances the simulation.
+
+        Args:
+            action: Finite numbers, one for each actuator; MuJoCo clips them to the control range.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is not such; nothing has changed then.
+        """
+        self._model_episode.before_step(action)
+        return self._model_episode.after_step(self, super().step(action))
+
+
+class InvertedPendulumDR(RandomizedMujoco, InvertedPendulumEnv):
+    """InvertedPendulum-v5 with randomized physics."""
+
+    space_name = "InvertedPendulum"
+
+
+class InvertedDoublePendulumDR(RandomizedMujoco, InvertedDoublePendulumEnv):
+    """InvertedDoublePendulum-v5 with randomized physics."""
+
+    space_name = "InvertedDoublePendulum"
+
+
+class HopperDR(RandomizedMujoco, HopperEnv):
+    """Hopper-v5 with randomized physics."""
+
+    space_name = "Hopper"
+
+
+class HalfCheetahDR(RandomizedMujoco, HalfCheetahEnv):
+    """HalfCheetah-v5 with randomized physics."""
+
+    space_name = "HalfCheetah"
+
+
+class Walker2dDR(RandomizedMujoco, Walker2dEnv):
+    """Walker2d-v5 with randomized physics."""
+
+    space_name = "Walker2d"
+
+
+class AntDR(RandomizedMujoco, AntEnv):
+    """Ant-v5 with randomized physics."""
+
+    space_name = "Ant"
+
+
+class SwimmerDR(RandomizedMujoco, SwimmerEnv):
+    """Swimmer-v5 with randomized physics."""
+
+    space_name = "Swimmer"
+
+
+class HumanoidDR(RandomizedMujoco, HumanoidEnv):
+    """Humanoid-v5 with randomized physics."""
+
+    space_name = "Humanoid"
+
+
+class HumanoidStandupDR(RandomizedMujoco, HumanoidStandupEnv):
+    """HumanoidStandup-v5 with randomized physics."""
+
+    space_name = "HumanoidStandup"
+
+
+class ReacherDR(RandomizedMujoco, ReacherEnv):
+    """Reacher-v5 with randomized physics."""
+
+    space_name = "Reacher"
+
+
+class PusherDR(RandomizedMujoco, PusherEnv):
+    """Pusher-v5 with randomized physics."""
+
+    space_name = "Pusher"

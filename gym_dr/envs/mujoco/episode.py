@@ -1,0 +1,135 @@
+"""What the single environments and the wrapper for any MuJoCo environment share: one model, edited at each reset."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.envs.mujoco.editor import ModelEditor
+from gym_dr.envs.mujoco.space import model_space
+from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationWarning
+from gym_dr.randomization.episode import EpisodeParams
+from gym_dr.randomization.presets import resolve
+
+# what MuJoCo resets a simulation for; the others (a full contact buffer, ...) leave it running
+BAD_STATE = [
+    int(warning)
+    for warning in (
+        mujoco.mjtWarning.mjWARN_BADQPOS,
+        mujoco.mjtWarning.mjWARN_BADQVEL,
+        mujoco.mjtWarning.mjWARN_BADQACC,
+    )
+]
+# MuJoCo writes a warning to MUJOCO_LOG.TXT when its counter is 0; starting from 1 counts all the same, and is quiet
+QUIET = 1
+
+
+@contextmanager
+def quiet_compiler() -> Iterator[None]:
+    """Keeps what MuJoCo says while it compiles Gymnasium's models (deprecations) out of MUJOCO_LOG.TXT."""
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(handler)
+
+
+def check_action(action: Any, shape: tuple[int, ...]) -> None:
+    """Checks an action, or the actions of many sub-environments.
+
+    Raises:
+        InvalidActionError: It has another shape, is not numbers or is not finite.
+    """
+    array = np.asarray(action)
+    if array.shape != shape or array.dtype.kind not in "fiu":
+        raise InvalidActionError(
+            f"Expected an action of numbers with shape {shape}, got shape {array.shape} and dtype {array.dtype}."
+        )
+    if not np.isfinite(array).all():
+        raise InvalidActionError("Expected finite actions, got nan or infinity.")
+
+
+def warn_diverged(who: str, seed: int | None, draw_index: int, params: dict[str, float]) -> None:
+    """Says which simulation diverged, and under which draw."""
+    warnings.warn(
+        f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
+        f"parameters {params}.",
+        RandomizationWarning,
+        stacklevel=3,
+    )
+
+
+class ModelEpisode:
+    """The randomization of one MuJoCo environment: its draws, its model and whether its simulation still holds."""
+
+    def __init__(self, name: str, env: Any, randomization: Any) -> None:
+        """Takes over the environment's model.
+
+        Args:
+            name: What presets are filed under.
+            env: A ``gymnasium.envs.mujoco.MujocoEnv``, whose model holds nominal values.
+            randomization: As users give it.
+
+        Raises:
+            UnknownNameError: A preset, body, geom or other name is unknown.
+            RandomizationError: A range is impossible.
+        """
+        space = model_space(name, env.model)
+        chosen = resolve(randomization, space)
+        self.params = EpisodeParams(space.reporting(chosen), chosen)
+        self._controls = int(env.model.nu)
+        self._editor = ModelEditor(space, env.model)
+        self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
+        self._observation: Any = None
+
+    def begin(self, env: Any, *, seed: int | None, exact: dict[str, float]) -> None:
+        """Makes the next draw and edits the model; the environment's own reset follows.
+
+        The environment is not kept: unpickling gives its attributes to another object.
+        """
+        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
+        np_random_seed = env.np_random_seed
+        self.params.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
+        self._editor.apply(self.params.in_force)
+
+    def observed(self, observation: Any) -> None:
+        """Notes the latest observation; a copy, since callers may write into theirs."""
+        self._observation = (
+            copy.copy(observation) if isinstance(observation, np.ndarray) else copy.deepcopy(observation)
+        )
+
+    def before_step(self, action: Any) -> None:
+        """Checks that there is an episode and that the action is one.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action has another shape, is not numbers or is not finite.
+        """
+        check_action(action, (self._controls,))
+        if self._observation is None:
+            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        self._warnings[:] = QUIET
+
+    def after_step(
+        self, env: Any, result: tuple[Any, Any, bool, bool, dict[str, Any]]
+    ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Adds the values in force to ``info``; truncates the episode of a simulation that diverged.
+
+        MuJoCo has put a diverged simulation back to its start. Its last step has the observation before it and no
+        reward, and ``info["diverged"]`` is True.
+        """
+        observation, reward, terminated, truncated, info = result
+        if (self._warnings[BAD_STATE] != QUIET).any():
+            observation, reward, terminated, truncated = self._observation, 0.0, False, True
+            info = {**info, "diverged": True}
+            warn_diverged(type(env).__name__, env.np_random_seed, self.params.draw_index, self.params.in_force)
+        self.observed(observation)
+        return observation, reward, terminated, truncated, {**info, **self.params.info()}

@@ -1,0 +1,143 @@
+"""The fields of a MuJoCo model that may vary, and what their elements are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+XYZ = ("x", "y", "z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field of ``MjModel``, or of ``MjModel.opt``."""
+
+    name: str  # as MuJoCo calls it
+    objects: str | None  # what it has elements for: "body", "geom", "jnt", "dof", "actuator"; None for options
+    low: float  # smallest possible value
+    high: float  # largest possible value
+    doc: str
+    unit: str = ""
+    axes: tuple[str, ...] = ()  # names of a vector's components; empty for numbers
+    derived: bool = False  # whether mj_setConst must follow a change
+
+    @property
+    def factor_low(self) -> float:
+        """Smallest factor that scales the whole field or a whole vector."""
+        return -1000.0 if self.low < 0 else 1e-6 if self.low > 0 else 0.0
+
+
+FIELDS = {
+    field.name: field
+    for field in (
+        Field(name="gravity", objects=None, axes=XYZ, low=-100, high=100, unit="m/s^2", doc="acceleration of gravity"),
+        Field(name="wind", objects=None, axes=XYZ, low=-100, high=100, unit="m/s", doc="velocity of the medium"),
+        Field(name="density", objects=None, low=0, high=20_000, unit="kg/m^3", doc="of the medium; 0 for none"),
+        Field(name="viscosity", objects=None, low=0, high=100, unit="Pa s", doc="of the medium; 0 for none"),
+        Field(name="body_mass", objects="body", low=1e-6, high=1e5, unit="kg", doc="mass", derived=True),
+        Field(
+            name="body_inertia",
+            objects="body",
+            axes=XYZ,
+            low=1e-12,
+            high=1e6,
+            unit="kg m^2",
+            doc="principal moment of inertia; follows the mass unless named",
+            derived=True,
+        ),
+        Field(
+            name="body_ipos",
+            objects="body",
+            axes=XYZ,
+            low=-10,
+            high=10,
+            unit="m",
+            doc="centre of mass in the body's frame",
+            derived=True,
+        ),
+        Field(
+            name="geom_friction",
+            objects="geom",
+            axes=("slide", "spin", "roll"),
+            low=0,
+            high=100,
+            doc="a contact has the larger of its two geoms'",
+        ),
+        Field(name="jnt_stiffness", objects="jnt", low=0, high=1e6, unit="N/m, N m/rad", doc="spring of a joint"),
+        Field(name="dof_damping", objects="dof", low=0, high=1e6, unit="N s/m, N m s/rad", doc="damping of a joint"),
+        Field(name="dof_frictionloss", objects="dof", low=0, high=1e6, unit="N, N m", doc="dry friction of a joint"),
+        Field(
+            name="dof_armature",
+            objects="dof",
+            low=0,
+            high=1e5,
+            unit="kg, kg m^2",
+            doc="inertia of a joint's motor",
+            derived=True,
+        ),
+        Field(
+            name="actuator_gear",
+            objects="actuator",
+            low=-1e6,
+            high=1e6,
+            doc="force or torque of an actuator at control 1",
+            derived=True,
+        ),
+    )
+}
+
+
+def element_names(model: Any, objects: str | None) -> list[str]:
+    """What the elements of a model are called, in MuJoCo's order.
+
+    Elements without a name get one: an actuator that of its joint, a body that of its first joint, a geom that of its
+    body, a degree of freedom that of its joint (``"root.3"`` where the joint has several); a number follows where that
+    would not be unique.
+
+    Args:
+        model: An ``MjModel``.
+        objects: "body", "geom", "jnt", "dof", "actuator", or None.
+    """
+    if objects is None:
+        return [""]
+    if objects == "dof":
+        return _dof_names(model)
+    joints = [model.joint(i).name or f"joint{i}" for i in range(model.njnt)]
+    if objects == "jnt":
+        return _unique(joints)
+    if objects == "actuator":
+        return _unique([model.actuator(i).name or _driven(model, i, joints) for i in range(model.nu)])
+    bodies = _unique([model.body(i).name or _first_joint(model, i, joints) for i in range(model.nbody)])
+    if objects == "body":
+        return bodies
+    return _unique([model.geom(i).name or bodies[model.geom_bodyid[i]] for i in range(model.ngeom)])
+
+
+def _dof_names(model: Any) -> list[str]:
+    joints = element_names(model, "jnt")
+    counts = Counter(model.dof_jntid.tolist())
+    return [
+        joints[joint] if counts[joint] == 1 else f"{joints[joint]}.{i - model.jnt_dofadr[joint]}"
+        for i, joint in enumerate(model.dof_jntid.tolist())
+    ]
+
+
+def _driven(model: Any, i: int, joints: list[str]) -> str:
+    """The joint that an actuator without a name drives."""
+    drives_a_joint = model.actuator_trntype[i] == 0  # mjTRN_JOINT
+    return joints[model.actuator_trnid[i, 0]] if drives_a_joint else f"actuator{i}"
+
+
+def _first_joint(model: Any, i: int, joints: list[str]) -> str:
+    return joints[model.body_jntadr[i]] if model.body_jntnum[i] else f"body{i}"
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Puts a number behind names that occur more than once."""
+    counts, seen = Counter(names), Counter[str]()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if counts[name] == 1 else f"{name}#{seen[name]}")
+    return unique

@@ -1,0 +1,60 @@
+"""Reads and writes one field of many ``MjData`` in one call.
+
+A copy for each field of each simulation in Python costs more than the forces that it is for. ``MjData`` keeps its
+fields where they are for as long as it lives, so that their addresses can be collected once and followed by one numpy
+call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class ScatteredField:
+    """The same array of many objects, as one array of shape ``(len(arrays), *shape)``."""
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
+        """Collects addresses.
+
+        Args:
+            arrays: Alike in shape, strides and dtype; live views, which must stay alive (they are kept).
+        """
+        first = arrays[0]
+        if not all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in arrays):
+            raise ValueError("Expected arrays of one shape, layout and dtype.")
+        self._kept = list(arrays)
+        self.shape = (len(arrays), *first.shape)
+        addresses = np.array([a.ctypes.data for a in arrays], dtype=np.int64)
+        start = int(addresses.min())
+        self._places, rest = np.divmod(addresses - start, first.itemsize)
+        if rest.any() or min(first.strides, default=0) < 0:
+            raise ValueError("Expected aligned arrays with positive strides.")
+        reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
+        count = int(self._places.max()) + 1
+        # spans memory that is not ours too; only the places of the arrays are ever touched
+        size = (count - 1) * first.itemsize + reach + first.itemsize
+        span = (ctypes.c_char * size).from_address(start)
+        # row k is the array that would begin k elements after the first address
+        self._windows = np.ndarray(
+            (count, *first.shape), first.dtype, buffer=memoryview(span), strides=(first.itemsize, *first.strides)
+        )
+
+    def read(self, out: npt.NDArray[Any]) -> None:
+        """Copies all arrays into ``out``, of shape ``self.shape``."""
+        if out.size:
+            out[...] = self._windows[self._places]
+
+    def read_rows(self, out: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> None:
+        """Copies some arrays into the same rows of ``out``."""
+        if out.size:
+            out[rows] = self._windows[self._places[rows]]
+
+    def write(self, values: npt.ArrayLike) -> None:
+        """Gives all arrays new values, which broadcast to ``self.shape``."""
+        if self._kept[0].size:
+            self._windows[self._places] = np.asarray(values)

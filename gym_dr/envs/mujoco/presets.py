@@ -1,0 +1,92 @@
+"""The randomizations of the MuJoCo environments that have a name.
+
+``default`` and ``wide`` vary what random-envs (github.com/gabrieletiboni/random-envs) and DORAEMON (Tiboni et al. 2024,
+"Domain Randomization via Entropy Maximization") vary: the mass of every link, friction, and the damping of the joints.
+Their ranges are ours.
+``random`` and ``extreme`` are R and E of the generalization protocol of Packer et al. (2018, "Assessing Generalization
+in Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside of that box. Their
+robots vary power, density and friction, their CartPole force, length and mass. The ranges are theirs, as factors of
+their nominal values; environments that are not in the paper get those of its robots.
+"""
+
+from __future__ import annotations
+
+from gym_dr.randomization.distributions import Distribution, Mixture, Uniform
+from gym_dr.randomization.spec import Randomization, Scale
+
+_NARROW, _WIDE = Uniform(0.8, 1.2), Uniform(0.5, 1.5)
+
+
+def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mixture:
+    """Uniform on [low, high] less [inner_low, inner_high]."""
+    return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
+
+
+# Packer et al., Hopper: power 0.6 to 0.9 (0.4 to 1.1 in E) around 0.75; density 750 to 1250 (500 to 1500) around 1000;
+# friction 0.5 to 1.1 (0.2 to 1.4) around 0.8
+_POWER, _POWER_OUTSIDE = Uniform(0.8, 1.2), _outside(0.4 / 0.75, 0.8, 1.2, 1.1 / 0.75)
+_MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), _outside(0.5, 0.75, 1.25, 1.5)
+_CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), _outside(0.25, 0.625, 1.375, 1.75)
+# Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
+# 0.1; force 5 to 15 N (1 to 20) around 10
+_POLE_INSIDE: dict[str, Distribution] = {
+    "length": Uniform(0.5, 1.5),
+    "mass": Uniform(0.5, 5.0),
+    "force": Uniform(0.5, 1.5),
+}
+_POLE_OUTSIDE: dict[str, Distribution] = {
+    "length": _outside(0.1, 0.5, 1.5, 2.0),
+    "mass": _outside(0.1, 0.5, 5.0, 10.0),
+    "force": _outside(0.1, 0.5, 1.5, 2.0),
+}
+_LEGGED = ("Hopper", "HalfCheetah", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
+
+
+def _links(spread: Uniform, *others: str) -> Randomization:
+    """An independent factor for the mass of each link, and for each of some further parameters."""
+    return Randomization({name: Scale(spread) for name in ("body_mass:*", "dof_damping", *others)})
+
+
+def _robot(power: Distribution, mass: Distribution, contact: Distribution, *others: str) -> Randomization:
+    """One factor each for power, density and what the robot moves against, as in Packer et al."""
+    return Randomization(
+        {"actuator_gear": Scale(power), "body_mass": Scale(mass), **{name: Scale(contact) for name in others}}
+    )
+
+
+def _pole(spreads: dict[str, Distribution]) -> Randomization:
+    return Randomization(
+        {
+            "body_length:*": Scale(spreads["length"]),
+            "body_mass:pole*": Scale(spreads["mass"]),
+            "actuator_gear:slide": Scale(spreads["force"]),
+        }
+    )
+
+
+def _family(*others: str) -> dict[str, Randomization]:
+    return {
+        "default": _links(_NARROW, *others),
+        "wide": _links(_WIDE, *others),
+        "random": _robot(_POWER, _MASS, _CONTACT, *others),
+        "extreme": _robot(_POWER_OUTSIDE, _MASS_OUTSIDE, _CONTACT_OUTSIDE, *others),
+    }
+
+
+def _pendulum() -> dict[str, Randomization]:
+    return {
+        "default": _pole({"length": _NARROW, "mass": _NARROW, "force": _NARROW}),
+        "wide": _pole({"length": _WIDE, "mass": _WIDE, "force": _WIDE}),
+        "random": _pole(_POLE_INSIDE),
+        "extreme": _pole(_POLE_OUTSIDE),
+    }
+
+
+PRESETS: dict[str, dict[str, Randomization]] = {
+    "InvertedPendulum": _pendulum(),
+    "InvertedDoublePendulum": _pendulum(),
+    **{name: _family("geom_friction") for name in _LEGGED},
+    "Swimmer": _family("density", "viscosity"),  # what it pushes against is water
+    "Reacher": _family(),  # its target is a body too, but a kinematic one: its mass changes nothing
+    "Pusher": _family("geom_friction"),
+}

@@ -1,0 +1,261 @@
+"""What may vary in a MuJoCo model: the names, and which numbers of the model each of them stands for.
+
+``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
+(``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
+element (``body_mass``) are factors, nominally 1, that scale all that they name. Where several names reach one number,
+the value or nominal value is multiplied by each factor.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
+from gym_dr.envs.mujoco.inertia import check_triangles
+from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization, Rule
+
+Array = npt.NDArray[np.float64]
+
+LENGTH = "body_length"  # not a field of MuJoCo's: a link's length moves several
+_CAPSULE, _CYLINDER = 3, 5  # mjtGeom
+_WILD = ("*", "?", "[")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Numbers of one field of the model that a name stands for."""
+
+    field: str
+    columns: tuple[int, ...]  # places in the flattened field
+    exponent: int = 1  # of the factor, where the name is one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What one name does to the model."""
+
+    factor: bool  # whether its value multiplies what is there or replaces it
+    parts: tuple[Part, ...]
+
+
+class ModelSpace(ParamSpace):
+    """The parameters of one MuJoCo model.
+
+    ``nominal`` holds the randomized names only, since a model has hundreds: those, and what was set by hand, are what
+    ``params`` and ``info["params"]`` report. ``space[name].nominal`` is there for every name.
+    """
+
+    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target]) -> None:
+        """Collects parameters; ``model_space`` makes them from a model."""
+        super().__init__(name, params)
+        self.targets = targets
+        self.nominal = {}
+
+    def __getitem__(self, name: str) -> Param:
+        if name in self:
+            return super().__getitem__(name)
+        raise self._unknown(name)
+
+    def reporting(self, randomization: Randomization) -> ModelSpace:
+        """The same parameters, with those of a randomization as the ones that are reported."""
+        space = ModelSpace(self.name, list(self.values()), self.targets)
+        space.nominal = {name: float(self[name].nominal) for name in randomization}
+        return space
+
+    def expand(self, randomization: Randomization) -> Randomization:
+        """Replaces patterns (``body_mass:*leg*``) by the names that match, each with an independent draw.
+
+        A name that is written out wins over a pattern. A pattern for vectors without an axis gives a factor for each
+        element where its rule is a Scale, and otherwise a draw for each component.
+
+        Raises:
+            UnknownNameError: A name or pattern stands for nothing in the model.
+            RandomizationError: Two patterns match one name, a factor's rule is no Scale, or an inertia is impossible.
+        """
+        rules: dict[str, Rule] = {}
+        for pattern, rule in randomization.items():
+            for name in self._matches(pattern, rule):
+                if name in randomization:
+                    continue
+                if name in rules:
+                    raise RandomizationError(f"Parameter {name!r}: two patterns match it; write its name out.")
+                rules[name] = rule
+        rules.update({name: rule for name, rule in randomization.items() if not _is_pattern(name)})
+        for name, rule in rules.items():
+            self._check_operation(name, rule)
+        self._check_inertia({name: rule.support(self[name].nominal) for name, rule in rules.items()})
+        return Randomization(rules, correlation=randomization.correlation)
+
+    def check(self, values: Any) -> dict[str, float]:
+        checked = super().check(values)
+        self._check_inertia({name: (value, value) for name, value in checked.items()})
+        return checked
+
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
+        checked = super().check_vector(values, num_envs)
+        if any(name.startswith("body_inertia:") for name in checked):
+            for i in range(num_envs):
+                self._check_inertia({name: (float(column[i]),) * 2 for name, column in checked.items()})
+        return checked
+
+    def _matches(self, pattern: str, rule: Rule) -> Iterator[str]:
+        """The names that a pattern stands for; nothing for a name that is written out."""
+        if not _is_pattern(pattern):
+            self[pattern]
+            return
+        head, _, rest = pattern.partition(":")
+        field = FIELDS.get(head)
+        _, dot, axis = rest.rpartition(".")
+        with_axis = field is not None and bool(field.axes) and dot and (axis in field.axes or axis == "*")
+        found = False
+        for name, target in self.targets.items():
+            if not fnmatch.fnmatchcase(name, pattern) or name == head:
+                continue
+            is_component = field is not None and bool(field.axes) and not target.factor
+            wanted = not (field and field.axes) or is_component == bool(with_axis or rule.operation != "scale")
+            if wanted:
+                found = True
+                yield name
+        if not found:
+            raise self._unknown(pattern)
+
+    def _check_operation(self, name: str, rule: Rule) -> None:
+        if self.targets[name].factor and rule.operation != "scale":
+            axes = FIELDS[name.partition(":")[0]].axes if not name.startswith(LENGTH) else ()
+            hint = f", or name a component: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
+            raise RandomizationError(
+                f"Parameter {name!r}: scales several numbers by one draw; expected Scale(...){hint}, got {rule!r}."
+            )
+
+    def _check_inertia(self, bounds: Mapping[str, tuple[float, float]]) -> None:
+        named = {name for name in bounds if name.startswith("body_inertia:") and not self.targets[name].factor}
+        for body in sorted({name.rpartition(".")[0] for name in named}):
+            names = [f"{body}.{axis}" for axis in FIELDS["body_inertia"].axes]
+            check_triangles(body, [bounds.get(name, (self[name].nominal,) * 2) for name in names])
+
+    def _unknown(self, name: object) -> UnknownNameError:
+        """The error for a name that is none: lists the elements, or the fields, that the model has."""
+        head, colon, rest = str(name).partition(":")
+        if not colon or not any(known.startswith(f"{head}:") for known in self):
+            fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
+            components = [known for known in self if "." in known and ":" not in known]
+            return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
+        known = [n.partition(":")[2] for n, target in self.targets.items() if n.startswith(f"{head}:")]
+        shown = [n for n in known if "." in n] if "." in rest else [n for n in known if "." not in n] or known
+        return unknown_name(f"element of {head} in {self.name}:", rest, shown)
+
+
+def model_space(name: str, model: Any) -> ModelSpace:
+    """Lists what may vary in a model.
+
+    Args:
+        name: What presets are filed under, for example ``"Hopper"``.
+        model: An ``MjModel`` with its nominal values.
+    """
+    params: list[Param] = []
+    targets: dict[str, Target] = {}
+
+    def add(param: Param, target: Target) -> None:
+        params.append(param)
+        targets[param.name] = target
+
+    for field in FIELDS.values():
+        for param, target in _of_field(field, model):
+            add(param, target)
+    for param, target in _lengths(model):
+        add(param, target)
+    return ModelSpace(name, params, targets)
+
+
+def field_array(model: Any, name: str) -> Array:
+    """The values of a field in a model, flattened; a copy."""
+    owner = model.opt if FIELDS[name].objects is None else model
+    return np.array(getattr(owner, name), dtype=np.float64).reshape(-1)
+
+
+def _of_field(field: Field, model: Any) -> Iterator[tuple[Param, Target]]:
+    values = field_array(model, field.name)
+    names = element_names(model, field.objects)
+    if not names:
+        return
+    stride = values.size // len(names)  # actuator_gear has six numbers, of which joints use the first
+    everything: list[int] = []
+    elements: list[tuple[Param, Target]] = []
+    for i, element in enumerate(names):
+        columns = tuple(range(i * stride, i * stride + max(1, len(field.axes))))
+        if not _may_vary(field, model, i, values[list(columns)]):
+            continue
+        everything += columns
+        full = f"{field.name}:{element}" if field.objects else field.name
+        if field.axes and field.objects:
+            elements.append(_factor(field, full, columns))
+        for axis, column in zip(field.axes or ("",), columns, strict=True):
+            component = f"{full}.{axis}" if axis else full
+            elements.append((_value(field, component, values[column]), _target(field.name, (column,), factor=False)))
+    if everything and (field.objects or field.axes):
+        yield _factor(field, field.name, tuple(everything))
+    yield from elements
+
+
+def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
+    if field.name in ("body_mass", "body_inertia"):  # the world and massless bodies have none
+        return bool((values > 0).all())
+    if field.name == "body_ipos":  # a body compiled as simple has a diagonal inertia matrix for good
+        return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
+    return True
+
+
+def _value(field: Field, name: str, nominal: float) -> Param:
+    low, high = min(field.low, nominal), max(field.high, nominal)
+    return Param(name=name, nominal=float(nominal), low=low, high=high, unit=field.unit, doc=field.doc)
+
+
+def _factor(field: Field, name: str, columns: tuple[int, ...]) -> tuple[Param, Target]:
+    param = Param(name=name, nominal=1.0, low=field.factor_low, high=1000.0, unit="x", doc=f"factor: {field.doc}")
+    return param, _target(field.name, columns, factor=True)
+
+
+def _target(field: str, columns: tuple[int, ...], *, factor: bool) -> Target:
+    return Target(factor=factor, parts=(Part(field=field, columns=columns),))
+
+
+def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
+    """Lengths of links that are one capsule, in models without contacts (which a change of shape would need anew)."""
+    if (model.geom_contype[:, None] & model.geom_conaffinity[None, :]).any():
+        return
+    for i, element in enumerate(element_names(model, "body")):
+        geoms = np.flatnonzero(model.geom_bodyid == i)
+        if not (model.body_mass[i] > 0 and len(geoms) == 1 and model.geom_type[geoms[0]] in (_CAPSULE, _CYLINDER)):
+            continue
+        if model.body_simple[i] or not model.body_ipos[i].any():  # the frame is to lie at one end
+            continue
+        geom = int(geoms[0])
+        thin = int(np.argmin(model.body_inertia[i]))  # the moment about the link's own axis does not change
+        bent = tuple(3 * i + axis for axis in range(3) if axis != thin)
+        moved = [("body_ipos", i), ("geom_pos", geom)]
+        moved += [("body_pos", int(child)) for child in np.flatnonzero(model.body_parentid == i) if child]
+        moved += [("site_pos", int(site)) for site in np.flatnonzero(model.site_bodyid == i)]
+        parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
+        parts.append(Part(field="geom_size", columns=(3 * geom + 1,)))
+        parts.append(Part(field="body_inertia", columns=bent, exponent=2))
+        param = Param(
+            name=f"{LENGTH}:{element}",
+            nominal=1.0,
+            low=0.05,
+            high=20.0,
+            unit="x",
+            doc="factor: length of a link of the same mass; moves its centre of mass, inertia and what hangs on it",
+        )
+        yield param, Target(factor=True, parts=tuple(parts))
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in _WILD)

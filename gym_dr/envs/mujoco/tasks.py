@@ -1,0 +1,488 @@
+"""What Gymnasium's environments observe and reward, for all sub-environments at once.
+
+One small class for each; weights, ranges and spaces are read from an instance of Gymnasium's own class, so that every
+constructor keyword means what it means there. Sums are written in Gymnasium's order, since floating-point numbers keep
+that order in their last digits. Shapes: N sub-environments, actions ``(N, nu)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.envs.mujoco.engine import Engine
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Rows = slice | npt.NDArray[np.int64]
+Info = dict[str, npt.NDArray[Any]]
+Outcome = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
+
+
+def _plain_uniform() -> bool:
+    """Whether ``Generator.uniform`` rounds as the formula does (a compiler may fuse its operations)."""
+    uniforms = np.random.default_rng(0).random(256)
+    return bool((np.random.default_rng(0).uniform(-0.3, 0.7, 256) == -0.3 + (0.7 - -0.3) * uniforms).all())
+
+
+_UNIFORM_IS_PLAIN = _plain_uniform()
+
+
+class Task:
+    """Base: what every environment must tell."""
+
+    fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
+    contact_forces = False  # whether it needs cfrc_ext, which a batch does not give
+
+    def __init__(self, env: Any) -> None:
+        """Reads weights and ranges.
+
+        Args:
+            env: An instance of Gymnasium's class.
+        """
+        self.env = env
+        self.init_qpos = env.init_qpos.copy()
+        self.init_qvel = env.init_qvel.copy()
+        self.nq, self.nv = int(env.model.nq), int(env.model.nv)
+        self.dt = float(env.dt)
+
+    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The first state of one episode, ``(nq,)`` and ``(nv,)``: uniform noise unless overridden."""
+        scale = self.env._reset_noise_scale
+        qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
+        return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
+
+    def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
+        """The first states of some episodes, ``(n, nq)`` and ``(n, nv)``, each from its sub-environment's generator."""
+        if type(self).noise is Task.noise and _UNIFORM_IS_PLAIN:
+            uniforms = np.empty((len(rngs), self.nq + self.nv))
+            for rng, row in zip(rngs, uniforms, strict=True):
+                rng.random(out=row)
+            low, high = -self.env._reset_noise_scale, self.env._reset_noise_scale
+            noise = low + (high - low) * uniforms
+            return self.init_qpos + noise[:, : self.nq], self.init_qvel + noise[:, self.nq :]
+        states = [self.noise(rng) for rng in rngs]
+        return np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states])
+
+    def before(self, engine: Engine) -> Any:
+        """What the reward needs from before the step; a copy."""
+        return None
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        """Observations of some sub-environments, ``(n, size)``."""
+        raise NotImplementedError
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        """Rewards, terminations and ``info`` of a step."""
+        raise NotImplementedError
+
+    def reset_info(self, engine: Engine) -> Info:
+        """What ``info`` tells at a reset."""
+        return {}
+
+
+def _normal_noise(task: Task, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Uniform noise for positions, normal noise for velocities."""
+    scale = task.env._reset_noise_scale
+    qpos = task.init_qpos + rng.uniform(-scale, scale, task.nq)
+    return qpos, task.init_qvel + scale * rng.standard_normal(task.nv)
+
+
+def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sum of the squares of each sub-environment's actions, in the precision in which they were given."""
+    total: npt.NDArray[Any] = np.square(actions).sum(axis=1)
+    return total
+
+
+def _length(vectors: Array) -> Array:
+    """Euclidean length of each row."""
+    total: Array = np.sqrt(np.square(vectors).sum(axis=1))
+    return total
+
+
+class InvertedPendulum(Task):
+    """A pole on a cart."""
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        return np.concatenate([engine.qpos[rows], engine.qvel[rows]], axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        finite = np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1)
+        terminated = ~finite | (np.abs(engine.qpos[:, 1]) > 0.2)
+        reward = (~terminated).astype(np.int64)
+        return reward.astype(np.float64), terminated, {"reward_survive": reward}
+
+
+class InvertedDoublePendulum(Task):
+    """Two poles on a cart."""
+
+    fields = ("site_xpos", "qfrc_constraint")
+
+    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        scale = self.env._reset_noise_scale
+        qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
+        return qpos, self.init_qvel + rng.standard_normal(self.nv) * scale
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        qpos = engine.qpos[rows]
+        parts = [
+            qpos[:, :1],
+            np.sin(qpos[:, 1:]),
+            np.cos(qpos[:, 1:]),
+            np.clip(engine.qvel[rows], -10, 10),
+            np.clip(engine.field("qfrc_constraint")[rows], -10, 10)[:, :1],
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        tip = engine.field("site_xpos")[:, 0]
+        x, y = tip[:, 0], tip[:, 2]
+        terminated = y <= 1
+        distance = 0.01 * x**2 + (y - 2) ** 2
+        velocity = 1e-3 * engine.qvel[:, 1] ** 2 + 5e-3 * engine.qvel[:, 2] ** 2
+        alive = self.env._healthy_reward * (~terminated).astype(np.int64)
+        info = {"reward_survive": alive, "distance_penalty": -distance, "velocity_penalty": -velocity}
+        return alive - distance - velocity, terminated, info
+
+
+class _Runner(Task):
+    """Rewarded for going forward; observes positions but for the first, and velocities."""
+
+    def before(self, engine: Engine) -> Any:
+        return engine.qpos[:, 0].copy()
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        skipped = int(self.env._exclude_current_positions_from_observation)
+        return np.concatenate([engine.qpos[rows, skipped:], self._velocities(engine.qvel[rows])], axis=1)
+
+    def _velocities(self, qvel: Array) -> Array:
+        return qvel
+
+    def _forward(self, engine: Engine, before: Array) -> tuple[Array, Array]:
+        velocity = (engine.qpos[:, 0] - before) / self.dt
+        return velocity, self.env._forward_reward_weight * velocity
+
+
+class HalfCheetah(_Runner):
+    """Never falls."""
+
+    noise = _normal_noise
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        velocity, forward = self._forward(engine, before)
+        cost = self.env._ctrl_cost_weight * _squares(actions)
+        info = {
+            **self.reset_info(engine),
+            "x_velocity": velocity,
+            "reward_forward": forward,
+            "reward_ctrl": -cost,
+        }
+        return forward - cost, np.zeros(len(cost), np.bool_), info
+
+    def reset_info(self, engine: Engine) -> Info:
+        return {"x_position": engine.qpos[:, 0].copy()}
+
+
+class Walker2d(_Runner):
+    """Two legs; ends when it falls."""
+
+    def _velocities(self, qvel: Array) -> Array:
+        return np.clip(qvel, -10, 10)
+
+    def _healthy(self, engine: Engine) -> Mask:
+        low_z, high_z = self.env._healthy_z_range
+        low_angle, high_angle = self.env._healthy_angle_range
+        z, angle = engine.qpos[:, 1], engine.qpos[:, 2]
+        healthy: Mask = (low_z < z) & (z < high_z) & (low_angle < angle) & (angle < high_angle)
+        return healthy
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        velocity, forward = self._forward(engine, before)
+        healthy = self._healthy(engine)
+        alive = healthy * self.env._healthy_reward
+        cost = self.env._ctrl_cost_weight * _squares(actions)
+        info = {
+            **self.reset_info(engine),
+            "x_velocity": velocity,
+            "reward_forward": forward,
+            "reward_ctrl": -cost,
+            "reward_survive": alive,
+        }
+        terminated = ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
+        return forward + alive - cost, terminated, info
+
+    def reset_info(self, engine: Engine) -> Info:
+        return {
+            "x_position": engine.qpos[:, 0].copy(),
+            "z_distance_from_origin": engine.qpos[:, 1] - self.init_qpos[1],
+        }
+
+
+class Hopper(Walker2d):
+    """One leg; ends when it falls, or when its state leaves a range."""
+
+    def _healthy(self, engine: Engine) -> Mask:
+        low, high = self.env._healthy_state_range
+        good = super()._healthy(engine)
+        for state in (engine.qpos[:, 2:], engine.qvel):
+            good &= ((low < state) & (state < high)).all(axis=1)
+        return good
+
+
+class _Planar(Task):
+    """Moves in a plane: x and y positions and velocities."""
+
+    def _where(self, engine: Engine) -> Info:
+        xy = engine.qpos[:, :2]
+        return {
+            "x_position": xy[:, 0].copy(),
+            "y_position": xy[:, 1].copy(),
+            "distance_from_origin": _length(xy),
+        }
+
+    def reset_info(self, engine: Engine) -> Info:
+        return self._where(engine)
+
+
+class Swimmer(_Planar):
+    """Three links in a fluid."""
+
+    def before(self, engine: Engine) -> Any:
+        return engine.qpos[:, :2].copy()
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
+        return np.concatenate([engine.qpos[rows, skipped:], engine.qvel[rows]], axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        velocity = (engine.qpos[:, :2] - before) / self.dt
+        forward = self.env._forward_reward_weight * velocity[:, 0]
+        cost = self.env._ctrl_cost_weight * _squares(actions)
+        info = {
+            **self._where(engine),
+            "x_velocity": velocity[:, 0],
+            "y_velocity": velocity[:, 1],
+            "reward_forward": forward,
+            "reward_ctrl": -cost,
+        }
+        return forward - cost, np.zeros(len(cost), np.bool_), info
+
+
+class Ant(_Planar):
+    """Four legs; observes contact forces."""
+
+    fields = ("cfrc_ext", "xpos")
+    contact_forces = True
+    noise = _normal_noise
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._body = env.data.body(env._main_body).id
+
+    def before(self, engine: Engine) -> Any:
+        return engine.field("xpos")[:, self._body, :2].copy()
+
+    def _forces(self, engine: Engine, rows: Rows) -> Array:
+        forces: Array = np.clip(engine.field("cfrc_ext")[rows], *self.env._contact_force_range)
+        return forces
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
+        parts = [engine.qpos[rows, skipped:], engine.qvel[rows]]
+        if self.env._include_cfrc_ext_in_observation:
+            forces = self._forces(engine, rows)
+            parts.append(forces[:, 1:].reshape(len(forces), -1))
+        return np.concatenate(parts, axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        velocity = (engine.field("xpos")[:, self._body, :2] - before) / self.dt
+        forward = velocity[:, 0] * self.env._forward_reward_weight
+        low, high = self.env._healthy_z_range
+        finite = np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1)
+        healthy = finite & (low <= engine.qpos[:, 2]) & (engine.qpos[:, 2] <= high)
+        alive = healthy * self.env._healthy_reward
+        cost = self.env._ctrl_cost_weight * _squares(actions)
+        forces = self._forces(engine, slice(None)).reshape(len(cost), -1)
+        contact = self.env._contact_cost_weight * np.square(forces).sum(axis=1)
+        info = {
+            **self._where(engine),
+            "x_velocity": velocity[:, 0],
+            "y_velocity": velocity[:, 1],
+            "reward_forward": forward,
+            "reward_ctrl": -cost,
+            "reward_contact": -contact,
+            "reward_survive": alive,
+        }
+        terminated = ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
+        return forward + alive - (cost + contact), terminated, info
+
+
+class _Humanlike(_Planar):
+    """A humanoid: observes inertia, velocities and forces of its bodies."""
+
+    fields: tuple[str, ...] = ("cinert", "cvel", "qfrc_actuator", "cfrc_ext", "ten_length", "ten_velocity")
+    contact_forces = True
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        env = self.env
+        skipped = 2 * int(env._exclude_current_positions_from_observation)
+        parts = [engine.qpos[rows, skipped:], engine.qvel[rows]]
+        for name, included, first in (  # the world is body 0; a free joint has the first six forces
+            ("cinert", env._include_cinert_in_observation, 1),
+            ("cvel", env._include_cvel_in_observation, 1),
+            ("qfrc_actuator", env._include_qfrc_actuator_in_observation, 6),
+            ("cfrc_ext", env._include_cfrc_ext_in_observation, 1),
+        ):
+            if included is True:
+                values = engine.field(name)[rows]
+                parts.append(values[:, first:].reshape(len(values), -1))
+        return np.concatenate(parts, axis=1)
+
+    def _tendons(self, engine: Engine) -> Info:
+        return {
+            "tendon_length": engine.field("ten_length").copy(),
+            "tendon_velocity": engine.field("ten_velocity").copy(),
+        }
+
+    def _control_cost(self, engine: Engine) -> Array:
+        cost: Array = self.env._ctrl_cost_weight * np.square(engine.ctrl).sum(axis=1)
+        return cost
+
+    def _force_cost(self, engine: Engine, weight: float, bounds: tuple[float, float]) -> Array:
+        forces = engine.field("cfrc_ext").reshape(len(engine.qpos), -1)
+        cost: Array = np.clip(weight * np.square(forces).sum(axis=1), *bounds)
+        return cost
+
+
+class Humanoid(_Humanlike):
+    """Walks; ends when it falls."""
+
+    fields = (*_Humanlike.fields, "xipos")
+
+    def before(self, engine: Engine) -> Any:
+        return self._centre(engine)
+
+    def _centre(self, engine: Engine) -> Array:
+        """The centre of mass in the plane, (N, 2)."""
+        places = engine.field("xipos")[:, :, :2]
+        mass = np.broadcast_to(engine.body_mass, places.shape[:2])
+        centre: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
+        return centre
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        env = self.env
+        velocity = (self._centre(engine) - before) / self.dt
+        low, high = env._healthy_z_range
+        healthy = (low < engine.qpos[:, 2]) & (engine.qpos[:, 2] < high)
+        alive = healthy * env._healthy_reward
+        forward = env._forward_reward_weight * velocity[:, 0]
+        cost = self._control_cost(engine)
+        contact = self._force_cost(engine, env._contact_cost_weight, env._contact_cost_range)
+        info = {
+            **self.reset_info(engine),
+            "x_velocity": velocity[:, 0],
+            "y_velocity": velocity[:, 1],
+            "reward_survive": alive,
+            "reward_forward": forward,
+            "reward_ctrl": -cost,
+            "reward_contact": -contact,
+        }
+        terminated = ~healthy if env._terminate_when_unhealthy else np.zeros_like(healthy)
+        return forward + alive - (cost + contact), terminated, info
+
+    def reset_info(self, engine: Engine) -> Info:
+        return {**self._where(engine), **self._tendons(engine)}
+
+
+class HumanoidStandup(_Humanlike):
+    """Stands up; never ends by itself."""
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        env = self.env
+        height = engine.qpos[:, 2] / env.model.opt.timestep
+        cost = self._control_cost(engine)
+        impact = self._force_cost(engine, env._impact_cost_weight, env._impact_cost_range)
+        info = {
+            **self.reset_info(engine),
+            "reward_linup": height,
+            "reward_quadctrl": -cost,
+            "reward_impact": -impact,
+        }
+        return height - cost - impact + 1, np.zeros(len(cost), np.bool_), info
+
+    def reset_info(self, engine: Engine) -> Info:
+        return {
+            "x_position": engine.qpos[:, 0].copy(),
+            "y_position": engine.qpos[:, 1].copy(),
+            "z_distance_from_origin": engine.qpos[:, 2] - self.init_qpos[2],
+            **self._tendons(engine),
+        }
+
+
+class _Manipulator(Task):
+    """Moves something to a goal; observes positions of bodies."""
+
+    fields = ("xpos",)
+
+    def _position(self, engine: Engine, body: str, rows: Rows) -> Array:
+        return engine.field("xpos")[rows, self.env.data.body(body).id]
+
+
+class Reacher(_Manipulator):
+    """An arm of two links."""
+
+    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        qpos = rng.uniform(-0.1, 0.1, self.nq) + self.init_qpos
+        goal = rng.uniform(-0.2, 0.2, 2)
+        while np.linalg.norm(goal) >= 0.2:
+            goal = rng.uniform(-0.2, 0.2, 2)
+        qpos[-2:] = goal
+        qvel = self.init_qvel + rng.uniform(-0.005, 0.005, self.nv)
+        qvel[-2:] = 0
+        return qpos, qvel
+
+    def _gap(self, engine: Engine, rows: Rows) -> Array:
+        return self._position(engine, "fingertip", rows) - self._position(engine, "target", rows)
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        qpos, qvel = engine.qpos[rows], engine.qvel[rows]
+        angles = qpos[:, :2]
+        parts = [np.cos(angles), np.sin(angles), qpos[:, 2:], qvel[:, :2], self._gap(engine, rows)[:, :2]]
+        return np.concatenate(parts, axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        distance = -_length(self._gap(engine, slice(None))) * self.env._reward_dist_weight
+        cost = -_squares(actions) * self.env._reward_control_weight
+        return distance + cost, np.zeros(len(cost), np.bool_), {"reward_dist": distance, "reward_ctrl": cost}
+
+
+class Pusher(_Manipulator):
+    """An arm of seven joints and a cylinder."""
+
+    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        qpos = self.init_qpos.copy()
+        while True:
+            cylinder = np.concatenate([rng.uniform(-0.3, 0, 1), rng.uniform(-0.2, 0.2, 1)])
+            if np.linalg.norm(cylinder) > 0.17:
+                break
+        qpos[-4:-2] = cylinder
+        qpos[-2:] = 0
+        qvel = self.init_qvel + rng.uniform(-0.005, 0.005, self.nv)
+        qvel[-4:] = 0
+        return qpos, qvel
+
+    def observe(self, engine: Engine, rows: Rows) -> Array:
+        bodies = [self._position(engine, body, rows) for body in ("tips_arm", "object", "goal")]
+        return np.concatenate([engine.qpos[rows, :7], engine.qvel[rows, :7], *bodies], axis=1)
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+        everything = slice(None)
+        thing = self._position(engine, "object", everything)
+        near = -_length(thing - self._position(engine, "tips_arm", everything)) * self.env._reward_near_weight
+        distance = -_length(thing - self._position(engine, "goal", everything)) * self.env._reward_dist_weight
+        cost = -_squares(actions) * self.env._reward_control_weight
+        info = {"reward_dist": distance, "reward_ctrl": cost, "reward_near": near}
+        return distance + cost + near, np.zeros(len(cost), np.bool_), info

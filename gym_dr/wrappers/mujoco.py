@@ -1,0 +1,75 @@
+"""Randomizes any Gymnasium environment that runs on MuJoCo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
+
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
+
+
+class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Edits the model of a MuJoCo environment at each reset: new draws, always from the nominal values.
+
+    Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``;
+    ``body_mass:*`` draws for each body, and ``body_mass`` alone is one factor for all. ``params`` and
+    ``info["params"]`` report the randomized parameters and those set by hand.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from gym_dr import RandomizeMujoco, Scale
+        >>> env = RandomizeMujoco(gym.make("Hopper-v5"), {"body_mass:*": Scale((0.5, 2.0)), "gravity.z": (-12, -8)})
+        >>> _, info = env.reset(seed=1)
+        >>> sorted(info["params"])
+        ['body_mass:foot', 'body_mass:leg', 'body_mass:thigh', 'body_mass:torso', 'gravity.z']
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], randomization: Any) -> None:
+        """Wraps an environment.
+
+        Args:
+            env: ``env.unwrapped`` is a ``gymnasium.envs.mujoco.MujocoEnv``: it has a ``model`` and a ``data``, and its
+                ``reset`` keeps both.
+            randomization: A preset (those of ``gym_dr/HopperDR-v5`` hold for ``Hopper-v5``, for an environment of your
+                own see ``gym_dr.add_preset``), a mapping of names to distributions, a ``Randomization`` or a path.
+
+        Raises:
+            UnknownNameError: A preset, body, geom or other name is unknown.
+            RandomizationError: A range is impossible, or the environment does not run on MuJoCo.
+        """
+        RecordConstructorArgs.__init__(self, randomization=randomization)
+        gym.Wrapper.__init__(self, env)
+        unwrapped: Any = env.unwrapped
+        if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
+            raise RandomizationError(
+                f"Expected an environment with a MuJoCo model and data, got {type(unwrapped).__name__}. "
+                "For physics that are plain attributes use RandomizeAttributes."
+            )
+        from gym_dr.envs.mujoco.episode import ModelEpisode  # heavy: mujoco
+
+        name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
+        self._model_episode = ModelEpisode(name, unwrapped, randomization)
+
+    @property
+    def episode(self) -> EpisodeParams:  # type: ignore[override]
+        """The parameters of the episode under way."""
+        return self._model_episode.params
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
+        exact = self.episode.check_options(options)
+        inner = {key: value for key, value in (options or {}).items() if key != "params"}
+        if seed is not None:  # now, since the draws are keyed by it and the reset needs their values
+            gym.Env.reset(self.env.unwrapped, seed=seed)
+        self._model_episode.begin(self.env.unwrapped, seed=seed, exact=exact)
+        observation, info = self.env.reset(seed=seed, options=inner or None)
+        self._model_episode.observed(observation)
+        return observation, {**info, **self.episode.info()}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
+        self._model_episode.before_step(action)
+        return self._model_episode.after_step(self.env.unwrapped, self.env.step(action))

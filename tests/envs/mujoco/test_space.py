@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+
+from gym_dr import Add, Randomization, Scale, Uniform
+from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields, needs_set_const
+from gym_dr.envs.mujoco.fields import FIELDS, element_names
+from gym_dr.envs.mujoco.presets import PRESETS
+from gym_dr.envs.mujoco.space import ModelSpace, model_space
+from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.randomization.presets import resolve
+from tests.envs.mujoco.names import NAMES, single
+
+
+def model_of(name: str) -> Any:
+    return single(name, randomization="none").unwrapped.model
+
+
+def space_of(name: str) -> ModelSpace:
+    return model_space(name, model_of(name))
+
+
+HOPPER = space_of("Hopper")
+
+
+def test_names_are_mujocos() -> None:
+    for name in (
+        "gravity.z",
+        "density",
+        "viscosity",
+        "wind.x",
+        "body_mass:torso",
+        "body_mass",
+        "body_inertia:torso.x",
+        "body_ipos:foot.z",
+        "geom_friction:floor.slide",
+        "geom_friction:floor",
+        "jnt_stiffness:thigh_joint",
+        "dof_damping:thigh_joint",
+        "dof_armature:thigh_joint",
+        "dof_frictionloss:thigh_joint",
+        "actuator_gear:thigh_joint",
+    ):
+        assert name in HOPPER
+    pendulum = space_of("InvertedPendulum")
+    assert {"dof_damping:slider", "actuator_gear:slide", "body_length:pole"} <= set(pendulum)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nominal_values_are_the_models(name: str) -> None:
+    model = model_of(name)
+    space = model_space(name, model)
+    for key, target in space.targets.items():
+        if not target.factor:
+            (part,) = target.parts
+            owner = model.opt if part.field in ("gravity", "wind", "density", "viscosity") else model
+            assert space[key].nominal == np.ravel(getattr(owner, part.field))[part.columns[0]]
+        else:
+            assert space[key].nominal == 1.0
+
+
+def test_elements_without_a_name_are_called_after_what_they_belong_to() -> None:
+    ant, swimmer, humanoid = model_of("Ant"), model_of("Swimmer"), model_of("Humanoid")
+    assert "ankle_1" in element_names(ant, "body")
+    assert "hip_1" in element_names(ant, "actuator")
+    assert element_names(swimmer, "geom")[1:] == ["torso", "mid", "back"]
+    assert element_names(humanoid, "dof")[:7] == [*(f"root.{i}" for i in range(6)), "abdomen_z"]
+    for model in (ant, swimmer, humanoid):
+        for objects in ("body", "geom", "jnt", "dof", "actuator"):
+            names = element_names(model, objects)
+            assert len(set(names)) == len(names)
+
+
+def test_a_pattern_gives_each_match_its_own_draw() -> None:
+    expanded = HOPPER.expand(Randomization({"body_mass:*": Scale((0.5, 2.0)), "dof_damping:*_joint": (0.5, 2.0)}))
+    assert list(expanded) == [
+        *(f"body_mass:{body}" for body in ("foot", "leg", "thigh", "torso")),
+        *(f"dof_damping:{joint}_joint" for joint in ("foot", "leg", "thigh")),
+    ]
+
+
+def test_a_pattern_for_vectors_scales_elements_or_draws_components() -> None:
+    scaled = HOPPER.expand(Randomization({"body_ipos:*": Scale((0.9, 1.1))}))
+    assert list(scaled) == [f"body_ipos:{body}" for body in ("foot", "leg", "thigh", "torso")]
+    added = HOPPER.expand(Randomization({"body_ipos:t*": Add((-0.01, 0.01))}))
+    assert list(added) == [f"body_ipos:{body}.{axis}" for body in ("thigh", "torso") for axis in "xyz"]
+    slides = HOPPER.expand(Randomization({"geom_friction:*.slide": (0.5, 1.0)}))
+    assert len(slides) == 5
+    assert all(name.endswith(".slide") for name in slides)
+
+
+def test_a_written_name_wins_over_a_pattern() -> None:
+    expanded = HOPPER.expand(Randomization({"body_mass:*": Scale((0.5, 2.0)), "body_mass:leg": 2.5}))
+    assert expanded["body_mass:leg"].distribution.support == (2.5, 2.5)
+    assert len(expanded) == 4
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        (
+            {"body_mass:legg": 1.0},
+            r"Unknown element of body_mass in Hopper: 'legg'. Did you mean 'leg'\? Known: foot, leg",
+        ),
+        ({"geom_friction:flor.slide": 1.0}, "Did you mean 'floor.slide'"),
+        ({"geom_friction:floor.slip": 1.0}, "Known: .*floor.slide"),
+        ({"body_mas:leg": 1.0}, "Did you mean 'body_mass'"),
+        ({"gravty.z": -9.0}, "Did you mean 'gravity.z'"),
+        ({"body_mass:q*": 1.0}, "Known: foot, leg, thigh, torso"),
+        ({"timestep": 0.1}, "Unknown parameter of Hopper"),
+    ],
+)
+def test_unknown_names_list_what_the_model_has(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        resolve(rules, HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"body_mass:leg": 0.0}, "kg, got"),
+        ({"body_mass:leg": (-1.0, 3.0)}, "kg, got"),
+        ({"body_mass": Scale((0.0, 2.0))}, "from 1e-06"),
+        ({"geom_friction:floor.slide": -0.1}, "from 0 to"),
+        ({"geom_friction:floor": 0.5}, "geom_friction:floor.slide"),
+        ({"gravity": (-11.0, -9.0)}, "gravity.z"),
+        ({"body_mass": (1.0, 2.0)}, r"expected Scale\(...\)"),
+        ({"body_inertia:leg.x": 9.0}, "none exceeds the sum of the other two"),
+        ({"body_inertia:leg.x": Scale((0.5, 2.0))}, "none exceeds the sum"),
+        ({"body_mass:*": (1.0, 4.0), "body_mass:t*": (3.0, 5.0)}, "two patterns"),
+        ({"gravity.z": float("nan")}, "gravity.z"),
+    ],
+)
+def test_impossible_rules_are_refused(rules: dict[str, Any], message: str) -> None:
+    warnings.simplefilter("ignore")  # pytest puts the filters back
+    with pytest.raises(RandomizationError, match=message):
+        resolve(rules, HOPPER)
+
+
+def test_impossible_values_are_refused() -> None:
+    for values in ({"body_mass:leg": -1.0}, {"body_inertia:leg.x": 9.0}, {"geom_friction:floor.slide": float("nan")}):
+        with pytest.raises(RandomizationError):
+            HOPPER.check(values)
+        with pytest.raises(RandomizationError):
+            HOPPER.check_vector(values, 3)
+    with pytest.raises(RandomizationError):
+        HOPPER.check_vector({"body_inertia:leg.x": np.array([0.05, 0.05, 9.0])}, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_holds_for_its_model(name: str) -> None:
+    space = space_of(name)
+    assert sorted(PRESETS[name]) == ["default", "extreme", "random", "wide"]
+    for preset in PRESETS[name]:
+        assert len(resolve(preset, space)) >= 2
+    assert len(resolve("none", space)) == 0
+    inside, outside = resolve("random", space), resolve("extreme", space)
+    assert list(inside) == list(outside)
+    for key in inside:
+        low, high = inside[key].distribution.support
+        drawn = outside[key].distribution.ppf(np.linspace(0.01, 0.99, 99))
+        assert ((drawn <= low) | (drawn >= high)).all()
+
+
+def test_every_preset_table_is_a_registered_environments() -> None:
+    assert sorted(PRESETS) == sorted(NAMES)
+
+
+# ---- values -> model ------------------------------------------------------------------------------------------------
+
+
+def fields_of(values: dict[str, float], name: str = "Hopper") -> dict[str, Any]:
+    model = model_of(name)
+    fields = ModelFields(model_space(name, model), model, list(values))
+    return {key: array[0] for key, array in fields(np.array([list(values.values())])).items()}
+
+
+def test_factors_multiply_values() -> None:
+    model = model_of("Hopper")
+    mass = fields_of({"body_mass:leg": 2.0, "body_mass": 1.5})["body_mass"]
+    expected = model.body_mass * 1.5
+    expected[3] = 3.0
+    np.testing.assert_allclose(mass, expected)
+    friction = fields_of({"geom_friction:floor.slide": 0.4, "geom_friction:floor": 0.5, "geom_friction": 3.0})
+    np.testing.assert_allclose(friction["geom_friction"][0], [0.6, *(model.geom_friction[0, 1:] * 1.5)])
+    np.testing.assert_allclose(friction["geom_friction"][1:], model.geom_friction[1:] * 3.0)
+
+
+def test_inertia_follows_the_mass_unless_named() -> None:
+    model = model_of("Hopper")
+    doubled = fields_of({"body_mass:leg": 2 * model.body_mass[3]})["body_inertia"]
+    np.testing.assert_allclose(doubled[3], 2 * model.body_inertia[3])
+    np.testing.assert_array_equal(doubled[1], model.body_inertia[1])
+    both = {"body_mass:leg": 2 * model.body_mass[3], "body_mass:torso": 2 * model.body_mass[1], "body_inertia:leg": 1.1}
+    named = fields_of(both)["body_inertia"]
+    np.testing.assert_allclose(named[3], 1.1 * model.body_inertia[3])
+    np.testing.assert_allclose(named[1], 2 * model.body_inertia[1])
+
+
+def test_a_nan_is_nominal_and_not_named() -> None:
+    model = model_of("Hopper")
+    fields = ModelFields(HOPPER, model, ["body_mass:leg", "body_inertia:leg", "geom_friction"])
+    table = fields(np.array([[4.0, np.nan, np.nan], [np.nan, 1.1, 0.5]]))
+    np.testing.assert_allclose(table["body_inertia"][0, 3], 4.0 / model.body_mass[3] * model.body_inertia[3])
+    np.testing.assert_array_equal(table["body_mass"][1], model.body_mass)
+    np.testing.assert_allclose(table["body_inertia"][1, 3], 1.1 * model.body_inertia[3])
+    np.testing.assert_array_equal(table["geom_friction"][0], model.geom_friction)
+
+
+def test_a_longer_pole_is_one_that_was_built_longer() -> None:
+    def pole(length: float) -> Any:
+        return mujoco.MjModel.from_xml_string(
+            f"""<mujoco><default><geom contype="0"/></default><worldbody><body name="pole"><joint name="hinge"
+            type="hinge" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 {length}" size="0.01" mass="5"/>
+            <body name="tip" pos="0 0 {length}"><joint name="top" type="hinge" axis="0 1 0"/><geom type="capsule"
+            fromto="0 0 0 0 0 0.3" size="0.01" mass="2"/></body></body></worldbody></mujoco>"""
+        )
+
+    short, long = pole(0.6), pole(0.9)
+    ModelEditor(model_space("Pole", short), short).apply({"body_length:pole": 1.5})
+    np.testing.assert_allclose(short.body_ipos, long.body_ipos, atol=1e-12)
+    np.testing.assert_allclose(short.body_pos, long.body_pos, atol=1e-12)
+    np.testing.assert_allclose(short.geom_size[0], long.geom_size[0])
+    np.testing.assert_allclose(short.body_inertia[1], long.body_inertia[1], rtol=0.05)  # a thin rod, not a capsule
+    np.testing.assert_allclose(short.dof_M0, long.dof_M0, rtol=0.01)
+
+
+def test_lengths_are_offered_where_nothing_collides() -> None:
+    assert {key for key in space_of("InvertedDoublePendulum") if key.startswith("body_length")} == {
+        "body_length:pole",
+        "body_length:pole2",
+    }
+    assert not [key for key in HOPPER if key.startswith("body_length")]
+
+
+def test_an_edit_starts_from_nominal_and_goes_back_to_it() -> None:
+    model = model_of("Hopper")
+    nominal = model_of("Hopper")
+    editor = ModelEditor(model_space("Hopper", model), model)
+    for factor in (2.0, 0.5, 2.0):
+        editor.apply({"body_mass": factor, "gravity.z": -5.0})
+        np.testing.assert_allclose(model.body_mass, factor * nominal.body_mass)
+    editor.apply({"geom_friction": 2.0})
+    assert model.opt.gravity[2] == nominal.opt.gravity[2]
+    for name in dir(nominal):
+        values = getattr(nominal, name)
+        if isinstance(values, np.ndarray) and name != "geom_friction":
+            np.testing.assert_array_equal(getattr(model, name), values, err_msg=name)
+
+
+def test_derived_constants_are_those_of_a_model_that_was_built_so() -> None:
+    def model(mass: float) -> Any:
+        return mujoco.MjModel.from_xml_string(
+            f"""<mujoco><worldbody><body name="a" pos="0 0 1"><joint name="j" type="hinge" axis="0 1 0"/>
+            <inertial pos="0 0 -0.3" mass="{mass}" diaginertia="{0.2 * mass} {0.3 * mass} {0.4 * mass}"/>
+            <geom type="sphere" size="0.1"/></body></worldbody>
+            <actuator><motor joint="j" gear="7"/></actuator></mujoco>"""
+        )
+
+    edited, built = model(1.0), model(2.5)
+    ModelEditor(model_space("Arm", edited), edited).apply({"body_mass:a": 2.5})
+    for name in dir(built):
+        values = getattr(built, name)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+            np.testing.assert_allclose(getattr(edited, name), values, rtol=1e-12, err_msg=name)
+
+
+def test_fields_are_derived_from_as_mujoco_says() -> None:
+    for field in FIELDS.values():
+        derived = field.name in mujoco.MjModel._setconst_inputs
+        assert field.derived == derived, field.name
+        assert needs_set_const({field.name: np.zeros(1)}) == derived
+
+
+def test_a_live_simulation_is_left_alone() -> None:
+    env: Any = gym.make("gym_dr/HopperDR-v5").unwrapped
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    before = env.data.qpos.copy()
+    env._model_episode._editor.apply({"body_mass": 2.0})
+    np.testing.assert_array_equal(env.data.qpos, before)
+    assert before.any()
+
+
+def test_a_distribution_keeps_its_draw_when_patterns_join() -> None:
+    alone = single("Hopper", randomization={"body_mass:leg": Scale(Uniform(0.5, 2.0))})
+    joined = single("Hopper", randomization={"body_mass:*": Scale(Uniform(0.5, 2.0)), "gravity.z": (-11, -9)})
+    for _ in range(3):
+        one, other = alone.reset(seed=7)[1]["params"], joined.reset(seed=7)[1]["params"]
+        assert one["body_mass:leg"] == other["body_mass:leg"]
