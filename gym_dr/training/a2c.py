@@ -13,12 +13,20 @@ from typing import Any
 import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor, nn
+from torch import Tensor
 
-from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr.errors import TrainingError
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import A2CConfig
-from gym_dr.training.networks import load_weights, make_actor, mlp, observation_size
+from gym_dr.training.networks import (
+    gradient_step,
+    load_optimizers,
+    load_weights,
+    make_actor,
+    mlp,
+    observation_size,
+    sampling_policy,
+)
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 
@@ -82,8 +90,8 @@ class A2C:
                 f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
                 "Lower the learning rates or set max_grad_norm."
             )
-        self._step(self.actor_optimizer, self.actor, actor_loss)
-        self._step(self.critic_optimizer, self.critic, critic_loss)
+        gradient_step(self.actor_optimizer, self.actor.parameters(), actor_loss, self.config.max_grad_norm)
+        gradient_step(self.critic_optimizer, self.critic.parameters(), critic_loss, self.config.max_grad_norm)
         return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
 
     def state(self) -> dict[str, Any]:
@@ -104,19 +112,7 @@ class A2C:
         """
         load_weights(self.actor, state, "actor")
         load_weights(self.critic, state, "critic")
-        try:
-            self.actor_optimizer.load_state_dict(state["actor_optimizer"])
-            self.critic_optimizer.load_state_dict(state["critic_optimizer"])
-            self.generator.set_state(state["generator"].cpu())
-        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-            raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
-
-    def _step(self, optimizer: torch.optim.Optimizer, network: nn.Module, loss: Tensor) -> None:
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        if self.config.max_grad_norm > 0:
-            nn.utils.clip_grad_norm_(network.parameters(), self.config.max_grad_norm)
-        optimizer.step()
+        load_optimizers(self, state, ("actor_optimizer", "critic_optimizer"))
 
 
 def make_batch(rollout: Rollout, value: Any, config: A2CConfig) -> Batch:
@@ -178,10 +174,4 @@ def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config
     """
     actor = make_actor(envs, config.hidden_sizes, config.activation)
     load_weights(actor, state, "actor")
-    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-
-    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        with torch.no_grad():
-            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
-
-    return policy
+    return sampling_policy(actor)

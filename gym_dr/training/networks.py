@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import CheckpointError, ConfigError
+from gym_dr.training.api import Policy, seed_for
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
@@ -172,6 +173,49 @@ def observation_size(envs: Any) -> int:
             "Flatten them, for example with gymnasium.wrappers.FlattenObservation."
         )
     return int(space.shape[0])
+
+
+def sampling_policy(actor: Actor) -> Policy:
+    """A policy that samples as in training, from a generator of fixed seed, so that evaluating again gives the same."""
+    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+
+    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        with torch.no_grad():
+            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
+
+    return policy
+
+
+def gradient_step(
+    optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter], loss: Tensor, max_norm: float
+) -> None:
+    """Back-propagates a loss and takes one step.
+
+    Args:
+        optimizer: Of the parameters.
+        parameters: Whose gradient is clipped.
+        loss: A scalar.
+        max_norm: Largest norm of the parameters' gradient; 0 for no clipping.
+    """
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+    if max_norm > 0:
+        nn.utils.clip_grad_norm_(parameters, max_norm)
+    optimizer.step()
+
+
+def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Loads optimizers and the generator ``owner.generator`` out of saved state.
+
+    Raises:
+        CheckpointError: Something is missing or does not fit.
+    """
+    try:
+        for name in names:
+            getattr(owner, name).load_state_dict(state[name])
+        owner.generator.set_state(state["generator"].cpu())
+    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
 
 
 def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:

@@ -15,12 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor, nn
+from torch import Tensor
 
-from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr.errors import TrainingError
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import ReinforceConfig
-from gym_dr.training.networks import TwoHeadedGaussianActor, load_weights, make_actor, mlp, observation_size
+from gym_dr.training.networks import (
+    TwoHeadedGaussianActor,
+    gradient_step,
+    load_optimizers,
+    load_weights,
+    make_actor,
+    mlp,
+    observation_size,
+    sampling_policy,
+)
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
 
@@ -82,11 +91,7 @@ class Reinforce:
         loss = actor_loss + critic_loss if learned else actor_loss
         if not torch.isfinite(loss):
             raise TrainingError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-        if self.config.max_grad_norm > 0:
-            nn.utils.clip_grad_norm_(self.actor.parameters(), self.config.max_grad_norm)
-        self.optimizer.step()
+        gradient_step(self.optimizer, self.actor.parameters(), loss, self.config.max_grad_norm)
         losses = {"actor_loss": actor_loss.item(), "entropy": entropy.item()}
         return {**losses, "critic_loss": critic_loss.item()} if learned else losses
 
@@ -107,11 +112,7 @@ class Reinforce:
         """
         load_weights(self.actor, state, "actor")
         load_weights(self.critic, state, "critic")
-        try:
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.generator.set_state(state["generator"].cpu())
-        except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-            raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
+        load_optimizers(self, state, ("optimizer",))
 
 
 def make_batch(episodes: Rollout, value: Callable[[Tensor], Tensor] | None, gamma: float) -> Batch:
@@ -160,10 +161,4 @@ def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config
     """
     actor = make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor)
     load_weights(actor, state, "actor")
-    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-
-    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        with torch.no_grad():
-            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
-
-    return policy
+    return sampling_policy(actor)

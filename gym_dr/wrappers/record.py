@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from gym_dr.wrappers.vector_params import check_mask
+from gym_dr.envs.vector_arguments import check_mask
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.vector_params import VectorParams, check_mask, has_vector_params
+from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
+from gym_dr.envs.vector_arguments import check_mask
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.episode import EpisodeParams
 from gym_dr.randomization.space import ParamSpace
@@ -21,22 +22,6 @@ Mask = npt.NDArray[np.bool_]
 def has_vector_params(env: VectorEnv[Any, Any, Any]) -> bool:
     """Whether a vector environment offers ``params`` and ``set_params`` itself, as native ones do."""
     return callable(getattr(env, "set_params", None)) and hasattr(type(env), "params")
-
-
-def check_mask(mask: Any, num_envs: int) -> Mask:
-    """Checks a mask of sub-environments; None means all.
-
-    Raises:
-        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
-    """
-    if mask is None:
-        return np.ones(num_envs, dtype=np.bool_)
-    array = np.asarray(mask)
-    if array.dtype != np.bool_ or array.shape != (num_envs,):
-        raise RandomizationError(
-            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
-        )
-    return array
 
 
 def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:

@@ -12,15 +12,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.randomization.draws import draw
+from gym_dr.randomization.ahead import DrawsAhead
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-
-_AHEAD_TOTAL = 4096  # draws made ahead, over all sub-environments together, ...
-_AHEAD_LEAST, _AHEAD_MOST = 4, 64  # ... but at least and at most so many for each
 
 
 class EpisodeTable:
@@ -39,20 +36,9 @@ class EpisodeTable:
         self.names: list[str] = list(randomization)  # those that were set by hand follow
         nominal = [space[name].nominal for name in self.names]
         self.values: Array = np.tile(np.array(nominal, dtype=np.float64), (num_envs, 1))  # (num_envs, len(names))
-        self.draw_index: Indices = np.full(num_envs, -1, np.int64)  # of the episode under way
         self._pins: Array | None = None  # shape of values, nan where not pinned
-        self._seeds = np.zeros(num_envs, np.uint64)
         self._drawn = len(self.names)  # the first so many columns are randomized
-        self._depth = min(max(_AHEAD_TOTAL // num_envs, _AHEAD_LEAST), _AHEAD_MOST)
-        # made ahead: draw number first + k of sub-environment i is ahead[i, k]; nothing is there while first < 0
-        self._ahead: Array = np.zeros((num_envs, self._depth if self._drawn else 0, self._drawn))
-        self._first: Indices = np.full(num_envs, -1, np.int64)
-
-    def seed(self, envs: Indices, words: npt.NDArray[np.uint64]) -> None:
-        """Starts the sequences of draws of some sub-environments anew, keyed by their seed words."""
-        self._seeds[envs] = words
-        self.draw_index[envs] = -1
-        self._first[envs] = -1
+        self.draws = DrawsAhead(space, randomization, num_envs)
 
     def pin(self, values: Mapping[str, Array] | None, envs: Indices) -> None:
         """Fixes checked values from the next reset on, beside those pinned before; None hands all back.
@@ -81,12 +67,12 @@ class EpisodeTable:
             exact: Checked values for these episodes: name -> shape ``(num_envs,)``.
         """
         columns = self._columns(exact)
-        self.draw_index[envs] += 1
+        self.draws.index[envs] += 1
         if not self.names:
             return
         rows = np.full((len(envs), len(self.names)), np.nan)
         if self._drawn and not self._all_pinned(envs):
-            rows[:, : self._drawn] = self._draws(envs)
+            rows[:, : self._drawn] = self.draws.current(envs)
         if self._pins is not None:
             pins = self._pins[envs]
             rows = np.where(np.isnan(pins), rows, pins)
@@ -116,24 +102,3 @@ class EpisodeTable:
 
     def _all_pinned(self, envs: Indices) -> bool:
         return self._pins is not None and not np.isnan(self._pins[envs, : self._drawn]).any()
-
-    def _draws(self, envs: Indices) -> Array:
-        """The current draws of some sub-environments, shape ``(len(envs), randomized parameters)``."""
-        place = self.draw_index[envs] - self._first[envs]
-        # pins may have left draws out, so places can be anywhere beyond
-        if (place >= self._depth).any() or (self._first[envs] < 0).any():
-            self._make_ahead()
-            place = self.draw_index[envs] - self._first[envs]
-        drawn: Array = self._ahead[envs, place]
-        return drawn
-
-    def _make_ahead(self) -> None:
-        """Makes draws for every sub-environment that has used up half of its own, so that this happens seldom."""
-        used = self.draw_index - self._first
-        needy = np.flatnonzero((self.draw_index >= 0) & ((self._first < 0) | (2 * used >= self._depth)))
-        self._first[needy] = self.draw_index[needy]
-        indices = self._first[needy, None] + np.arange(self._depth)
-        seeds = np.repeat(self._seeds[needy], self._depth)
-        drawn = draw(self.randomization, self.space, seeds, indices.ravel())
-        for column, name in enumerate(self.randomization):
-            self._ahead[needy, :, column] = drawn[name].reshape(indices.shape)

@@ -22,6 +22,7 @@ from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.info import Info, merge_info, spread_params
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.tasks import Task
+from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
@@ -87,11 +88,13 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             RandomizationError: A range is impossible.
         """
         super().__init__()
-        self.num_envs = _whole_number("num_envs", num_envs)
-        self._max_steps = None if max_episode_steps is None else _whole_number("max_episode_steps", max_episode_steps)
-        threads = default_threads() if num_threads is None else _whole_number("num_threads", num_threads)
+        self.num_envs = check_whole_number("num_envs", num_envs)
+        self._max_steps = (
+            None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
+        )
+        threads = default_threads() if num_threads is None else check_whole_number("num_threads", num_threads)
         self.num_threads = min(threads, self.num_envs)
-        self._mode = _autoreset_mode(autoreset_mode)
+        self._mode = check_autoreset_mode(autoreset_mode)
         if render_mode == "human":
             raise ConfigError("Expected a render_mode that gives frames, such as 'rgb_array', got 'human'.")
         with quiet_compiler():
@@ -133,7 +136,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
     @property
     def draw_index(self) -> Indices:
         """Which draw is in force in each sub-environment, shape ``(num_envs,)``; -1 before its first reset."""
-        return self._table.draw_index.copy()
+        return self._table.draws.index.copy()
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
@@ -157,7 +160,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             UnknownNameError: There is no such parameter; nothing has changed then.
             RandomizationError: A value or the mask is impossible; nothing has changed then.
         """
-        chosen = np.flatnonzero(_check_mask(mask, self.num_envs))
+        chosen = np.flatnonzero(check_mask(mask, self.num_envs))
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
         self._table.pin(arrays, chosen)
 
@@ -186,7 +189,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._begin(envs, call.exact)
         self._observations[envs] = self._task.observe(self._engine, envs)
         self._done[envs] = False
-        self._begun = self._begun or bool((self._table.draw_index >= 0).all())
+        self._begun = self._begun or bool((self._table.draws.index >= 0).all())
         info = merge_info([(self._task.reset_info(self._engine), call.mask)])
         return self._observations.copy(), self._with_params(info, call.mask)
 
@@ -269,12 +272,12 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
     def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
         """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
         options = {} if options is None else options
-        mask = _check_mask(options.get("reset_mask"), self.num_envs)
+        mask = check_mask(options.get("reset_mask"), self.num_envs)
         if not mask.any():
             raise RandomizationError("Expected at least one True in options['reset_mask'].")
         values = options.get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        seeds = _seed_list(seed, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
         options.pop("reset_mask", None)
         return _Reset(mask, seeds, exact)
 
@@ -286,7 +289,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         for i in given:
             self._rngs[i], self._seeds[i] = seeding.np_random(seeds[i])
         words = np.array([seed_word(self._seeds[i] or 0) for i in given], dtype=np.uint64)
-        self._table.seed(np.array(given, np.int64), words)
+        self._table.draws.seed(np.array(given, np.int64), words)
 
     def _begin(self, envs: Indices, exact: dict[str, Array]) -> None:
         """Makes the draws of episodes that begin, edits their models and puts them at their first state."""
@@ -353,7 +356,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _with_params(self, info: dict[str, Any], mask: Mask) -> dict[str, Any]:
         """Adds the values in force and the draw indices, as the sub-environments in ``mask`` tell them."""
-        return {**info, **spread_params(self._table.names, self._table.values, self._table.draw_index, mask)}
+        return {**info, **spread_params(self._table.names, self._table.values, self._table.draws.index, mask)}
 
     def _draw(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
@@ -363,52 +366,3 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._engine.snapshot(env, template.model, template.data)
         mujoco.mj_forward(template.model, template.data)
         return template.render()
-
-
-def _whole_number(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
-    return int(value)
-
-
-def _autoreset_mode(value: Any) -> AutoresetMode:
-    try:
-        return AutoresetMode(value)
-    except ValueError:
-        modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
-        raise ConfigError(f"Expected autoreset_mode to be one of {modes}, got {value!r}.") from None
-
-
-def _check_mask(mask: Any, num_envs: int) -> Mask:
-    """Checks a mask of sub-environments; None means all."""
-    if mask is None:
-        return np.ones(num_envs, dtype=np.bool_)
-    array = np.asarray(mask)
-    if array.dtype != np.bool_ or array.shape != (num_envs,):
-        raise RandomizationError(
-            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
-        )
-    return array
-
-
-def _seed_list(seed: Any, num_envs: int) -> list[int | None]:
-    """A seed, or None, for each sub-environment.
-
-    Raises:
-        RandomizationError: Not a whole number >= 0, None or as many of these as there are sub-environments.
-    """
-    if seed is None:
-        return [None] * num_envs
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-        seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
-    elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
-        seeds = list(seed)
-    else:
-        raise RandomizationError(f"Expected a whole number, a list of them or None as seed, got {seed!r}.")
-    if len(seeds) != num_envs:
-        raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
-    for value in seeds:
-        good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
-        if not good:
-            raise RandomizationError(f"Expected seeds that are whole numbers >= 0 or None, got {value!r}.")
-    return [None if value is None else int(value) for value in seeds]

@@ -250,7 +250,7 @@ def test_wrappers_for_rollouts_work() -> None:
 def test_a_table_of_episodes_draws_what_single_environments_draw() -> None:
     envs = native("Hopper", 3)
     table = EpisodeTable(envs.param_space, envs.randomization, 3)
-    table.seed(np.arange(3), np.array([5, 6, 7], dtype=np.uint64))
+    table.draws.seed(np.arange(3), np.array([5, 6, 7], dtype=np.uint64))
     singles = [EpisodeParams(envs.param_space, envs.randomization) for _ in range(3)]
     rng = np.random.default_rng(0)
     first = True
@@ -261,7 +261,7 @@ def test_a_table_of_episodes_draws_what_single_environments_draw() -> None:
             singles[i].begin(seed=5 + i if first else None, np_random_seed=5 + i, exact={})
         first = False
         for i, episode in enumerate(singles):
-            assert episode.draw_index == table.draw_index[i]
+            assert episode.draw_index == table.draws.index[i]
             assert dict(episode.in_force) == {name: float(v[i]) for name, v in table.params().items()}
 
 

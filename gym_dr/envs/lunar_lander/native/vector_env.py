@@ -22,6 +22,7 @@ from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
 from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
@@ -87,16 +88,14 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             RandomizationError: A range is impossible.
         """
         super().__init__()
-        self.num_envs = _whole_number("num_envs", num_envs)
-        self._max_steps = None if max_episode_steps is None else _whole_number("max_episode_steps", max_episode_steps)
-        threads = None if num_threads is None else _whole_number("num_threads", num_threads)
+        self.num_envs = check_whole_number("num_envs", num_envs)
+        self._max_steps = (
+            None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
+        )
+        threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"Expected render_mode None or 'rgb_array', got {render_mode!r}.")
-        try:
-            self._mode = AutoresetMode(autoreset_mode)
-        except ValueError:
-            modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
-            raise ConfigError(f"Expected autoreset_mode to be one of {modes}, got {autoreset_mode!r}.") from None
+        self._mode = check_autoreset_mode(autoreset_mode)
         self.param_space: ParamSpace = LUNAR_LANDER
         self.randomization: Randomization = resolve(randomization, LUNAR_LANDER)
         _check_memory(self.num_envs)
@@ -135,7 +134,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
     @property
     def draw_index(self) -> Indices:
         """Which draw is in force in each sub-environment, shape ``(num_envs,)``; -1 before its first reset."""
-        return self._parameters.draw_index.copy()
+        return self._parameters.draws.index.copy()
 
     @property
     def num_threads(self) -> int:
@@ -169,7 +168,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             UnknownNameError: There is no such parameter; nothing has changed then.
             RandomizationError: A value or the mask is impossible; nothing has changed then.
         """
-        chosen = np.flatnonzero(_check_mask(mask, self.num_envs))
+        chosen = np.flatnonzero(check_mask(mask, self.num_envs))
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
         self._parameters.pin(arrays, chosen)
 
@@ -200,7 +199,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._elapsed[envs] = 0
         self._done[envs] = False
         self._any_done = bool(self._done.any())
-        self._begun = self._begun or bool((self._parameters.draw_index >= 0).all())
+        self._begun = self._begun or bool((self._parameters.draws.index >= 0).all())
         return self._physics.memory.observations.copy(), self._info(None if envs is self._all else call.mask)
 
     def step(self, actions: npt.NDArray[Any]) -> tuple[Observations, Array, Mask, Mask, dict[str, Any]]:
@@ -288,12 +287,12 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
     def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
         """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
         options = {} if options is None else options
-        mask = _check_mask(options.get("reset_mask"), self.num_envs)
+        mask = check_mask(options.get("reset_mask"), self.num_envs)
         if not mask.any():
             raise RandomizationError("Expected at least one True in options['reset_mask'].")
         values = options.get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        seeds = _seed_list(seed, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
         options.pop("reset_mask", None)
         return _Reset(mask, seeds, exact)
 
@@ -334,7 +333,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             self._seeds[i] = chosen
             words[place] = seed_word(chosen)
             self._physics.memory.streams[i] = seeded(chosen)
-        self._parameters.seed(np.array(given, np.int64), words)
+        self._parameters.draws.seed(np.array(given, np.int64), words)
 
     def _begin(self, envs: Indices, exact: dict[str, Array]) -> None:
         """Puts parameters in force for episodes that the next step of the physics begins."""
@@ -362,7 +361,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         """What single environments tell, collected as Gymnasium does: arrays with masks of who told it."""
         names = len(self.param_space)
         table = self._physics.memory.params.T.copy()
-        index = self._parameters.draw_index.copy()
+        index = self._parameters.draws.index.copy()
         masks = np.ones((names + 2, self.num_envs), np.bool_)
         if mask is not None:
             masks[:] = mask
@@ -373,28 +372,6 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         *rows[1::2], params_mask, index_mask = list(masks)
         params = dict(zip(self._param_keys, rows, strict=True))
         return {"params": params, "_params": params_mask, "draw_index": index, "_draw_index": index_mask}
-
-
-def _check_mask(mask: Any, num_envs: int) -> Mask:
-    """The mask as an array; None means all.
-
-    Raises:
-        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
-    """
-    if mask is None:
-        return np.ones(num_envs, np.bool_)
-    array = np.asarray(mask)
-    if array.dtype != np.bool_ or array.shape != (num_envs,):
-        raise RandomizationError(
-            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
-        )
-    return array
-
-
-def _whole_number(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
-    return int(value)
 
 
 def _check_memory(num_envs: int) -> None:
@@ -410,28 +387,3 @@ def _check_memory(num_envs: int) -> None:
             f"Expected num_envs that fit into memory: {num_envs} need {needed / 2**30:.1f} GiB, "
             f"there are {free / 2**30:.1f} GiB."
         )
-
-
-def _seed_list(seed: Any, num_envs: int) -> list[int | None]:
-    """A seed, or None, for each sub-environment.
-
-    Raises:
-        RandomizationError: Not a whole number >= 0, None or as many of these as there are sub-environments.
-    """
-    if seed is None:
-        return [None] * num_envs
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-        seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
-    elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
-        seeds = list(seed)
-    else:
-        raise RandomizationError(f"Expected a whole number, a list of them or None as seed, got {seed!r}.")
-    if len(seeds) != num_envs:
-        raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
-    checked: list[int | None] = []
-    for value in seeds:
-        good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
-        if not good:
-            raise RandomizationError(f"Expected seeds that are whole numbers >= 0 or None, got {value!r}.")
-        checked.append(None if value is None else int(value))
-    return checked

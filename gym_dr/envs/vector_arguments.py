@@ -1,0 +1,77 @@
+"""Checks of what users give to vector environments, before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+
+from gym_dr.errors import ConfigError, RandomizationError
+
+Mask = npt.NDArray[np.bool_]
+
+
+def check_whole_number(name: str, value: Any) -> int:
+    """A whole number above 0.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
+    return int(value)
+
+
+def check_autoreset_mode(value: Any) -> AutoresetMode:
+    """An autoreset mode, or the name of one.
+
+    Raises:
+        ConfigError: There is no such mode.
+    """
+    try:
+        return AutoresetMode(value)
+    except ValueError:
+        modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
+        raise ConfigError(f"Expected autoreset_mode to be one of {modes}, got {value!r}.") from None
+
+
+def check_mask(mask: Any, num_envs: int) -> Mask:
+    """A mask of sub-environments as an array; None means all.
+
+    Raises:
+        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
+    """
+    if mask is None:
+        return np.ones(num_envs, dtype=np.bool_)
+    array = np.asarray(mask)
+    if array.dtype != np.bool_ or array.shape != (num_envs,):
+        raise RandomizationError(
+            f"Expected a mask of shape ({num_envs},) and dtype bool, got shape {array.shape} and dtype {array.dtype}."
+        )
+    return array
+
+
+def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
+    """A seed, or None, for each sub-environment; ``seed + i`` for a whole number, as in Gymnasium.
+
+    Raises:
+        RandomizationError: Not a whole number >= 0, None or as many of these as there are sub-environments.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
+    elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+        seeds = list(seed)
+    else:
+        raise RandomizationError(f"Expected a whole number, a list of them or None as seed, got {seed!r}.")
+    if len(seeds) != num_envs:
+        raise RandomizationError(f"Expected a seed for each of {num_envs} sub-environments, got {len(seeds)}.")
+    for value in seeds:
+        good = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0)
+        if not good:
+            raise RandomizationError(f"Expected seeds that are whole numbers >= 0 or None, got {value!r}.")
+    return [None if value is None else int(value) for value in seeds]
