@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "seaborn", "Box2D", "pygame"}
+HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "seaborn", "scipy", "Box2D", "pygame"}
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,17 @@ def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
     assert not (tmp_path / "runs").exists()
 
 
+def running_ray_tasks() -> int:
+    """Processes in which Ray runs one of our tasks, by their title."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            count += b"ray::train_config" in (process / "cmdline").read_bytes()
+        except OSError:  # it has ended meanwhile
+            continue
+    return count
+
+
 # Ray leaves sockets and processes to the garbage collector when a node is lost
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path: Path) -> None:
@@ -116,18 +127,26 @@ def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path
     from ray.cluster_utils import Cluster
 
     long = [*TINY]
-    long[1] = "500"
+    long[1] = "300"
     expected = train(tmp_path / "local", "--seeds", "1,2", tiny=long)
     node = {"num_cpus": 1, "node_ip_address": "127.0.0.1"}  # a seed a node
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    lost = []
+
+    def lose(second: Any) -> None:
+        while running_ray_tasks() < 2:
+            time.sleep(0.02)
+        time.sleep(0.5)  # inside the task, which imports torch first
+        lost.append(running_ray_tasks())
+        cluster.remove_node(second, allow_graceful=False)
+
     try:
-        second = cluster.add_node(**node)
-        lost = threading.Timer(8.0, lambda: cluster.remove_node(second, allow_graceful=False))
-        lost.start()
+        loser = threading.Thread(target=lose, args=(cluster.add_node(**node),), daemon=True)
+        loser.start()
         train(tmp_path / "ray", "--seeds", "1,2", "--launcher", "ray", "--ray-address", cluster.address, tiny=long)
-        assert not lost.is_alive(), "training was over before the node was lost"
+        loser.join(timeout=10)
     finally:
-        lost.cancel()
         ray.shutdown()
         cluster.shutdown()
+    assert lost == [2], "the node was not lost while both seeds were training"
     assert result(tmp_path / "ray") == result(expected)
