@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -28,9 +29,11 @@ class Progress:
         self.total, self.title = total, title
         self._first, self._started = first, time.perf_counter()
         self._steps: float | None = None  # environment steps made before this display began
+        # a terminal that does not know its size, as in some logs of builds, has no room for a bar
+        fits = bar and sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
         self._bar = (
             tqdm(total=total, initial=first, desc=title, unit="update", dynamic_ncols=True, mininterval=0.2)
-            if bar and sys.stderr.isatty()
+            if fits
             else None
         )
 
