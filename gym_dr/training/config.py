@@ -49,8 +49,8 @@ class ReinforceConfig:
     episodes_per_env: int = option(1, "episodes of each sub-environment in an update")
     gamma: float = option(0.99, "discount factor")
     lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one")
-    # "normalize" punishes the last steps of episodes that the limit cuts, since their returns lack their future, and
-    # lets good policies collapse; "learned" knows what the rest is worth
+    # "normalize" punishes the last steps of episodes that the limit cuts, since their returns lack their future;
+    # "learned" knows what the rest is worth
     baseline: str = option("learned", "subtracted from returns: none, normalize (mean 0, deviation 1) or learned")
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     max_grad_norm: float = option(0.0, "largest norm of the gradient; 0 for no clipping")
