@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gym_dr.errors import GymDrError, RandomizationWarning
+from gym_dr.errors import GymDrError, RandomizationWarning, unknown_name
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -41,8 +41,6 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from gym_dr.errors import unknown_name
-
             ctx.fail(str(unknown_name("command", args[0], _COMMANDS)))
         return super().resolve_command(ctx, args)
 

@@ -1,8 +1,7 @@
 """What an algorithm is to gym_dr: a name, a configuration and a ``train`` function.
 
 An algorithm of your own needs this module alone (and the hook in ``gym_dr.plugins.hookspecs``). Nothing heavy is
-imported
-here: ``gymdr --help`` lists algorithms without loading torch.
+imported here: ``gymdr list algorithms`` does not load torch.
 """
 
 from __future__ import annotations
@@ -66,14 +65,12 @@ class Session(Protocol):
         ...
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
-        """Saves a checkpoint if the update ends a segment or the run; call it at the end of every update, after
-        ``log``.
+        """Saves a checkpoint if the update ends a segment or the run; call it after ``log`` in every update.
 
         Args:
             update: The update that has just ended.
-            state: Called only when a checkpoint is due; returns tensors, numbers, text and containers of those, all
-                that
-                is needed to go on. Entries ``actor`` and ``critic`` are also written to files of their own.
+            state: Called only when a checkpoint is due; returns all that is needed to go on, as tensors, numbers, text
+                and containers of those. Entries ``actor`` and ``critic`` are also written to files of their own.
         """
         ...
 

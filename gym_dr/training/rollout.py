@@ -27,9 +27,8 @@ class Rollout:
     rewards: npt.NDArray[np.float32]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
     truncated: npt.NDArray[np.bool_]  # (T, N)
-    valid: npt.NDArray[
-        np.bool_
-    ]  # (T, N), False on steps that count in nothing, such as resets, which ignore the action
+    # (T, N), False on steps that count in nothing, such as resets, which ignore the action
+    valid: npt.NDArray[np.bool_]
 
 
 class RolloutCollector:
