@@ -85,7 +85,7 @@ def ours(episodes: int, num_envs: int, env_id: str, mode: str | None) -> float:
     def play() -> None:
         nonlocal steps
         for update in range(episodes // num_envs):
-            rollout = collect_episodes(envs, agent.act, 1, seed=1 if update == 0 else None, device="cpu")
+            rollout = collect_episodes(envs, agent.sampler, 1, seed=1 if update == 0 else None, device="cpu")
             agent.update(rollout)
             steps += int(rollout.valid.sum())
 

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "gym_dr"
 LAYERS = (
     ("errors",),
     ("randomization",),
+    ("compiled",),
     ("envs",),
     ("registration",),
     ("wrappers",),

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
@@ -25,10 +24,10 @@ from gym_dr.training.networks import (
     make_actor,
     mlp,
     observation_size,
-    sampling_policy,
 )
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
+from gym_dr.training.sampling import make_sampler, sampling_policy
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 
@@ -62,12 +61,8 @@ class A2C:
         optimizer = _OPTIMIZERS[config.optimizer]
         self.actor_optimizer = optimizer(self.actor.parameters(), lr=config.actor_lr)
         self.critic_optimizer = optimizer(self.critic.parameters(), lr=config.critic_lr)
-        self.generator = torch.Generator(device=device).manual_seed(seed_for(seed, stream=2, index=1))
-
-    def act(self, observations: Tensor) -> tuple[Tensor, npt.NDArray[Any]]:
-        """Samples actions for observations ``(N, obs)``: the network's own, and as the environment takes them."""
-        actions = self.actor.sample(observations, self.generator)
-        return actions, self.actor.to_env(actions)
+        self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
+        self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
 
     def value(self, observations: Tensor) -> Tensor:
         """The critic's values, shape of ``observations`` without its last axis."""
@@ -160,7 +155,7 @@ def train(session: Session, config: A2CConfig) -> None:
         seed = session.segment_seed(update)
         if seed is not None:
             collector.reset(seed)
-        rollout = collector.collect(agent.act)
+        rollout = collector.collect(agent.sampler)
         losses = agent.update(rollout)
         session.log(update, steps=int(rollout.valid.sum()), **losses)
         session.save(update, agent.state)

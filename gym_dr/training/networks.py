@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import CheckpointError, ConfigError
-from gym_dr.training.api import Policy, seed_for
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
@@ -39,9 +38,18 @@ class CategoricalActor(nn.Module):
         self.network = mlp(inputs, hidden_sizes, int(space.n), activation)
         self.start = int(space.start)
 
-    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
-        """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)``."""
-        return torch.multinomial(self.network(observations).softmax(-1), 1, generator=generator).squeeze(-1)
+    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """What ``sample`` needs for ``steps`` calls: uniform on [0, 1), shape ``(steps, num_envs, 1)``."""
+        return torch.rand((steps, num_envs, 1), generator=generator)
+
+    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
+        """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)`` and noise ``(N, 1)``.
+
+        The first action at which the summed probabilities are above the noise.
+        """
+        reached = self.network(observations).softmax(-1).cumsum(-1)
+        actions: Tensor = (noise >= reached[..., :-1]).sum(-1)
+        return actions
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
@@ -73,13 +81,15 @@ class GaussianActor(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(size))
         self.register_buffer("low", torch.as_tensor(space.low, dtype=torch.float32), persistent=False)
         self.register_buffer("high", torch.as_tensor(space.high, dtype=torch.float32), persistent=False)
-        self.dtype = space.dtype
+        self.space = space
 
-    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
-        """Random actions ``(N, actions)``, not yet clipped, for observations ``(N, obs)``."""
-        mean = self.network(observations)
-        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
-        sampled: Tensor = mean + self.log_std.exp() * noise
+    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
+        return torch.randn((steps, num_envs, len(self.log_std)), generator=generator)
+
+    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
+        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
+        sampled: Tensor = self.network(observations) + self.log_std.exp() * noise
         return sampled
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +103,7 @@ class GaussianActor(nn.Module):
         """Sampled actions as the environment takes them."""
         unit = 0.5 * (actions.clamp(-1.0, 1.0) + 1.0)
         scaled = torch.clamp(self.low + unit * (self.high - self.low), self.low, self.high)
-        return scaled.cpu().numpy().astype(self.dtype)
+        return scaled.cpu().numpy().astype(self.space.dtype)
 
 
 class TwoHeadedGaussianActor(nn.Module):
@@ -110,10 +120,14 @@ class TwoHeadedGaussianActor(nn.Module):
         self.network = mlp(inputs, hidden_sizes, 2 * size, activation)  # one last layer holds both heads
         self.space = space
 
-    def sample(self, observations: Tensor, generator: torch.Generator) -> Tensor:
-        """Random actions ``(N, actions)``, not yet clipped, for observations ``(N, obs)``."""
+    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
+        return torch.randn((steps, num_envs, int(np.prod(self.space.shape))), generator=generator)
+
+    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
+        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
         mean, std = self._distribution(observations)
-        return mean + std * torch.randn(mean.shape, generator=generator, device=mean.device)
+        return mean + std * noise
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
@@ -175,15 +189,9 @@ def observation_size(envs: Any) -> int:
     return int(space.shape[0])
 
 
-def sampling_policy(actor: Actor) -> Policy:
-    """A policy that samples as in training, from a generator of fixed seed, so that evaluating again gives the same."""
-    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-
-    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        with torch.no_grad():
-            return actor.to_env(actor.sample(torch.as_tensor(observations, dtype=torch.float32), generator))
-
-    return policy
+def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
+    """The layers of ``mlp`` that have weights, the observation's first."""
+    return [layer for layer in network if isinstance(layer, nn.Linear)]
 
 
 def gradient_step(

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
@@ -28,10 +27,10 @@ from gym_dr.training.networks import (
     make_actor,
     mlp,
     observation_size,
-    sampling_policy,
 )
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
+from gym_dr.training.sampling import make_sampler, sampling_policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +59,8 @@ class Reinforce:
             self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, "tanh").to(device)
         networks = [self.actor, self.critic] if config.baseline == "learned" else [self.actor]
         self.optimizer = torch.optim.AdamW([p for network in networks for p in network.parameters()], lr=config.lr)
-        self.generator = torch.Generator(device=device).manual_seed(seed_for(seed, stream=2, index=1))
-
-    def act(self, observations: Tensor) -> tuple[Tensor, npt.NDArray[Any]]:
-        """Samples actions for observations ``(N, obs)``: the network's own, and as the environment takes them."""
-        actions = self.actor.sample(observations, self.generator)
-        return actions, self.actor.to_env(actions)
+        self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
+        self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
 
     def value(self, observations: Tensor) -> Tensor:
         """The baseline's values, shape of ``observations`` without its last axis."""
@@ -147,7 +142,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
         agent.load_state(session.restored)
     for update in range(session.first_update, config.updates):
         seed = session.segment_seed(update)
-        episodes = collect_episodes(envs, agent.act, config.episodes_per_env, seed, session.device)
+        episodes = collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
         losses = agent.update(episodes)
         session.log(update, steps=int(episodes.valid.sum()), **losses)
         session.save(update, agent.state)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from torch import Tensor
 
+from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError, TrainingError
+from gym_dr.training.networks import CategoricalActor
+from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.record import RecordDraws
 
-Act = Callable[[Tensor], tuple[Tensor, npt.NDArray[Any]]]  # observations (N, obs) -> actions, the same for the env
+_NOISE_STEPS = 64  # for which noise is drawn at a time where a rollout's length is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,44 +54,55 @@ class RolloutCollector:
         self._observations, _ = self.envs.reset(seed=seed)
         self._done[:] = False
 
-    def collect(self, act: Act) -> Rollout:
+    def collect(self, sampler: Sampler) -> Rollout:
         """Plays ``rollout_steps`` steps.
 
+        Where the environment can play many steps with a small policy in one compiled call, it does.
+
         Args:
-            act: Chooses actions for observations of shape ``(N, obs)``.
+            sampler: Chooses actions.
 
         Raises:
             TrainingError: An observation or reward is not finite, or ``reset`` was not called.
         """
         if self._observations is None:
             raise TrainingError("Expected reset() before collect().")
-        steps, num_envs = self.rollout_steps, self.envs.num_envs
-        observations = torch.empty((steps + 1, num_envs, *self._observations.shape[1:]))
-        rewards = np.empty((steps, num_envs), dtype=np.float32)
-        terminated = np.empty((steps, num_envs), dtype=np.bool_)
-        truncated, valid = np.empty_like(terminated), np.empty_like(terminated)
-        actions = []
-        with torch.no_grad():
-            for t in range(steps):
-                observations[t] = torch.as_tensor(self._observations)
-                action, env_action = act(observations[t].to(self.device))
-                actions.append(action)
-                valid[t] = ~self._done
-                self._observations, rewards[t], terminated[t], truncated[t], _ = self.envs.step(env_action)
-                self._done = terminated[t] | truncated[t]
-        observations[steps] = torch.as_tensor(self._observations)
-        _check_finite(observations, rewards)
-        return Rollout(
-            observations=observations.to(self.device),
-            actions=torch.stack(actions),
-            rewards=rewards,
-            terminated=terminated,
-            truncated=truncated,
-            valid=valid,
+        count, num_envs = self.rollout_steps, self.envs.num_envs
+        sampler.begin()
+        noise = draw_noise(sampler, count, num_envs)
+        numbers = 0 if isinstance(sampler.actor, CategoricalActor) else noise.shape[2]  # one noise an action
+        steps = Steps.allocate(count, num_envs, inputs=self._observations.shape[1], actions=numbers)
+        steps.observations[0] = self._observations
+        valid = np.ones((count, num_envs), dtype=np.bool_)
+        advance = self._play if isinstance(sampler, CompiledSampler) and plays(self.envs) else self._step
+        t = 0
+        while t < count:
+            valid[t] = ~self._done
+            t = advance(sampler, noise, steps, t)
+            self._done = steps.terminated[t - 1] | steps.truncated[t - 1]
+        self._observations = steps.observations[count].copy()
+        actions = steps.sampled if steps.sampled.shape[2] else steps.chosen
+        return _rollout(
+            steps.observations, actions, steps.rewards, steps.terminated, steps.truncated, valid, self.device
         )
 
+    def _step(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> int:
+        """Plays row t; returns the next one."""
+        actions, env_actions = sampler.act(steps.observations[t], noise[t])
+        (steps.sampled if steps.sampled.shape[2] else steps.chosen)[t] = actions
+        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], _ = self.envs.step(env_actions)
+        steps.observations[t + 1] = observations
+        return t + 1
 
-def collect_episodes(envs: RecordDraws, act: Act, episodes_per_env: int, seed: int | None, device: str) -> Rollout:
+    def _play(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> int:
+        """Plays rows from t on until an episode ends; returns the next one."""
+        stop, _ = cast(Any, self.envs).play(sampler.policy, noise, steps, t, len(noise))
+        return int(stop)
+
+
+def collect_episodes(
+    envs: RecordDraws, sampler: Sampler, episodes_per_env: int, seed: int | None, device: str
+) -> Rollout:
     """Plays the same number of complete episodes in every sub-environment, from a reset on.
 
     A sub-environment that is through waits for the others: its further steps are not valid and its further episodes are
@@ -97,7 +110,7 @@ def collect_episodes(envs: RecordDraws, act: Act, episodes_per_env: int, seed: i
 
     Args:
         envs: NEXT_STEP autoreset.
-        act: Chooses actions for observations of shape ``(N, obs)``.
+        sampler: Chooses actions.
         episodes_per_env: Episodes of each sub-environment.
         seed: Of the reset, or None to go on with the environments' generators.
         device: Where the networks are.
@@ -110,28 +123,54 @@ def collect_episodes(envs: RecordDraws, act: Act, episodes_per_env: int, seed: i
         TrainingError: An observation or reward is not finite.
     """
     _check_next_step(envs)
+    sampler.begin()
     current, _ = envs.reset(seed=seed)
-    done = np.zeros(envs.num_envs, dtype=np.bool_)
-    finished = np.zeros(envs.num_envs, dtype=np.int64)
-    observations, actions, rows = [torch.as_tensor(current, dtype=torch.float32)], [], []
-    with torch.no_grad():
-        while (finished < episodes_per_env).any():
-            action, env_action = act(observations[-1].to(device))
-            valid = ~done & (finished < episodes_per_env)
-            current, rewards, terminated, truncated, _ = envs.step(env_action)
-            done = terminated | truncated
+    playing = np.ones(envs.num_envs, dtype=np.bool_)  # whose quota is not reached
+    done, finished = ~playing, np.zeros(envs.num_envs, dtype=np.int64)
+    observations = [np.asarray(current, np.float32)]
+    rows: list[tuple[Any, ...]] = []
+    noise: list[npt.NDArray[Any]] = []
+    while playing.any():
+        if not noise:
+            noise = list(draw_noise(sampler, _NOISE_STEPS, envs.num_envs)[::-1])
+        actions, env_actions = sampler.act(observations[-1], noise.pop())
+        valid = playing & ~done
+        current, rewards, terminated, truncated, _ = envs.step(env_actions)
+        observations.append(np.asarray(current, np.float32))
+        rows.append((actions, rewards, terminated, truncated, valid))
+        done = terminated | truncated
+        if done.any():
             finished += done & valid
-            envs.paused[:] = finished >= episodes_per_env
-            observations.append(torch.as_tensor(current, dtype=torch.float32))
-            actions.append(action)
-            rows.append((rewards.astype(np.float32), terminated, truncated, valid))
-    stacked = torch.stack(observations)
-    rewards, terminated, truncated, valid = (np.stack(column) for column in zip(*rows, strict=True))
-    _check_finite(stacked, rewards)
+            playing = finished < episodes_per_env
+            envs.paused[:] = ~playing
+    actions, rewards, terminated, truncated, valid = (np.stack(column) for column in zip(*rows, strict=True))
+    return _rollout(np.stack(observations), actions, rewards, terminated, truncated, valid, device)
+
+
+def plays(envs: VectorEnv[Any, Any, Any]) -> bool:
+    """Whether an environment, and each wrapper around it, can play many steps with a small policy in one call."""
+    while isinstance(envs, VectorWrapper):
+        if "play" not in vars(type(envs)):
+            return False
+        envs = envs.env
+    return bool(getattr(envs, "plays", False))
+
+
+def _rollout(
+    observations: npt.NDArray[np.float32],
+    actions: npt.NDArray[Any],
+    rewards: npt.NDArray[Any],
+    terminated: npt.NDArray[np.bool_],
+    truncated: npt.NDArray[np.bool_],
+    valid: npt.NDArray[np.bool_],
+    device: str,
+) -> Rollout:
+    if not (np.isfinite(observations).all() and np.isfinite(rewards).all()):
+        raise TrainingError("The environment returned an observation or reward that is not finite.")
     return Rollout(
-        observations=stacked.to(device),
-        actions=torch.stack(actions),
-        rewards=rewards,
+        observations=torch.from_numpy(observations).to(device),
+        actions=torch.from_numpy(actions).to(device),
+        rewards=rewards.astype(np.float32),
         terminated=terminated,
         truncated=truncated,
         valid=valid,
@@ -142,8 +181,3 @@ def _check_next_step(envs: VectorEnv[Any, Any, Any]) -> None:
     mode = envs.metadata.get("autoreset_mode")
     if mode != AutoresetMode.NEXT_STEP:
         raise ConfigError(f"Expected a vector environment with NEXT_STEP autoreset, got {mode}.")
-
-
-def _check_finite(observations: Tensor, rewards: npt.NDArray[Any]) -> None:
-    if not (torch.isfinite(observations).all() and np.isfinite(rewards).all()):
-        raise TrainingError("The environment returned an observation or reward that is not finite.")

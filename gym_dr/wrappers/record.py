@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gym_dr.envs.vector_arguments import check_mask
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +85,21 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
                 self._returns[done], self._lengths[done] = 0.0, 0
         self._done = done
         return observations, rewards, terminations, truncations, info
+
+    def play(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Plays many steps at once, as the environment's ``play`` does; calls back as ``step`` would."""
+        stop, info = cast(Any, self.env).play(policy, noise, steps, first, last)
+        # rewards of reset steps are 0; only the first row can have some, and only the last row ends of episodes
+        self._returns[self._done], self._lengths[self._done] = 0.0, -1
+        self._returns = np.add.reduce(np.concatenate([self._returns[None], steps.rewards[first:stop]]), axis=0)
+        self._lengths += stop - first
+        done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
+        if done.any():
+            self._report(done, steps.terminated[stop - 1], info)
+        self._done = done
+        return stop, info
 
     def _report(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
         ended = info.get("final_info", info) if self._mode == AutoresetMode.SAME_STEP else info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -165,6 +169,21 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         if self.interval is not None and self._steps % self.interval == 0:
             self.resample()
         return observations, rewards, terminations, truncations, info
+
+    def play(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Plays many steps at once, as the environment's ``play`` does, and stops where the schedule re-draws."""
+        if self.interval is not None:
+            last = min(last, first + self.interval - self._steps % self.interval)
+        stop, info = self._params_env.play(policy, noise, steps, first, last)
+        self._index[self._done] = self._next_index[self._done]
+        self._done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
+        self._with_index(info, self._index)
+        self._steps += stop - first
+        if self.interval is not None and self._steps % self.interval == 0:
+            self.resample()
+        return stop, info
 
     def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
         """Starts the draws of the masked sub-environments anew; returns a seed for each."""

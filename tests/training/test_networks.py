@@ -47,20 +47,29 @@ def test_gaussian_log_prob_and_entropy_equal_torchs() -> None:
 def test_categorical_samples_have_the_softmax_frequencies() -> None:
     actor = make_actor(spaces(gym.spaces.Discrete(3)), (4,), "relu")
     observation = torch.tensor([[0.2, -0.4, 0.9]])
-    sampled = actor.sample(observation.expand(20_000, 3), torch.Generator().manual_seed(0))
+    noise = actor.noise(1, 20_000, torch.Generator().manual_seed(0))[0]
+    sampled = actor.sample(observation.expand(20_000, 3), noise)
     frequencies = torch.bincount(sampled, minlength=3) / 20_000
     expected = actor.network(observation).softmax(-1)[0].detach()
     torch.testing.assert_close(frequencies, expected, atol=0.02, rtol=0.0)  # 3 standard errors are 0.011
 
 
-def test_samples_follow_from_the_generator_alone() -> None:
+def test_noise_follows_from_the_generator_alone() -> None:
     for space in (gym.spaces.Discrete(3), gym.spaces.Box(-1.0, 1.0, (2,))):
         actor = make_actor(spaces(space), (4,), "relu")
-        observations = torch.randn(10, 3)
         torch.manual_seed(1)
-        one = actor.sample(observations, torch.Generator().manual_seed(5))
+        one = actor.noise(7, 10, torch.Generator().manual_seed(5))
         torch.manual_seed(2)
-        assert torch.equal(one, actor.sample(observations, torch.Generator().manual_seed(5)))
+        assert torch.equal(one, actor.noise(7, 10, torch.Generator().manual_seed(5)))
+
+
+def test_categorical_samples_are_where_the_summed_probabilities_pass_the_noise() -> None:
+    actor = make_actor(spaces(gym.spaces.Discrete(3)), (4,), "relu")
+    for parameter in actor.parameters():
+        parameter.data.zero_()
+    actor.network[-1].bias.data = torch.tensor([0.5, 0.3, 0.2]).log()  # sums: 0.5, 0.8, 1
+    noise = torch.tensor([[0.0], [0.49], [0.51], [0.79], [0.81], [0.9999999]])
+    assert actor.sample(torch.zeros(6, 3), noise).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_discrete_actions_start_where_the_space_does() -> None:
@@ -129,7 +138,8 @@ def test_the_two_headed_actor_samples_its_mean_and_deviation() -> None:
     observation = torch.zeros(1, 3)
     with torch.no_grad():
         mean, raw = actor.network(observation)[0].tolist()
-        sampled = actor.sample(observation.expand(20_000, 3), torch.Generator().manual_seed(0))
+        noise = actor.noise(1, 20_000, torch.Generator().manual_seed(0))[0]
+        sampled = actor.sample(observation.expand(20_000, 3), noise)
     deviation = float(np.log1p(np.exp(raw)))
     assert sampled.mean().item() == pytest.approx(mean, abs=0.03)  # 4 standard errors are 0.02
     assert sampled.std().item() == pytest.approx(deviation, rel=0.03)

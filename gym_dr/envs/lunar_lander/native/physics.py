@@ -5,19 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.compiled.cache import keep
+from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.compiled.steps import Steps
+from gym_dr.envs.lunar_lander import constants
 from gym_dr.envs.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
-from gym_dr.envs.lunar_lander.native.cache import KernelCache
+from gym_dr.envs.lunar_lander.native import compiler, layout
 from gym_dr.envs.lunar_lander.native.layout import CHUNK, LANES, PARAMETERS, S_FRESH
 from gym_dr.envs.lunar_lander.native.memory import Environments, Scratch
+from gym_dr.envs.lunar_lander.native.play import Address, play
 from gym_dr.envs.lunar_lander.native.step import step
 from gym_dr.envs.lunar_lander.native.workers import Workers
 from gym_dr.envs.lunar_lander.physics import wind_strength
 
 Indices = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
 
 ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
 
@@ -30,7 +38,15 @@ def _gusts() -> npt.NDArray[np.float64]:
     return np.array([wind_strength(i) for i in range(WIND_INDEX_LOW, WIND_INDEX_HIGH + _GUST_STEPS)])
 
 
-step._cache = KernelCache("step")  # what ``cache=True`` would set, see cache.py
+SOURCES = [
+    Path(constants.__file__),
+    *(path for path in sorted(Path(__file__).parent.glob("*.py")) if b"njit" in path.read_bytes()),
+    Path(compiler.__file__),
+    Path(layout.__file__),
+]
+"""What the machine code follows from."""
+
+keep(step, "step", SOURCES, "the native LunarLander (about 20 s)")
 
 
 def usable_threads() -> int:
@@ -58,7 +74,9 @@ class Physics:
             threads = min(num_threads, max(1, num_envs // LANES))
         self._workers = Workers(threads)
         self._scratch = [Scratch.allocate() for _ in range(threads)]
+        self._all: Indices = np.arange(num_envs)
         self._run(np.zeros(0, np.int64), 0, 0, self._scratch[0])
+        self._step_address = Address(step)
 
     @property
     def threads(self) -> int:
@@ -82,6 +100,62 @@ class Physics:
             for first, scratch in zip(range(0, len(envs), share), self._scratch, strict=False)
         ]
         self._workers.run(tasks)
+
+    def play(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+    ) -> int:
+        """Plays rows of ``steps`` with all environments on the calling thread, until an episode ends.
+
+        Args:
+            policy: Chooses the actions.
+            noise: Shape ``(T, num_envs, numbers)`` float32, see ``compiled.policy.choose``.
+            steps: Filled; ``observations[rows[0]]`` is read.
+            elapsed: Shape ``(num_envs,)`` steps of the episodes under way, kept up to date.
+            max_steps: After which an episode is truncated.
+            rows: The first to play and the one after the last.
+
+        Returns:
+            The row after the last one played.
+        """
+        memory, scratch = self.memory, self._scratch[0]
+        applied = np.empty((len(elapsed), steps.sampled.shape[2]), np.float32)
+        stop: int = cast(Any, play)(
+            self._step_address,
+            memory.rows,
+            memory.terrain,
+            memory.contact_ints,
+            memory.contact_floats,
+            memory.status,
+            memory.params,
+            memory.shaping,
+            memory.streams,
+            _gusts(),
+            self.choices,
+            self.throttles,
+            self._continuous,
+            self._all,
+            memory.observations,
+            memory.rewards,
+            memory.terminations,
+            scratch.floats,
+            scratch.ints,
+            scratch.blocks,
+            scratch.slots,
+            scratch.substep,
+            *policy.arguments(),
+            noise,
+            applied,
+            steps.observations,
+            steps.chosen,
+            steps.sampled,
+            steps.rewards,
+            steps.terminated,
+            steps.truncated,
+            elapsed,
+            max_steps,
+            *rows,
+        )
+        return stop
 
     def close(self) -> None:
         """Ends the threads."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.compiled.steps import Steps
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
@@ -142,6 +144,11 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         return self._physics.threads
 
     @property
+    def plays(self) -> bool:
+        """Whether ``play`` can be used: threads share the work of one step, not of many."""
+        return self._physics.threads == 1 and self._mode == AutoresetMode.NEXT_STEP
+
+    @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
         """The seed of each sub-environment; None before its first reset."""
         return tuple(self._seeds)
@@ -245,6 +252,37 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             self._any_done = bool(done.any())
         info.update(self._info(None))
         return memory.observations.copy(), rewards, terminations, truncations, info
+
+    def play(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Many steps in one compiled call, for trainers: what ``step`` does with the actions of a small policy.
+
+        Goes on until an episode ends, so that wrappers need look at the last row only. NEXT_STEP autoreset.
+
+        Args:
+            policy: Chooses the actions.
+            noise: Shape ``(T, num_envs, numbers)`` float32, what the policy samples by.
+            steps: Rows from ``first`` on are filled; ``observations[first]`` is where to go on from.
+            first: The first row to play.
+            last: The row after the last one to play at most.
+
+        Returns:
+            The row after the last one played, and info as of the last step.
+
+        Raises:
+            EnvStateError: Closed, not reset yet, or made for several threads or another autoreset mode.
+        """
+        self._check_open()
+        if not self._begun or not self.plays:
+            raise EnvStateError("Expected reset() before play(), NEXT_STEP autoreset and num_threads=1.")
+        if self._any_done:
+            self._begin(np.flatnonzero(self._done), {})
+        limit = np.iinfo(np.int64).max if self._max_steps is None else self._max_steps
+        stop = self._physics.play(policy, noise, steps, self._elapsed, limit, (first, last))
+        self._done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
+        self._any_done = bool(self._done.any())
+        return stop, self._info(None)
 
     def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
         """Draws sub-environments with Gymnasium's own drawing (without the engines' sparks).

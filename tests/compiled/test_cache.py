@@ -1,4 +1,4 @@
-"""The compiled step on disk: written once, safe to share, and rebuilt when damaged."""
+"""Compiled functions on disk: written once, safe to share, and rebuilt when damaged."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native import cache
-from gym_dr.envs.lunar_lander.native.cache import KernelCache
+from gym_dr.compiled import cache
+from gym_dr.compiled.cache import keep
 
 SCRIPT = """
 import sys
 from numba import njit
-from gym_dr.envs.lunar_lander.native.cache import KernelCache
+from gym_dr.compiled.cache import keep
 @njit
 def double(x): return 2 * x
-double._cache = KernelCache("double")
+keep(double, "double", [], "a test")
 assert double(21) == 42
 print("hits", sum(double._cache_hits.values()))
 """
@@ -34,7 +34,7 @@ def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def double(x: Any) -> Any:
         return 2 * x
 
-    double._cache = KernelCache("double")
+    keep(double, "double", [], "a test")
     return double
 
 

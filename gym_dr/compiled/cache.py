@@ -1,8 +1,8 @@
-"""The compiled step on disk, so that a user waits for the compiler once.
+"""Compiled functions on disk, so that a user waits for the compiler once.
 
 Numba's own cache looks at the source file of the compiled function alone, would miss a change in the modules that it
 calls, writes beside the package, and passes on whatever a damaged file makes of ``pickle``. This one is keyed by the
-sources of the whole package, numba, Python and the processor; lives in the user's cache folder; writes files whole or
+sources that its user names, numba, Python and the processor; lives in the user's cache folder; writes files whole or
 not at all, so that two processes may start at once; and compiles again if a file's checksum is wrong.
 
 The only parts of numba used beyond its documented interface are those by which its own cache stores code
@@ -16,6 +16,7 @@ import os
 import pickle
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,14 @@ from numba.core import config, serialize
 from numba.core.compiler import CompileResult
 
 _DIGEST_BYTES = 32
-_MESSAGE = (
-    "gym_dr: compiling the native LunarLander for this machine. This takes about 20 s and happens once "
-    "(the result is kept in {folder})."
-)
+_MESSAGE = "gym_dr: compiling {what} for this machine. This happens once (the result is kept in {folder})."
 
 
-def source_key() -> str:
+def source_key(sources: Iterable[Path]) -> str:
     """Digest of everything but the processor that the machine code depends on."""
     digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for path in [*sorted(folder.glob("*.py")), folder.parent / "constants.py"]:
-        source = path.read_bytes()
-        if b"njit" in source or path.name in ("compiler.py", "constants.py", "layout.py"):
-            digest.update(path.name.encode() + b"\0" + source)
+    for path in sources:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     versions = (numba.__version__, llvmlite.__version__, sys.version, sys.byteorder, str(sys.maxsize))
     digest.update("\0".join(versions).encode())
     return digest.hexdigest()[:24]
@@ -69,18 +64,27 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def keep(function: Any, name: str, sources: Iterable[Path], what: str) -> None:
+    """Keeps what a jitted function is compiled to, as ``cache=True`` would with numba's own cache.
+
+    Args:
+        function: Decorated with ``njit``.
+        name: Part of the file names.
+        sources: Files whose change makes it another function: its own, and those of all that it calls.
+        what: What it is in a user's words, and how long compiling takes, for the message.
+    """
+    function._cache = KernelCache(name, sources, what)
+
+
 class KernelCache:
-    """Takes the place of numba's cache in a dispatcher: ``dispatcher._cache = KernelCache(name)``."""
+    """Takes the place of numba's cache in a dispatcher."""
 
-    def __init__(self, name: str) -> None:
-        """Makes a cache for one function.
-
-        Args:
-            name: The function's name, part of the file names.
-        """
+    def __init__(self, name: str, sources: Iterable[Path], what: str) -> None:
+        """Makes a cache for one function; see ``keep``."""
         self._name = name
+        self._what = what
         self._folder = cache_folder()
-        self._key = source_key()
+        self._key = source_key(sources)
 
     @property
     def cache_path(self) -> str:
@@ -93,7 +97,7 @@ class KernelCache:
         result = self._load(signature, target_context)
         if result is None:
             where = self._folder or "memory only: no folder for it can be written"
-            print(_MESSAGE.format(folder=where), file=sys.stderr, flush=True)
+            print(_MESSAGE.format(what=self._what, folder=where), file=sys.stderr, flush=True)
         return result
 
     def _load(self, signature: Any, target_context: Any) -> Any:

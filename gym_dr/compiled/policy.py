@@ -1,0 +1,190 @@
+"""Actions of a small network without a call into torch: one compiled function from observations to actions.
+
+A forward pass of torch costs some 60 us whatever the network; that of a network with a few thousand weights on a few
+dozen observations is done in less than a tenth of it. Who trains copies the weights over before each rollout.
+
+The kernels take their numbers one by one, as compiled functions do; ``SmallPolicy.arguments`` puts them in order.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.compiled.cache import keep
+
+Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+CATEGORICAL: Final = 0  # one of n actions by softmax(output)
+GAUSSIAN: Final = 1  # output is the mean, the standard deviation is the same everywhere; [-1, 1] stands for the bounds
+TWO_HEADS: Final = 2  # output is the mean and what softplus makes a standard deviation; in the environment's units
+
+SOURCES = [Path(__file__)]
+"""What the machine code follows from."""
+
+_KERNEL: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
+_SATURATED = np.float32(9.2)  # beyond it the hyperbolic tangent rounds to 1
+_ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
+_P0, _P1, _P2 = np.float32(135135.0), np.float32(17325.0), np.float32(378.0)
+_Q1, _Q2, _Q3 = np.float32(62370.0), np.float32(3150.0), np.float32(28.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallPolicy:
+    """A multilayer perceptron and what its output means; arrays that the kernels read, filled by whoever has weights.
+
+    Matrices lie one behind the other in ``weights``: for each layer ``(inputs, outputs)``, then ``(outputs,)`` biases.
+    """
+
+    sizes: Integers  # (layers + 1,) units, of the observation first
+    tanh: bool  # the activation between layers; else relu
+    kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
+    std: Floats  # (actions,) standard deviation of GAUSSIAN; else unused
+    floor: float  # added to the standard deviation of TWO_HEADS
+    low: Floats  # (actions,) bounds of continuous actions; else unused
+    high: Floats  # (actions,)
+    weights: Floats  # see above
+    hidden: Floats  # (2, num_envs * widest layer) working memory
+
+    @staticmethod
+    def allocate(
+        *, sizes: list[int], tanh: bool, kind: int, low: Floats, high: Floats, floor: float, num_envs: int
+    ) -> SmallPolicy:
+        """Zeroed memory for a network of these sizes and ``num_envs`` observations at a time."""
+        count = sum((before + 1) * after for before, after in pairwise(sizes))
+        return SmallPolicy(
+            sizes=np.array(sizes, np.int64),
+            tanh=tanh,
+            kind=kind,
+            std=np.ones(len(low), np.float32),
+            floor=floor,
+            low=np.ascontiguousarray(low, np.float32),
+            high=np.ascontiguousarray(high, np.float32),
+            weights=np.zeros(count, np.float32),
+            hidden=np.zeros((2, num_envs * max(sizes)), np.float32),
+        )
+
+    def arguments(self) -> tuple[Any, ...]:
+        """The first arguments of ``choose`` and of what calls it."""
+        floor = np.float32(self.floor)
+        return (
+            self.sizes,
+            self.tanh,
+            self.kind,
+            self.std,
+            floor,
+            self.low,
+            self.high,
+            self.weights,
+            self.hidden,
+        )
+
+
+@njit(**_KERNEL)
+def _tanh(values):
+    """Hyperbolic tangents in place, to within 2.5e-7.
+
+    Six steps of Lambert's continued fraction give ``tanh(x / 2) = p / q``, and ``tanh x = 2 p q / (p^2 + q^2)``. Plain
+    arithmetic, so that the compiler makes SIMD of it; a library's ``tanhf`` is called for one number at a time.
+    """
+    for i in range(values.size):
+        half = _HALF * min(max(values[i], -_SATURATED), _SATURATED)
+        s = half * half
+        p = half * (_P0 + s * (_P1 + s * (_P2 + s)))
+        q = _P0 + s * (_Q1 + s * (_Q2 + s * _Q3))
+        values[i] = _TWO * p * q / (p * p + q * q)
+
+
+@njit(**_KERNEL)
+def _forward(sizes, tanh, weights, hidden, observations):
+    """The network's outputs ``(N, outputs)`` for observations ``(N, inputs)``."""
+    n = len(observations)
+    source = observations
+    at = 0
+    layers = len(sizes) - 1
+    for layer in range(layers):
+        inputs, outputs = sizes[layer], sizes[layer + 1]
+        matrix = weights[at : at + inputs * outputs].reshape(inputs, outputs)
+        bias = weights[at + inputs * outputs : at + (inputs + 1) * outputs]
+        at += (inputs + 1) * outputs
+        flat = hidden[layer % 2, : n * outputs]
+        target = flat.reshape(n, outputs)
+        np.dot(source, matrix, target)
+        last = layer == layers - 1
+        for i in range(n):
+            for j in range(outputs):
+                value = target[i, j] + bias[j]
+                target[i, j] = value if last or tanh else max(value, _ZERO)
+        if tanh and not last:
+            _tanh(flat)
+        source = target
+    return source
+
+
+@njit(**_KERNEL)
+def choose(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied):
+    """Sample an action for each observation; ``sizes`` to ``hidden`` are a ``SmallPolicy``'s.
+
+    ``observations`` (N, inputs) float32; ``noise`` float32, uniform on [0, 1) and (N, 1) for discrete actions, else
+    standard normal and (N, actions). Discrete actions, counted from 0, go to ``chosen`` (N,) int64; continuous ones,
+    not clipped, to ``sampled`` (N, actions) float32, and as the environment takes them to ``applied``, likewise.
+    """
+    outputs = _forward(sizes, tanh, weights, hidden, observations)
+    for i in range(len(outputs)):
+        if kind == CATEGORICAL:
+            chosen[i] = _draw_index(outputs[i], noise[i, 0])
+            continue
+        for j in range(len(low)):
+            mean = outputs[i, j]
+            if kind == GAUSSIAN:
+                action = mean + std[j] * noise[i, j]
+                unit = _HALF * (min(max(action, -_ONE), _ONE) + _ONE)
+                env_action = low[j] + unit * (high[j] - low[j])
+            else:
+                action = mean + (_softplus(outputs[i, len(low) + j]) + floor) * noise[i, j]
+                env_action = action
+            sampled[i, j] = action
+            applied[i, j] = min(max(env_action, low[j]), high[j])
+
+
+@njit(**_KERNEL)
+def _draw_index(logits, uniform):
+    """The first index at which the summed softmax of the logits is above ``uniform``."""
+    largest = logits[0]
+    for j in range(1, len(logits)):
+        largest = max(largest, logits[j])
+    total = _ZERO
+    for j in range(len(logits)):
+        logits[j] = np.exp(logits[j] - largest)
+        total += logits[j]
+    reached = _ZERO
+    for j in range(len(logits) - 1):
+        reached += logits[j]
+        if uniform * total < reached:
+            return j
+    return len(logits) - 1
+
+
+@njit(**_KERNEL)
+def _softplus(x):
+    """``log(1 + exp(x))``, as torch has it: x itself where the rest is below float32's last digit."""
+    return x if x > np.float32(20.0) else np.log1p(np.exp(x))
+
+
+@njit(nogil=True, error_model="numpy")
+def act(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied):
+    """``choose`` for Python."""
+    choose(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied)
+
+
+keep(act, "act", SOURCES, "small networks (about 3 s)")

@@ -1,0 +1,40 @@
+"""What a rollout leaves behind: arrays of shape [T, N] that environments and policies fill row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """T steps of N sub-environments, NEXT_STEP autoreset. Row t is a step; observations have one row more."""
+
+    observations: npt.NDArray[np.float32]  # (T + 1, N, obs); where an episode ended at t, row t + 1 is its final one
+    chosen: npt.NDArray[np.int64]  # (T, N) discrete actions, counted from 0
+    sampled: npt.NDArray[np.float32]  # (T, N, actions) continuous actions, not clipped; no columns where there are none
+    rewards: npt.NDArray[np.float64]  # (T, N)
+    terminated: npt.NDArray[np.bool_]  # (T, N)
+    truncated: npt.NDArray[np.bool_]  # (T, N)
+
+    @staticmethod
+    def allocate(steps: int, num_envs: int, *, inputs: int, actions: int) -> Steps:
+        """Memory for ``steps`` steps of ``num_envs`` sub-environments.
+
+        Args:
+            steps: T.
+            num_envs: N.
+            inputs: Numbers in an observation.
+            actions: Numbers in a continuous action; 0 for discrete ones.
+        """
+        shape = (steps, num_envs)
+        return Steps(
+            observations=np.empty((steps + 1, num_envs, inputs), np.float32),
+            chosen=np.empty(shape, np.int64),
+            sampled=np.empty((*shape, actions), np.float32),
+            rewards=np.empty(shape, np.float64),
+            terminated=np.empty(shape, np.bool_),
+            truncated=np.empty(shape, np.bool_),
+        )

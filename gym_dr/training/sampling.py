@@ -1,0 +1,137 @@
+"""Who acts in a rollout: an actor's sampled actions, by torch, or by one compiled call where the network is small.
+
+The noise that actions are sampled by comes from the algorithm's generator in one piece for many steps, whoever acts.
+So both give the same actions, but for the odd one where rounding decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from gym_dr.compiled import policy as compiled
+from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.training.api import Policy, seed_for
+from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
+
+Array = npt.NDArray[Any]
+
+SMALL = 50_000  # weights; above, torch's matrix products outweigh its calls
+_POLICY_STEPS = 64  # for which a policy in use draws noise at a time
+
+
+class Sampler(Protocol):
+    """Samples actions of one actor."""
+
+    actor: Actor
+    generator: torch.Generator  # of the noise, on the CPU
+
+    def begin(self) -> None:
+        """Called before a rollout: weights may have changed since the last one."""
+        ...
+
+    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
+        """Actions for observations ``(N, obs)`` float32 and noise ``(N, numbers)``.
+
+        Returns:
+            The actor's own actions, ``(N,)`` int64 or ``(N, actions)`` float32, and as the environment takes them.
+        """
+        ...
+
+
+class TorchSampler:
+    """Any actor, on any device."""
+
+    def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
+        """Samples from ``actor``, whose weights are on ``device``."""
+        self.actor, self.generator, self.device = actor, generator, device
+
+    def begin(self) -> None:
+        """Weights are read where they are."""
+
+    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
+        """See ``Sampler.act``."""
+        with torch.no_grad():
+            inputs, by = torch.as_tensor(observations).to(self.device), torch.as_tensor(noise).to(self.device)
+            actions = self.actor.sample(inputs, by)
+            return actions.cpu().numpy(), self.actor.to_env(actions)
+
+
+class CompiledSampler:
+    """A small actor on the CPU."""
+
+    def __init__(self, actor: Actor, generator: torch.Generator, num_envs: int) -> None:
+        """Samples from ``actor`` for ``num_envs`` observations at a time."""
+        self.actor, self.generator = actor, generator
+        self._layers = linear_layers(actor.network)
+        sizes = [self._layers[0].in_features, *(layer.out_features for layer in self._layers)]
+        discrete = isinstance(actor, CategoricalActor)
+        gaussian = isinstance(actor, GaussianActor)
+        bounds = np.zeros((2, 0)) if discrete else np.stack([cast(Any, actor).space.low, cast(Any, actor).space.high])
+        self.policy = SmallPolicy.allocate(
+            sizes=sizes,
+            tanh=any(isinstance(module, torch.nn.Tanh) for module in actor.network),
+            kind=compiled.CATEGORICAL if discrete else compiled.GAUSSIAN if gaussian else compiled.TWO_HEADS,
+            low=bounds[0].astype(np.float32),
+            high=bounds[1].astype(np.float32),
+            floor=STD_FLOOR,
+            num_envs=num_envs,
+        )
+        self._chosen = np.zeros(num_envs, np.int64)
+        self._sampled = np.zeros((num_envs, bounds.shape[1]), np.float32)
+        self._applied = np.zeros_like(self._sampled)
+        self._arguments = self.policy.arguments()
+
+    def begin(self) -> None:
+        """Copies the weights."""
+        place = 0
+        with torch.no_grad():
+            for layer in self._layers:
+                for part in (layer.weight.t(), layer.bias):
+                    self.policy.weights[place : place + part.numel()] = part.reshape(-1).numpy()
+                    place += part.numel()
+            if isinstance(self.actor, GaussianActor):
+                self.policy.std[:] = self.actor.log_std.exp().numpy()
+
+    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
+        """See ``Sampler.act``."""
+        cast(Any, compiled.act)(*self._arguments, observations, noise, self._chosen, self._sampled, self._applied)
+        if isinstance(self.actor, CategoricalActor):
+            return self._chosen.copy(), self._chosen + self.actor.start
+        return self._sampled.copy(), self._applied.astype(self.actor.space.dtype)
+
+
+def make_sampler(actor: Actor, generator: torch.Generator, device: str, num_envs: int) -> Sampler:
+    """The fastest sampler for an actor."""
+    if device == "cpu" and sum(parameter.numel() for parameter in actor.parameters()) <= SMALL:
+        return CompiledSampler(actor, generator, num_envs)
+    return TorchSampler(actor, generator, device)
+
+
+def draw_noise(sampler: Sampler, steps: int, num_envs: int) -> Array:
+    """What actions of many steps are sampled by: shape ``(steps, num_envs, numbers)`` float32."""
+    noise: Array = sampler.actor.noise(steps, num_envs, sampler.generator).numpy()
+    return noise
+
+
+def sampling_policy(actor: Actor) -> Policy:
+    """A policy that samples as in training, from a generator of fixed seed, so that evaluating again gives the same."""
+    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+    samplers: dict[int, Sampler] = {}  # by the number of observations
+    ahead: list[Array] = []
+
+    def policy(observations: Array) -> Array:
+        num_envs = len(observations)
+        if num_envs not in samplers:
+            samplers[num_envs] = make_sampler(actor, generator, "cpu", num_envs)
+            samplers[num_envs].begin()
+        sampler = samplers[num_envs]
+        if not ahead or len(ahead[-1]) != num_envs:
+            ahead[:] = draw_noise(sampler, _POLICY_STEPS, num_envs)[::-1]
+        _, env_actions = sampler.act(np.ascontiguousarray(observations, np.float32), ahead.pop())
+        return env_actions
+
+    return policy
