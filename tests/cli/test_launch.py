@@ -74,13 +74,13 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     long = [*TINY]
-    long[1] = "1000"
-    options = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "100")
+    long[1] = "400"
+    options = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "50")
     expected = train(tmp_path / "whole", *options, tiny=long)
 
     def kill_one() -> None:
         metrics = tmp_path / "cut" / "seed-2" / "metrics.csv"
-        while not metrics.exists() or metrics.read_text().count("\n") < 150:
+        while not metrics.exists() or metrics.read_text().count("\n") < 60:
             time.sleep(0.01)
         children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
         workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
