@@ -32,10 +32,10 @@ class NumberList(click.ParamType[Any]):
             self.fail(f"expected numbers separated by commas, such as 64,64, got {value!r}.", param, ctx)
 
 
-def field_options(cls: type, skip: tuple[str, ...] = ()) -> list[click.Option]:
-    """One option for each field of a dataclass: its name, type, default and documentation."""
+def field_options(cls: type, **defaults: Any) -> list[click.Option]:
+    """One option for each field of a dataclass: its name, type, default (if not in ``defaults``) and documentation."""
     hints = typing.get_type_hints(cls)
-    return [_option(f, hints[f.name]) for f in dataclasses.fields(cls) if f.name not in skip]
+    return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
 def given(ctx: click.Context, names: Iterable[str]) -> dict[str, Any]:
@@ -60,9 +60,8 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
     return rules
 
 
-def _option(field: dataclasses.Field[Any], hint: Any) -> click.Option:
+def _option(field: dataclasses.Field[Any], hint: Any, default: Any) -> click.Option:
     flag = "--" + field.name.replace("_", "-")
-    default: Any = field.default
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shown: Mapping[str, Any] = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}

@@ -44,7 +44,7 @@ def command() -> None:
 def _algorithm_command(algorithm: Algorithm) -> click.Command:
     """Builds ``gymdr train NAME`` with its options."""
     options = [
-        *field_options(RunSettings),
+        *field_options(RunSettings, num_envs=algorithm.num_envs),
         click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
         click.Option(
             ["--launcher"], default="local", show_default=True, help="what trains several seeds: local or ray"

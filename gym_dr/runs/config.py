@@ -125,7 +125,7 @@ def build_config(
         ConfigError: A value is out of range, or the environment cannot be randomized.
         RandomizationError: A range is impossible.
     """
-    run_settings = RunSettings(**settings)
+    run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **settings})
     try:
         config = algorithm.config_class()(**options)
     except GymDrError:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
@@ -24,6 +25,7 @@ from gym_dr.training.networks import (
     make_actor,
     mlp,
     observation_size,
+    orthogonal,
 )
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
@@ -36,6 +38,7 @@ _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 class Batch:
     """The steps of a rollout that count, reset steps left out; B of them."""
 
+    valid: Tensor  # (T, N) bool, which steps of the rollout they are
     observations: Tensor  # (B, obs)
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
@@ -56,11 +59,15 @@ class A2C:
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = make_actor(envs, config.hidden_sizes, config.activation)
             self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, config.activation)
+            if config.init == "orthogonal":
+                orthogonal(self.actor.network, last_gain=0.01)  # all actions are as likely at first
+                orthogonal(self.critic, last_gain=1.0)
         self.actor.to(device)
         self.critic.to(device)
         optimizer = _OPTIMIZERS[config.optimizer]
-        self.actor_optimizer = optimizer(self.actor.parameters(), lr=config.actor_lr)
-        self.critic_optimizer = optimizer(self.critic.parameters(), lr=config.critic_lr)
+        eps = config.optimizer_eps
+        self.actor_optimizer = optimizer(self.actor.parameters(), lr=config.actor_lr, eps=eps)
+        self.critic_optimizer = optimizer(self.critic.parameters(), lr=config.critic_lr, eps=eps)
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
 
@@ -75,19 +82,30 @@ class A2C:
         Raises:
             TrainingError: A loss is not finite; the networks are unchanged then.
         """
-        batch = make_batch(rollout, self.value, self.config)
+        values = self.value(rollout.observations)
+        batch = make_batch(rollout, values.detach(), self.config)
         log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
         policy_loss, entropy = -(batch.advantages * log_probs).mean(), entropies.mean()
         actor_loss = policy_loss - self.config.entropy_coef * entropy
-        critic_loss = (batch.returns - self.value(batch.observations)).pow(2).mean()
+        critic_loss = (batch.returns - values[:-1][batch.valid]).pow(2).mean()
         if not (torch.isfinite(actor_loss) and torch.isfinite(critic_loss)):
             raise TrainingError(
                 f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
                 "Lower the learning rates or set max_grad_norm."
             )
-        gradient_step(self.actor_optimizer, self.actor.parameters(), actor_loss, self.config.max_grad_norm)
-        gradient_step(self.critic_optimizer, self.critic.parameters(), critic_loss, self.config.max_grad_norm)
+        trained = [(self.actor_optimizer, self.actor), (self.critic_optimizer, self.critic)]
+        gradient_step(actor_loss + critic_loss, trained, self.config.max_grad_norm)  # no weight is in both
         return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
+
+    def schedule(self, update: int) -> None:
+        """Sets the learning rates of an update."""
+        left = 1.0 - update / self.config.updates if self.config.lr_schedule == "linear" else 1.0
+        for optimizer, lr in (
+            (self.actor_optimizer, self.config.actor_lr),
+            (self.critic_optimizer, self.config.critic_lr),
+        ):
+            for group in optimizer.param_groups:
+                group["lr"] = lr * left
 
     def state(self) -> dict[str, Any]:
         """All that training needs to go on, as tensors."""
@@ -110,20 +128,19 @@ class A2C:
         load_optimizers(self, state, ("actor_optimizer", "critic_optimizer"))
 
 
-def make_batch(rollout: Rollout, value: Any, config: A2CConfig) -> Batch:
+def make_batch(rollout: Rollout, values: Tensor, config: A2CConfig) -> Batch:
     """Advantages and returns of a rollout, reset steps left out.
 
     Args:
         rollout: T steps of N sub-environments.
-        value: Maps observations ``(T + 1, N, obs)`` to values ``(T + 1, N)``.
-        config: Discount, lambda and normalisation.
+        values: The critic's, of all observations, shape ``(T + 1, N)``.
+        config: Reward scale, discount, lambda and normalisation.
     """
-    with torch.no_grad():
-        values = value(rollout.observations).cpu().numpy()
+    estimates = values.cpu().numpy()
     advantages = gae(
-        rollout.rewards,
-        values[:-1],
-        values[1:],
+        rollout.rewards * np.float32(config.reward_scale),
+        estimates[:-1],
+        estimates[1:],
         rollout.terminated,
         rollout.truncated,
         rollout.valid,
@@ -133,10 +150,11 @@ def make_batch(rollout: Rollout, value: Any, config: A2CConfig) -> Batch:
     device = rollout.observations.device
     valid = torch.as_tensor(rollout.valid, device=device)
     counted = torch.as_tensor(advantages, device=device)[valid]
-    returns = counted + torch.as_tensor(values[:-1], device=device)[valid]
+    returns = counted + values[:-1][valid]
     if config.normalize_advantages:
         counted = (counted - counted.mean()) / (counted.std(correction=0) + 1e-8)
     return Batch(
+        valid=valid,
         observations=rollout.observations[:-1][valid],
         actions=rollout.actions[valid],
         advantages=counted,
@@ -155,6 +173,7 @@ def train(session: Session, config: A2CConfig) -> None:
         seed = session.segment_seed(update)
         if seed is not None:
             collector.reset(seed)
+        agent.schedule(update)
         rollout = collector.collect(agent.sampler)
         losses = agent.update(rollout)
         session.log(update, steps=int(rollout.valid.sum()), **losses)

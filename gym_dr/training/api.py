@@ -87,6 +87,7 @@ class Algorithm:
     summary: str  # one line for ``gymdr list algorithms``
     config: type | str  # frozen dataclass whose fields were made with ``option``; has ``updates: int``
     train: Train | str  # called as train(session, config)
+    num_envs: int = 10  # sub-environments, unless the user says otherwise
     load_policy: LoadPolicy | str | None = None  # (saved state, envs, config) -> policy; without it no evaluation
 
     def config_class(self) -> type:

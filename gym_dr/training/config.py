@@ -20,9 +20,13 @@ class A2CConfig:
     entropy_coef: float = option(0.01, "weight of the entropy bonus")
     actor_lr: float = option(0.001, "learning rate of the actor")
     critic_lr: float = option(0.005, "learning rate of the critic")
+    lr_schedule: str = option("constant", "constant, or linear: learning rates fall to 0 over the updates")
     optimizer: str = option("rmsprop", "rmsprop or adam, for actor and critic")
+    optimizer_eps: float = option(1e-8, "added to the root of the mean squared gradient")
     hidden_sizes: tuple[int, ...] = option((32, 32), "units of the hidden layers of both networks")
     activation: str = option("relu", "relu or tanh, between layers")
+    init: str = option("torch", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    reward_scale: float = option(1.0, "rewards are multiplied by it for the losses, not for what is reported")
     normalize_advantages: bool = option(False, "scale each update's advantages to mean 0 and standard deviation 1")
     max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
 
@@ -32,12 +36,17 @@ class A2CConfig:
         _expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
         for name in ("gamma", "gae_lambda"):
             _expect(0.0 <= getattr(self, name) <= 1.0, name, "between 0 and 1", getattr(self, name))
-        for name in ("actor_lr", "critic_lr"):
+        for name in ("actor_lr", "critic_lr", "optimizer_eps", "reward_scale"):
             _expect(0.0 < getattr(self, name) < math.inf, name, "above 0 and finite", getattr(self, name))
         for name in ("entropy_coef", "max_grad_norm"):
             _expect(0.0 <= getattr(self, name) < math.inf, name, "0 or above and finite", getattr(self, name))
-        _expect(self.optimizer in ("rmsprop", "adam"), "optimizer", "rmsprop or adam", self.optimizer)
-        _expect(self.activation in ("relu", "tanh"), "activation", "relu or tanh", self.activation)
+        for name, choices in (
+            ("optimizer", ("rmsprop", "adam")),
+            ("activation", ("relu", "tanh")),
+            ("lr_schedule", ("constant", "linear")),
+            ("init", ("torch", "orthogonal")),
+        ):
+            _expect(getattr(self, name) in choices, name, " or ".join(choices), getattr(self, name))
         _expect_layers(self.hidden_sizes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -194,22 +194,34 @@ def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
     return [layer for layer in network if isinstance(layer, nn.Linear)]
 
 
-def gradient_step(
-    optimizer: torch.optim.Optimizer, parameters: Iterable[nn.Parameter], loss: Tensor, max_norm: float
-) -> None:
-    """Back-propagates a loss and takes one step.
+def orthogonal(network: nn.Sequential, last_gain: float) -> None:
+    """Orthogonal matrices and zero biases, in place (Saxe et al. 2014, "Exact solutions to the nonlinear dynamics").
 
     Args:
-        optimizer: Of the parameters.
-        parameters: Whose gradient is clipped.
-        loss: A scalar.
-        max_norm: Largest norm of the parameters' gradient; 0 for no clipping.
+        network: Made by ``mlp``.
+        last_gain: Of the last layer; the others have the square root of 2.
     """
-    optimizer.zero_grad()
+    layers = linear_layers(network)
+    for layer in layers:
+        nn.init.orthogonal_(layer.weight, last_gain if layer is layers[-1] else math.sqrt(2.0))
+        nn.init.zeros_(layer.bias)
+
+
+def gradient_step(loss: Tensor, trained: Sequence[tuple[torch.optim.Optimizer, nn.Module]], max_norm: float) -> None:
+    """Back-propagates a loss once and takes a step with each optimizer.
+
+    Args:
+        loss: A scalar.
+        trained: Optimizers, each with the network whose gradient is clipped.
+        max_norm: Largest norm of each network's gradient; 0 for no clipping.
+    """
+    for optimizer, _ in trained:
+        optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-    if max_norm > 0:
-        nn.utils.clip_grad_norm_(parameters, max_norm)
-    optimizer.step()
+    for optimizer, network in trained:
+        if max_norm > 0:
+            nn.utils.clip_grad_norm_(network.parameters(), max_norm)
+        optimizer.step()
 
 
 def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -86,7 +86,7 @@ class Reinforce:
         loss = actor_loss + critic_loss if learned else actor_loss
         if not torch.isfinite(loss):
             raise TrainingError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
-        gradient_step(self.optimizer, self.actor.parameters(), loss, self.config.max_grad_norm)
+        gradient_step(loss, [(self.optimizer, self.actor)], self.config.max_grad_norm)
         losses = {"actor_loss": actor_loss.item(), "entropy": entropy.item()}
         return {**losses, "critic_loss": critic_loss.item()} if learned else losses
 

@@ -11,6 +11,7 @@ import torch
 from gym_dr.errors import CheckpointError, TrainingError
 from gym_dr.training.a2c import A2C, load_policy, make_batch, train
 from gym_dr.training.config import A2CConfig
+from gym_dr.training.networks import linear_layers
 from gym_dr.training.rollout import Rollout
 from tests.training.fake_session import FakeSession
 
@@ -33,8 +34,11 @@ def known_rollout() -> Rollout:
     )
 
 
+VALUES = known_rollout().observations[..., 0]  # a critic that repeats the observation
+
+
 def test_reset_steps_are_left_out_of_the_batch() -> None:
-    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], CONFIG)
+    batch = make_batch(known_rollout(), VALUES, CONFIG)
     assert batch.observations.flatten().tolist() == [1.0, 2.0, 3.0]
     assert batch.actions.tolist() == [0, 1, 1]
 
@@ -44,14 +48,21 @@ def test_advantages_and_returns_of_a_known_rollout() -> None:
     # env 0: delta_1 = 3 + 0.5*5 - 3 = 2.5; delta_0 = 1 + 0.5*3 - 1 = 1.5; A_0 = 1.5 + 0.5*2.5 = 2.75
     # env 1: terminates at once: 2 - 2 = 0
     config = replace(CONFIG, gamma=0.5, gae_lambda=1.0)
-    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], config)
+    batch = make_batch(known_rollout(), VALUES, config)
     assert batch.advantages.tolist() == [2.75, 0.0, 2.5]
     assert batch.returns.tolist() == [3.75, 2.0, 5.5]  # advantage + value
 
 
+def test_rewards_are_scaled_for_the_advantages() -> None:
+    # env 0 as above with rewards 0.1 and 0.3: delta_1 = 0.3 + 2.5 - 3 = -0.2; delta_0 = 0.1 + 1.5 - 1 = 0.6
+    config = replace(CONFIG, gamma=0.5, gae_lambda=1.0, reward_scale=0.1)
+    batch = make_batch(known_rollout(), VALUES, config)
+    assert batch.advantages.tolist() == pytest.approx([0.5, -1.8, -0.2])
+
+
 def test_normalised_advantages_have_mean_0_and_deviation_1() -> None:
     config = replace(CONFIG, normalize_advantages=True)
-    batch = make_batch(known_rollout(), lambda observations: observations[..., 0], config)
+    batch = make_batch(known_rollout(), VALUES, config)
     assert batch.advantages.mean().item() == pytest.approx(0.0, abs=1e-6)
     assert batch.advantages.std(correction=0).item() == pytest.approx(1.0, rel=1e-5)
 
@@ -75,7 +86,7 @@ def cart_pole_rollout() -> Rollout:
 
 def test_the_losses_are_those_of_the_paper() -> None:
     made, rollout = agent(entropy_coef=0.1), cart_pole_rollout()
-    batch = make_batch(rollout, made.value, made.config)
+    batch = make_batch(rollout, made.value(rollout.observations).detach(), made.config)
     policy = torch.distributions.Categorical(logits=made.actor.network(batch.observations))
     expected_policy = -(batch.advantages * policy.log_prob(batch.actions)).mean()
     expected_actor = expected_policy - 0.1 * policy.entropy().mean()
@@ -88,11 +99,29 @@ def test_the_losses_are_those_of_the_paper() -> None:
 
 def test_the_actors_gradient_does_not_flow_into_the_critic() -> None:
     made, rollout = agent(), cart_pole_rollout()
-    batch = make_batch(rollout, made.value, made.config)
+    batch = make_batch(rollout, made.value(rollout.observations).detach(), made.config)
     log_probs, _ = made.actor.log_prob_and_entropy(batch.observations, batch.actions)
     (batch.advantages * log_probs).mean().backward()
     assert all(p.grad is None for p in made.critic.parameters())
     assert all(p.grad is not None for p in made.actor.parameters())
+
+
+def test_a_linear_schedule_takes_the_learning_rates_to_0() -> None:
+    made = agent(updates=4, lr_schedule="linear", actor_lr=0.4, critic_lr=0.8)
+    rates = []
+    for update in range(4):
+        made.schedule(update)
+        rates.append([optimizer.param_groups[0]["lr"] for optimizer in (made.actor_optimizer, made.critic_optimizer)])
+    assert rates == [[0.4, 0.8], pytest.approx([0.3, 0.6]), [0.2, 0.4], [0.1, 0.2]]
+
+
+def test_orthogonal_weights_have_orthogonal_rows_or_columns_and_hardly_prefer_an_action() -> None:
+    made = agent(init="orthogonal", hidden_sizes=(8, 8))
+    first, second, last = (layer.weight for layer in linear_layers(made.actor.network))
+    torch.testing.assert_close(first.T @ first, 2.0 * torch.eye(4))  # 8 x 4: columns, of squared length 2
+    torch.testing.assert_close(second @ second.T, 2.0 * torch.eye(8))
+    torch.testing.assert_close(last @ last.T, 1e-4 * torch.eye(2))
+    assert all(not layer.bias.any() for layer in linear_layers(made.critic))
 
 
 def test_clipping_bounds_each_networks_gradient() -> None:
