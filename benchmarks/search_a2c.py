@@ -1,0 +1,167 @@
+"""Searches A2C's hyper-parameters with Optuna, on the native LunarLander.
+
+Run it with:  python -m benchmarks.search_a2c --trials 40 --steps 5e6 [--storage search.log]
+Several processes may share one storage file. Needs the extra gym-dr[bench].
+
+A trial trains with seeds that no published figure uses, and is judged by the returns of its last training episodes;
+evaluation seeds play no part.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import optuna
+import torch
+
+from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import TrainingError
+from gym_dr.randomization.presets import resolve
+from gym_dr.runs.environments import make_vector_env
+from gym_dr.training.a2c import train
+from gym_dr.training.api import seed_for
+from gym_dr.training.config import A2CConfig
+
+SEEDS = (1001, 1002)  # of a trial's trainings
+REPORTS = 10  # times in a training that Optuna may stop a hopeless one
+LAST = 0.1  # share of the training that is judged
+
+Progress = Callable[[int, float], None]  # report number, mean return since the one before
+
+
+class SearchSession:
+    """Implements ``gym_dr.training.api.Session`` without a folder."""
+
+    def __init__(self, env_id: str, randomization: str, num_envs: int, seed: int, updates: int, told: Progress) -> None:
+        """Prepares one training."""
+        self.seed, self.device, self.restored, self.first_update = seed, "cpu", None, 0
+        self._env = (env_id, num_envs, "native", resolve(randomization, LUNAR_LANDER))
+        self._updates, self._told = updates, told
+        self._returns: list[list[float]] = [[] for _ in range(REPORTS)]
+        self._stage = 0
+
+    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+        """See ``Session``."""
+        return RecordDraws(make_vector_env(*self._env), self._record)
+
+    def _record(self, record: EpisodeRecord) -> None:
+        self._returns[self._stage].append(record.episode_return)
+
+    def segment_seed(self, update: int) -> int | None:
+        """See ``Session``."""
+        return None if update % 100 else seed_for(self.seed, stream=0, index=update // 100)
+
+    def log(self, update: int, *, steps: int, **metrics: float) -> None:
+        """See ``Session``."""
+        stage = (update + 1) * REPORTS // self._updates
+        if stage > self._stage:
+            self._told(stage, self.mean())
+            self._stage = min(stage, REPORTS - 1)
+
+    def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
+        """See ``Session``; nothing is kept."""
+
+    def mean(self) -> float:
+        """Mean return of the episodes of the stage under way; of one without any the worst there is."""
+        returns = self._returns[self._stage]
+        return float(np.mean(returns)) if returns else -1000.0
+
+
+def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
+    """The search space: number of environments, and the rest."""
+    num_envs = trial.suggest_categorical("num_envs", [16, 32, 64])
+    rollout_steps = trial.suggest_categorical("rollout_steps", [16, 32, 64, 128])
+    lr = trial.suggest_float("actor_lr", 3e-4, 6e-3, log=True)
+    return num_envs, A2CConfig(
+        updates=steps // (num_envs * rollout_steps),
+        rollout_steps=rollout_steps,
+        gamma=1.0 - trial.suggest_float("1 - gamma", 5e-4, 1e-2, log=True),
+        gae_lambda=1.0 - trial.suggest_float("1 - gae_lambda", 0.01, 0.1, log=True),
+        entropy_coef=trial.suggest_float("entropy_coef", 1e-4, 2e-2, log=True),
+        actor_lr=lr,
+        critic_lr=lr * trial.suggest_float("critic_lr / actor_lr", 0.5, 4.0, log=True),
+        lr_schedule="linear",
+        optimizer="rmsprop",
+        optimizer_eps=1e-5,
+        hidden_sizes=(64, 64),
+        activation="tanh",
+        init="orthogonal",
+        reward_scale=trial.suggest_float("reward_scale", 0.01, 0.3, log=True),
+        normalize_advantages=True,
+        max_grad_norm=0.5,
+    )
+
+
+LEAD = {
+    "num_envs": 32,
+    "rollout_steps": 64,
+    "actor_lr": 2e-3,
+    "1 - gamma": 1e-3,
+    "1 - gae_lambda": 0.03,
+    "entropy_coef": 0.003,
+    "critic_lr / actor_lr": 1.0,
+    "reward_scale": 0.1,
+}
+"""Where the search begins."""
+
+
+def main() -> None:
+    """Searches and prints the best trials."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--steps", type=float, default=5e6, help="environment steps of a training")
+    parser.add_argument("--env", default="gym_dr/LunarLanderDR-v3")
+    parser.add_argument("--randomization", default="default")
+    parser.add_argument("--storage", help="a file that several processes may share, and a later search goes on from")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+
+    def objective(trial: optuna.Trial) -> float:
+        num_envs, config = suggest(trial, int(arguments.steps))
+        scores = []
+        for place, seed in enumerate(SEEDS):
+
+            def told(stage: int, mean: float, first: int = place * REPORTS) -> None:
+                print(f"trial {trial.number} stage {first + stage}: {mean:.1f}", flush=True)
+                trial.report(mean, first + stage)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+
+            session = SearchSession(arguments.env, arguments.randomization, num_envs, seed, config.updates, told)
+            try:
+                train(session, config)
+            except TrainingError:
+                return -1000.0
+            scores.append(session.mean())
+        trial.set_user_attr("config", {"num_envs": num_envs, **asdict(config)})
+        return float(np.mean(scores))
+
+    storage = None
+    if arguments.storage:
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        storage = JournalStorage(JournalFileBackend(arguments.storage))
+    study = optuna.create_study(
+        study_name="a2c",
+        storage=storage,
+        load_if_exists=True,
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
+        pruner=optuna.pruners.PercentilePruner(40.0, n_startup_trials=4, n_warmup_steps=3),
+    )
+    if not study.trials:
+        study.enqueue_trial(LEAD)
+    study.optimize(objective, n_trials=arguments.trials)
+    done = [t for t in study.trials if t.value is not None]
+    for trial in sorted(done, key=lambda t: -t.value)[:5]:
+        print(f"{trial.value:8.1f}  {trial.params}")
+
+
+if __name__ == "__main__":
+    main()
