@@ -27,9 +27,9 @@ from gym_dr.training.a2c import train
 from gym_dr.training.api import seed_for
 from gym_dr.training.config import A2CConfig
 
-SEEDS = (1001, 1002)  # of a trial's trainings
+SEED = 1001  # of a trial's training; trials differ in it, so that none is chosen for its luck
 REPORTS = 10  # times in a training that Optuna may stop a hopeless one
-LAST = 0.1  # share of the training that is judged
+WORST = -1000.0  # for a training without episodes or with a loss that is not finite
 
 Progress = Callable[[int, float], None]  # report number, mean return since the one before
 
@@ -69,14 +69,14 @@ class SearchSession:
     def mean(self) -> float:
         """Mean return of the episodes of the stage under way; of one without any the worst there is."""
         returns = self._returns[self._stage]
-        return float(np.mean(returns)) if returns else -1000.0
+        return float(np.mean(returns)) if returns else WORST
 
 
 def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
     """The search space: number of environments, and the rest."""
     num_envs = trial.suggest_categorical("num_envs", [16, 32, 64])
-    rollout_steps = trial.suggest_categorical("rollout_steps", [16, 32, 64, 128])
-    lr = trial.suggest_float("actor_lr", 3e-4, 6e-3, log=True)
+    rollout_steps = trial.suggest_categorical("rollout_steps", [32, 64, 128])
+    lr = trial.suggest_float("actor_lr", 1e-4, 4e-3, log=True)
     return num_envs, A2CConfig(
         updates=steps // (num_envs * rollout_steps),
         rollout_steps=rollout_steps,
@@ -85,8 +85,9 @@ def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
         entropy_coef=trial.suggest_float("entropy_coef", 1e-4, 2e-2, log=True),
         actor_lr=lr,
         critic_lr=lr * trial.suggest_float("critic_lr / actor_lr", 0.5, 4.0, log=True),
-        lr_schedule="linear",
-        optimizer="rmsprop",
+        schedule="linear",
+        minibatches=trial.suggest_categorical("minibatches", [1, 2, 4, 8]),
+        optimizer=trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
         optimizer_eps=1e-5,
         hidden_sizes=(64, 64),
         activation="tanh",
@@ -100,6 +101,8 @@ def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
 LEAD = {
     "num_envs": 32,
     "rollout_steps": 64,
+    "minibatches": 1,
+    "optimizer": "rmsprop",
     "actor_lr": 2e-3,
     "1 - gamma": 1e-3,
     "1 - gae_lambda": 0.03,
@@ -123,23 +126,20 @@ def main() -> None:
 
     def objective(trial: optuna.Trial) -> float:
         num_envs, config = suggest(trial, int(arguments.steps))
-        scores = []
-        for place, seed in enumerate(SEEDS):
-
-            def told(stage: int, mean: float, first: int = place * REPORTS) -> None:
-                print(f"trial {trial.number} stage {first + stage}: {mean:.1f}", flush=True)
-                trial.report(mean, first + stage)
-                if trial.should_prune():
-                    raise optuna.TrialPruned
-
-            session = SearchSession(arguments.env, arguments.randomization, num_envs, seed, config.updates, told)
-            try:
-                train(session, config)
-            except TrainingError:
-                return -1000.0
-            scores.append(session.mean())
         trial.set_user_attr("config", {"num_envs": num_envs, **asdict(config)})
-        return float(np.mean(scores))
+
+        def told(stage: int, mean: float) -> None:
+            trial.report(mean, stage)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        seed = SEED + trial.number
+        session = SearchSession(arguments.env, arguments.randomization, num_envs, seed, config.updates, told)
+        try:
+            train(session, config)
+        except TrainingError:
+            return WORST
+        return session.mean()
 
     storage = None
     if arguments.storage:
@@ -153,10 +153,15 @@ def main() -> None:
         load_if_exists=True,
         direction="maximize",
         sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
-        pruner=optuna.pruners.PercentilePruner(40.0, n_startup_trials=4, n_warmup_steps=3),
+        pruner=optuna.pruners.PercentilePruner(40.0, n_startup_trials=5, n_warmup_steps=2),
     )
     if not study.trials:
-        study.enqueue_trial(LEAD)
+        for changes in (
+            LEAD,
+            LEAD | {"minibatches": 4, "actor_lr": 7e-4},
+            LEAD | {"optimizer": "adam", "actor_lr": 1e-3},
+        ):
+            study.enqueue_trial(changes)
     study.optimize(objective, n_trials=arguments.trials)
     done = [t for t in study.trials if t.value is not None]
     for trial in sorted(done, key=lambda t: -t.value)[:5]:

@@ -1,7 +1,7 @@
 """Advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", without the A).
 
-One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch, and take
-one gradient step for the actor and one for the critic.
+One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch (or in a few
+minibatches, each used once), and take one gradient step for the actor and one for the critic on each.
 """
 
 from __future__ import annotations
@@ -38,11 +38,20 @@ _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 class Batch:
     """The steps of a rollout that count, reset steps left out; B of them."""
 
-    valid: Tensor  # (T, N) bool, which steps of the rollout they are
     observations: Tensor  # (B, obs)
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
     returns: Tensor  # (B,) what the critic should have said: advantage + value
+
+    def part(self, rows: Tensor) -> Batch:
+        """Those of the steps whose numbers are in ``rows``."""
+        rows = rows.to(self.returns.device)
+        return Batch(
+            observations=self.observations[rows],
+            actions=self.actions[rows],
+            advantages=self.advantages[rows],
+            returns=self.returns[rows],
+        )
 
 
 class A2C:
@@ -68,6 +77,7 @@ class A2C:
         eps = config.optimizer_eps
         self.actor_optimizer = optimizer(self.actor.parameters(), lr=config.actor_lr, eps=eps)
         self.critic_optimizer = optimizer(self.critic.parameters(), lr=config.critic_lr, eps=eps)
+        self.entropy_coef = config.entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
 
@@ -77,17 +87,26 @@ class A2C:
         return values
 
     def update(self, rollout: Rollout) -> dict[str, float]:
-        """One gradient step for each network; returns losses and mean entropy.
+        """One gradient step for each network on each minibatch; returns mean losses and entropy.
 
         Raises:
-            TrainingError: A loss is not finite; the networks are unchanged then.
+            TrainingError: A loss is not finite; that minibatch and those after it have changed nothing.
         """
-        values = self.value(rollout.observations)
-        batch = make_batch(rollout, values.detach(), self.config)
+        with torch.no_grad():
+            values = self.value(rollout.observations)
+        batch = make_batch(rollout, values, self.config)
+        # each sample is used once; in one piece its order does not matter
+        order = torch.randperm(len(batch.returns), generator=self.generator) if self.config.minibatches > 1 else None
+        parts = [batch] if order is None else [batch.part(rows) for rows in order.chunk(self.config.minibatches)]
+        losses = [self._step(part) for part in parts]
+        return {name: sum(loss[name] for loss in losses) / len(losses) for name in losses[0]}
+
+    def _step(self, batch: Batch) -> dict[str, float]:
+        """One gradient step for each network."""
         log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
         policy_loss, entropy = -(batch.advantages * log_probs).mean(), entropies.mean()
-        actor_loss = policy_loss - self.config.entropy_coef * entropy
-        critic_loss = (batch.returns - values[:-1][batch.valid]).pow(2).mean()
+        actor_loss = policy_loss - self.entropy_coef * entropy
+        critic_loss = (batch.returns - self.value(batch.observations)).pow(2).mean()
         if not (torch.isfinite(actor_loss) and torch.isfinite(critic_loss)):
             raise TrainingError(
                 f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
@@ -98,8 +117,9 @@ class A2C:
         return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
 
     def schedule(self, update: int) -> None:
-        """Sets the learning rates of an update."""
-        left = 1.0 - update / self.config.updates if self.config.lr_schedule == "linear" else 1.0
+        """Sets the learning rates and the entropy's weight for an update."""
+        left = 1.0 - update / self.config.updates if self.config.schedule == "linear" else 1.0
+        self.entropy_coef = self.config.entropy_coef * left
         for optimizer, lr in (
             (self.actor_optimizer, self.config.actor_lr),
             (self.critic_optimizer, self.config.critic_lr),
@@ -154,7 +174,6 @@ def make_batch(rollout: Rollout, values: Tensor, config: A2CConfig) -> Batch:
     if config.normalize_advantages:
         counted = (counted - counted.mean()) / (counted.std(correction=0) + 1e-8)
     return Batch(
-        valid=valid,
         observations=rollout.observations[:-1][valid],
         actions=rollout.actions[valid],
         advantages=counted,

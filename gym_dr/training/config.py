@@ -13,14 +13,15 @@ from gym_dr.training.api import option
 class A2CConfig:
     """A2C: advantage actor-critic with separate networks and optimizers (Mnih et al. 2016)."""
 
-    updates: int = option(1000, "gradient steps, each on rollout_steps x num_envs transitions")
+    updates: int = option(1000, "rollouts of rollout_steps x num_envs transitions, each learned from once")
     rollout_steps: int = option(128, "steps of each sub-environment between two updates")
+    minibatches: int = option(1, "parts of a rollout, each with a gradient step of its own")
     gamma: float = option(0.999, "discount factor")
     gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
     entropy_coef: float = option(0.01, "weight of the entropy bonus")
     actor_lr: float = option(0.001, "learning rate of the actor")
     critic_lr: float = option(0.005, "learning rate of the critic")
-    lr_schedule: str = option("constant", "constant, or linear: learning rates fall to 0 over the updates")
+    schedule: str = option("constant", "constant, or linear: learning rates and entropy bonus fall to 0")
     optimizer: str = option("rmsprop", "rmsprop or adam, for actor and critic")
     optimizer_eps: float = option(1e-8, "added to the root of the mean squared gradient")
     hidden_sizes: tuple[int, ...] = option((32, 32), "units of the hidden layers of both networks")
@@ -32,6 +33,7 @@ class A2CConfig:
 
     def __post_init__(self) -> None:
         _expect(self.updates >= 1, "updates", "at least 1", self.updates)
+        _expect(self.minibatches >= 1, "minibatches", "at least 1", self.minibatches)
         # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
         _expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
         for name in ("gamma", "gae_lambda"):
@@ -43,7 +45,7 @@ class A2CConfig:
         for name, choices in (
             ("optimizer", ("rmsprop", "adam")),
             ("activation", ("relu", "tanh")),
-            ("lr_schedule", ("constant", "linear")),
+            ("schedule", ("constant", "linear")),
             ("init", ("torch", "orthogonal")),
         ):
             _expect(getattr(self, name) in choices, name, " or ".join(choices), getattr(self, name))

@@ -39,13 +39,12 @@ def gae(
     Returns:
         Advantages, shape ``(T, N)`` float32.
     """
-    deltas = rewards + gamma * next_values * ~terminated - values
-    carried = gamma * gae_lambda * ~(terminated | truncated)
-    advantages = np.zeros_like(rewards)
+    deltas = (rewards + gamma * next_values * ~terminated - values) * valid
+    carried = np.float32(gamma * gae_lambda) * (valid & ~(terminated | truncated))
+    advantages = np.empty_like(rewards)
     following = np.zeros_like(rewards[0])
     for t in reversed(range(len(rewards))):
-        following = np.where(valid[t], deltas[t] + carried[t] * following, 0.0).astype(np.float32)
-        advantages[t] = following
+        following = np.add(deltas[t], carried[t] * following, out=advantages[t])
     return advantages
 
 

@@ -106,13 +106,15 @@ def test_the_actors_gradient_does_not_flow_into_the_critic() -> None:
     assert all(p.grad is not None for p in made.actor.parameters())
 
 
-def test_a_linear_schedule_takes_the_learning_rates_to_0() -> None:
-    made = agent(updates=4, lr_schedule="linear", actor_lr=0.4, critic_lr=0.8)
-    rates = []
+def test_a_linear_schedule_takes_learning_rates_and_entropy_bonus_to_0() -> None:
+    made = agent(updates=4, schedule="linear", entropy_coef=0.1, actor_lr=0.4, critic_lr=0.8)
+    rates, weights_of_entropy = [], []
     for update in range(4):
         made.schedule(update)
+        weights_of_entropy.append(made.entropy_coef)
         rates.append([optimizer.param_groups[0]["lr"] for optimizer in (made.actor_optimizer, made.critic_optimizer)])
     assert rates == [[0.4, 0.8], pytest.approx([0.3, 0.6]), [0.2, 0.4], [0.1, 0.2]]
+    assert weights_of_entropy == pytest.approx([0.1, 0.075, 0.05, 0.025])
 
 
 def test_orthogonal_weights_have_orthogonal_rows_or_columns_and_hardly_prefer_an_action() -> None:
