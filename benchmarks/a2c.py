@@ -1,0 +1,198 @@
+"""The A2C tutorial's job, by the loop of Gymnasium's tutorial, by Stable-Baselines3 and by gym_dr, on one core.
+
+Run it with:  python -m benchmarks.a2c [--updates 50] [--rounds 3]      steps per second, side by side
+              python -m benchmarks.a2c --curves 10 [--output FOLDER]    learning curves of whole trainings, with a picture
+
+The job: LunarLander with nominal physics, 10 environments x 128 steps x 1000 updates, networks of 32-32 units, RMSprop.
+Stable-Baselines3 takes part where it is installed (extra gym-dr[bench]).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from torch import nn
+
+import gym_dr  # noqa: F401  registers the ids
+from benchmarks.timing import alternate, report, seconds
+from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr.training.a2c import A2C
+from gym_dr.training.config import A2CConfig
+from gym_dr.training.rollout import RolloutCollector
+
+NUM_ENVS, STEPS, UPDATES = 10, 128, 1000
+TUTORIAL = A2CConfig(
+    updates=UPDATES,
+    rollout_steps=STEPS,
+    minibatches=1,
+    gamma=0.999,
+    gae_lambda=0.95,
+    entropy_coef=0.01,
+    actor_lr=0.001,
+    critic_lr=0.005,
+    schedule="constant",
+    optimizer="rmsprop",
+    optimizer_eps=1e-8,
+    hidden_sizes=(32, 32),
+    activation="relu",
+    init="torch",
+    reward_scale=1.0,
+    normalize_advantages=False,
+    max_grad_norm=0.0,
+)
+Episode = tuple[int, float]  # environment steps so far, return
+
+
+def tutorial_loop(updates: int, seed: int) -> list[Episode]:
+    """One graph a step, distributions from torch, one update a rollout; the episodes that ended."""
+    torch.manual_seed(seed)
+    envs = RecordEpisodeStatistics(gym.make_vec("LunarLander-v3", NUM_ENVS, vectorization_mode="sync"))
+    critic = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
+    actor = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 4))
+    critic_optimizer = torch.optim.RMSprop(critic.parameters(), lr=TUTORIAL.critic_lr)
+    actor_optimizer = torch.optim.RMSprop(actor.parameters(), lr=TUTORIAL.actor_lr)
+    observations, _ = envs.reset(seed=seed)
+    episodes: list[Episode] = []
+    for update in range(updates):
+        values, rewards, log_probs, masks = (torch.zeros(STEPS, NUM_ENVS) for _ in range(4))
+        entropies = []
+        for t in range(STEPS):
+            inputs = torch.as_tensor(observations, dtype=torch.float32)
+            distribution = torch.distributions.Categorical(logits=actor(inputs))
+            actions = distribution.sample()
+            values[t] = critic(inputs).squeeze(-1)
+            log_probs[t] = distribution.log_prob(actions)
+            entropies.append(distribution.entropy())
+            observations, reward, terminated, truncated, info = envs.step(actions.numpy())
+            rewards[t] = torch.as_tensor(reward)
+            masks[t] = torch.as_tensor(~terminated)
+            for i in np.flatnonzero(terminated | truncated):
+                episodes.append(((update * STEPS + t + 1) * NUM_ENVS, float(info["episode"]["r"][i])))
+        advantages, following = torch.zeros(STEPS, NUM_ENVS), torch.zeros(NUM_ENVS)
+        for t in reversed(range(STEPS - 1)):
+            delta = rewards[t] + TUTORIAL.gamma * masks[t] * values[t + 1] - values[t]
+            following = delta + TUTORIAL.gamma * TUTORIAL.gae_lambda * masks[t] * following
+            advantages[t] = following
+        critic_loss = advantages.pow(2).mean()
+        actor_loss = -(advantages.detach() * log_probs).mean() - TUTORIAL.entropy_coef * torch.cat(entropies).mean()
+        for loss, optimizer in ((critic_loss, critic_optimizer), (actor_loss, actor_optimizer)):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    envs.close()
+    return episodes
+
+
+def their_a2c(updates: int, seed: int) -> list[Episode]:
+    """Its A2C with the same numbers of environments and steps, and its own defaults for the rest."""
+    import stable_baselines3
+    from stable_baselines3.common.env_util import make_vec_env
+
+    envs = make_vec_env("LunarLander-v3", n_envs=NUM_ENVS, seed=seed)
+    model = stable_baselines3.A2C(
+        "MlpPolicy", envs, n_steps=STEPS, seed=seed, device="cpu", policy_kwargs={"net_arch": [32, 32]}
+    )
+    model.learn(updates * STEPS * NUM_ENVS)
+    envs.close()
+    return []
+
+
+def ours(updates: int, seed: int) -> list[Episode]:
+    """As ``gymdr train a2c --config examples/tutorial_a2c.toml --randomization none``, without the run folder."""
+    episodes: list[Episode] = []
+    steps = 0
+
+    def record(episode: EpisodeRecord) -> None:
+        episodes.append((steps, episode.episode_return))
+
+    envs = RecordDraws(gym.make_vec("gym_dr/LunarLanderDR-v3", NUM_ENVS, randomization="none", num_threads=1), record)
+    agent = A2C(envs, TUTORIAL, seed, "cpu")
+    collector = RolloutCollector(envs, STEPS, "cpu")
+    collector.reset(seed)
+    for update in range(updates):
+        steps = (update + 1) * STEPS * NUM_ENVS
+        agent.update(collector.collect(agent.sampler))
+    envs.close()
+    return episodes
+
+
+SIDES: dict[str, Callable[[int, int], list[Episode]]] = {"tutorial's loop": tutorial_loop, "gym_dr": ours}
+if importlib.util.find_spec("stable_baselines3"):
+    SIDES["Stable-Baselines3"] = their_a2c
+
+
+def compare_speed(updates: int, rounds: int) -> None:
+    """Prints one table. Ours gets ten times the updates, or it would hardly be measured."""
+    work = {name: updates * (10 if name == "gym_dr" else 1) for name in SIDES}
+
+    def side(name: str) -> Callable[[], float]:
+        return lambda: work[name] * STEPS * NUM_ENVS / seconds(lambda: SIDES[name](work[name], 1))
+
+    measured = alternate({name: side(name) for name in SIDES}, rounds)
+    report(f"A2C, {NUM_ENVS} environments x {STEPS} steps an update", measured, "tutorial's loop", "steps/s")
+
+
+def write_curves(seeds: int, output: Path) -> None:
+    """Trains wholly with every seed; appends the episodes to ``curves.csv`` as they come, and draws ``curves.png``."""
+    output.mkdir(parents=True, exist_ok=True)
+    with (output / "curves.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["side", "seed", "steps", "return"])
+        for seed in range(1, seeds + 1):
+            for name in ("gym_dr", "tutorial's loop"):
+                rows.writerows([name, seed, *episode] for episode in SIDES[name](UPDATES, seed))
+                file.flush()
+                print(f"{name}, seed {seed}: done", flush=True)
+    draw_curves(output)
+
+
+def draw_curves(output: Path) -> None:
+    """Mean over seeds with its 95 % band, in 20 stretches of the training; prints where ours is below the band."""
+    import pandas as pd
+    import seaborn as sns
+    from matplotlib.figure import Figure
+
+    table = pd.read_csv(output / "curves.csv")
+    stretch = UPDATES * STEPS * NUM_ENVS / 20
+    table["steps"] = (np.ceil(table["steps"] / stretch) * stretch).astype(int)
+    by_seed = table.groupby(["side", "seed", "steps"], as_index=False)["return"].mean()
+    summary = by_seed.groupby(["side", "steps"])["return"].agg(["mean", "sem"])
+    theirs: Any = summary.loc["tutorial's loop"]
+    mine: Any = summary.loc["gym_dr"]
+    low = theirs["mean"] - 1.96 * theirs["sem"]
+    print(pd.DataFrame({"gym_dr": mine["mean"], "tutorial": theirs["mean"], "band's lower end": low}).round(1))
+    below = mine.index[mine["mean"] < low]
+    print("gym_dr is below the tutorial's 95 % band at:", list(below) or "no point")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    sns.lineplot(by_seed, x="steps", y="return", hue="side", errorbar=("ci", 95), ax=axes)
+    axes.set(xlabel="environment steps", ylabel="training return", title="The tutorial's job, mean over seeds")
+    figure.savefig(output / "curves.png", dpi=150)
+
+
+def main() -> None:
+    """Reads the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--curves", type=int, metavar="SEEDS", help="whole trainings instead of speed")
+    parser.add_argument("--output", type=Path, default=Path("curves"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.curves:
+        write_curves(arguments.curves, arguments.output)
+    else:
+        compare_speed(arguments.updates, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
