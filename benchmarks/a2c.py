@@ -1,7 +1,7 @@
 """The A2C tutorial's job, by the loop of Gymnasium's tutorial, by Stable-Baselines3 and by gym_dr, on one core.
 
 Run it with:  python -m benchmarks.a2c [--updates 50] [--rounds 3]      steps per second, side by side
-              python -m benchmarks.a2c --curves 10 [--output FOLDER]    learning curves of whole trainings, with a picture
+              python -m benchmarks.a2c --curves 10 [--output FOLDER]    learning curves of whole trainings, drawn
 
 The job: LunarLander with nominal physics, 10 environments x 128 steps x 1000 updates, networks of 32-32 units, RMSprop.
 Stable-Baselines3 takes part where it is installed (extra gym-dr[bench]).
@@ -24,31 +24,16 @@ from torch import nn
 
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordDraws, load_plugins
+from gym_dr.runs.config import read_config_file
 from gym_dr.training.a2c import A2C
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.rollout import RolloutCollector
 
-NUM_ENVS, STEPS, UPDATES = 10, 128, 1000
-TUTORIAL = A2CConfig(
-    updates=UPDATES,
-    rollout_steps=STEPS,
-    minibatches=1,
-    gamma=0.999,
-    gae_lambda=0.95,
-    entropy_coef=0.01,
-    actor_lr=0.001,
-    critic_lr=0.005,
-    schedule="constant",
-    optimizer="rmsprop",
-    optimizer_eps=1e-8,
-    hidden_sizes=(32, 32),
-    activation="relu",
-    init="torch",
-    reward_scale=1.0,
-    normalize_advantages=False,
-    max_grad_norm=0.0,
-)
+CONFIG_FILE = Path(__file__).parent.parent / "examples" / "tutorial_a2c.toml"
+JOB = read_config_file(str(CONFIG_FILE), load_plugins().algorithms["a2c"])
+TUTORIAL = A2CConfig(**JOB["options"])
+NUM_ENVS, STEPS, UPDATES = JOB["settings"]["num_envs"], TUTORIAL.rollout_steps, TUTORIAL.updates
 Episode = tuple[int, float]  # environment steps so far, return
 
 
