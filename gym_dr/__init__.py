@@ -20,6 +20,7 @@ from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
 from gym_dr.wrappers.attributes import RandomizeAttributes
+from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.mujoco import RandomizeMujoco
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
@@ -34,6 +35,7 @@ __all__ = [
     "Constant",
     "Correlation",
     "Distribution",
+    "DrawContext",
     "EpisodeRecord",
     "Integer",
     "LogUniform",

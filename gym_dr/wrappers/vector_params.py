@@ -39,6 +39,19 @@ def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
         probe.close()
 
 
+def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
+    """What may vary and what does in a vector environment, through all wrappers around it.
+
+    Raises:
+        RandomizationError: Its sub-environments have no parameters.
+    """
+    inner: Any = env
+    while not hasattr(inner, "param_space") and isinstance(inner, VectorWrapper):
+        inner = inner.env
+    inner = inner if hasattr(inner, "param_space") else VectorParams(inner)
+    return inner.param_space, inner.randomization
+
+
 class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
     """Gives Gymnasium's sync and async vector environments the parameter interface that native ones have.
 

@@ -48,6 +48,7 @@ from gym_dr.envs.lunar_lander.constants import (
 )
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 from gym_dr.randomization.presets import resolve
 
@@ -68,7 +69,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     torque_idx: Any
 
     def __init__(
-        self, *, continuous: bool = False, randomization: Any = "default", render_mode: str | None = None
+        self,
+        *,
+        continuous: bool = False,
+        randomization: Any = "default",
+        render_mode: str | None = None,
+        context: str = "info",
+        context_params: Any = None,
     ) -> None:
         """Builds the environment; the first world is built by ``reset``.
 
@@ -77,15 +84,29 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
                 distributions, a ``Randomization`` or a path to a TOML file.
             render_mode: None, "human" or "rgb_array".
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
 
         Raises:
-            UnknownNameError: A preset or parameter is unknown.
+            UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
         """
         self.episode = EpisodeParams(LUNAR_LANDER, resolve(randomization, LUNAR_LANDER))
+        self.context = Context(context, context_params, LUNAR_LANDER, self.episode.randomization)
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
+        self.observation_space = self.context.extend_space(self.observation_space)
         # replaces what LunarLander recorded for pickling: its constructor takes other arguments
-        EzPickle.__init__(self, continuous=continuous, randomization=randomization, render_mode=render_mode)
+        EzPickle.__init__(
+            self,
+            continuous=continuous,
+            randomization=randomization,
+            render_mode=render_mode,
+            context=context,
+            context_params=context_params,
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -110,7 +131,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         if self.render_mode == "human":
             self.render()
         observation = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)[0]
-        return observation, self.episode.info()
+        return observation, self.context.told(self.episode.info())
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
@@ -152,7 +173,8 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             terminated, reward = True, LANDED_REWARD
         if self.render_mode == "human":
             self.render()
-        return np.array(state, dtype=np.float32), reward, terminated, False, self.episode.info()
+        observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.in_force)
+        return observation, reward, terminated, False, self.context.told(self.episode.info())
 
     def _apply_params(self) -> None:
         params = self.episode.in_force

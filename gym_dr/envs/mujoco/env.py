@@ -26,6 +26,7 @@ from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 from gymnasium.utils import EzPickle
 
 from gym_dr.envs.mujoco.episode import ModelEpisode, quiet_compiler
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 
 Observation = npt.NDArray[np.float64]
@@ -37,23 +38,33 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
     space_name: str  # what presets are filed under
     _model_episode: ModelEpisode
 
-    def __init__(self, *, randomization: Any = "default", **kwargs: Any) -> None:
+    def __init__(
+        self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
+    ) -> None:
         """Builds the environment.
 
         Args:
             randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
                 distributions, a ``Randomization`` or a path to a TOML file.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
             **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
 
         Raises:
-            UnknownNameError: A preset, body, geom or other name is unknown.
+            UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
         """
         with quiet_compiler():
             super().__init__(**kwargs)
         # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
-        EzPickle.__init__(cast(EzPickle, self), randomization=randomization, **kwargs)
+        shown = {"context": context, "context_params": context_params}
+        EzPickle.__init__(cast(EzPickle, self), randomization=randomization, **shown, **kwargs)
         self._model_episode = ModelEpisode(self.space_name, self, randomization)
+        self.context = Context(context, context_params, self.param_space, self.randomization)
+        self.observation_space = self.context.extend_space(self.observation_space)
 
     @property
     def episode(self) -> EpisodeParams:  # type: ignore[override]
@@ -76,7 +87,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         self._model_episode.begin(self, seed=seed, exact=exact)
         observation, info = super().reset(options=options)
         self._model_episode.observed(observation)
-        return observation, {**info, **self.episode.info()}
+        return self._shown(observation), self.context.told({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Advances the simulation.
@@ -89,7 +100,11 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
             InvalidActionError: The action is not such; nothing has changed then.
         """
         self._model_episode.before_step(action)
-        return self._model_episode.after_step(self, super().step(action))
+        observation, reward, terminated, truncated, info = self._model_episode.after_step(self, super().step(action))
+        return self._shown(observation), reward, terminated, truncated, self.context.told(info)
+
+    def _shown(self, observation: Observation) -> Observation:
+        return self.context.extend(observation, self.episode.in_force)
 
 
 class InvertedPendulumDR(RandomizedMujoco, InvertedPendulumEnv):

@@ -24,6 +24,7 @@ from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.tasks import Task
 from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 
@@ -68,6 +69,8 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
         num_threads: int | None = None,
+        context: str = "info",
+        context_params: Any = None,
         **kwargs: Any,
     ) -> None:
         """Builds the environments.
@@ -80,11 +83,15 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             max_episode_steps: Steps after which an episode is truncated; None for never.
             render_mode: None, or one of Gymnasium's but "human".
             num_threads: Threads to use; None for one a processor.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
             **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
 
         Raises:
             ConfigError: An argument is impossible.
-            UnknownNameError: A preset, body, geom or other name is unknown.
+            UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible.
         """
         super().__init__()
@@ -103,13 +110,14 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         try:
             space = model_space(self.space_name, model)
             self.randomization = resolve(randomization, space)
+            self.context = Context(context, context_params, space, self.randomization)
+            self.single_observation_space = self.context.extend_space(self._template.observation_space)
         except Exception:
             self._template.close()
             raise
         self.param_space = space.reporting(self.randomization)
         self.render_mode = render_mode
         self.metadata = {**self._template.metadata, "autoreset_mode": self._mode}
-        self.single_observation_space = self._template.observation_space
         self.single_action_space = self._template.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -123,7 +131,8 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._all: Indices = np.arange(self.num_envs)
         self._seeds: list[int | None] = [None] * self.num_envs
         self._rngs: list[Any] = [None] * self.num_envs
-        self._observations: Array = np.zeros(self.observation_space.shape or ())
+        # the latest, without context
+        self._observations: Array = np.zeros((self.num_envs, *(self._template.observation_space.shape or ())))
         self._elapsed: Indices = np.zeros(self.num_envs, np.int64)
         self._done: Mask = np.zeros(self.num_envs, np.bool_)  # ended with the last step and not reset since
         self._begun = False  # whether every sub-environment has an episode
@@ -191,7 +200,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._done[envs] = False
         self._begun = self._begun or bool((self._table.draws.index >= 0).all())
         info = merge_info([(self._task.reset_info(self._engine), call.mask)])
-        return self._observations.copy(), self._with_params(info, call.mask)
+        return self._observe(), self.context.told(self._with_params(info, call.mask))
 
     def step(self, actions: npt.NDArray[Any]) -> Result:
         """Advances every sub-environment, or resets it if its mode says so.
@@ -333,7 +342,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             params = {name: float(values[i]) for name, values in self._diverged_params(ended).items()}
             index = ended.get("final_info", info)["draw_index"]
             warn_diverged(f"Sub-environment {i}", self._seeds[i], int(index[i]), params)
-        return self._observations.copy(), rewards, terminations, truncations, info
+        return self._observe(), rewards, terminations, truncations, self.context.told(info)
 
     def _diverged_params(self, ended: dict[str, Any]) -> dict[str, Array]:
         """The values of the episodes that the step ended or went on with."""
@@ -345,14 +354,21 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         """SAME_STEP: keeps the last observations and info of ended episodes and begins new ones."""
         envs = np.flatnonzero(done)
         final = np.full(self.num_envs, None, dtype=object)
+        observations = self._observe()
         for i in envs.tolist():
-            final[i] = self._observations[i].copy()
+            final[i] = observations[i].copy()
         info = merge_info([(step_info, done), ({"diverged": diverged}, diverged)])
         ended: dict[str, Any] = {"final_obs": final, "_final_obs": done.copy(), "_final_info": done.copy()}
         ended["final_info"] = self._with_params(info, done)
         self._begin(envs, {})
         self._observations[envs] = self._task.observe(self._engine, envs)
         return ended
+
+    def _observe(self) -> Array:
+        """The latest observations, in a fresh array."""
+        return (
+            self.context.extend(self._observations, self.params) if self.context.ranges else self._observations.copy()
+        )
 
     def _with_params(self, info: dict[str, Any], mask: Mask) -> dict[str, Any]:
         """Adds the values in force and the draw indices, as the sub-environments in ``mask`` tell them."""

@@ -26,6 +26,7 @@ from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -71,6 +72,8 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         max_episode_steps: int | None = 1000,
         render_mode: str | None = None,
         num_threads: int | None = None,
+        context: str = "info",
+        context_params: Any = None,
     ) -> None:
         """Builds the environments; the first use on a machine compiles them (once, and says so on stderr).
 
@@ -83,10 +86,14 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             max_episode_steps: Steps after which an episode is truncated; None for never.
             render_mode: None or "rgb_array".
             num_threads: Threads to use; None for one a processor, if there are environments enough.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
 
         Raises:
             ConfigError: An argument is impossible, or there is not memory enough.
-            UnknownNameError: A preset or parameter is unknown.
+            UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
         """
         super().__init__()
@@ -100,6 +107,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._mode = check_autoreset_mode(autoreset_mode)
         self.param_space: ParamSpace = LUNAR_LANDER
         self.randomization: Randomization = resolve(randomization, LUNAR_LANDER)
+        self.context = Context(context, context_params, LUNAR_LANDER, self.randomization)
         _check_memory(self.num_envs)
 
         self.render_mode = render_mode
@@ -109,7 +117,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             "render_fps": lander.FPS,
             "autoreset_mode": self._mode,
         }
-        self.single_observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
+        self.single_observation_space = self.context.extend_space(gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH))
         self.single_action_space = (
             gym.spaces.Box(-1, +1, (2,), dtype=np.float32) if continuous else gym.spaces.Discrete(4)
         )
@@ -146,7 +154,8 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
     @property
     def plays(self) -> bool:
         """Whether ``play`` can be used: threads share the work of one step, not of many."""
-        return self._physics.threads == 1 and self._mode == AutoresetMode.NEXT_STEP
+        alone = self._physics.threads == 1 and self._mode == AutoresetMode.NEXT_STEP
+        return alone and not self.context.ranges  # the policy is given what the physics observe
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
@@ -190,7 +199,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
                 ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some.
 
         Returns:
-            Observations of shape ``(num_envs, 8)`` float32, and info.
+            Observations of shape ``(num_envs, 8)`` float32 (more with context), and info.
 
         Raises:
             EnvStateError: The environment is closed.
@@ -207,7 +216,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._done[envs] = False
         self._any_done = bool(self._done.any())
         self._begun = self._begun or bool((self._parameters.draws.index >= 0).all())
-        return self._physics.memory.observations.copy(), self._info(None if envs is self._all else call.mask)
+        return self._observe(), self._info(None if envs is self._all else call.mask)
 
     def step(self, actions: npt.NDArray[Any]) -> tuple[Observations, Array, Mask, Mask, dict[str, Any]]:
         """Advances every sub-environment by 1/50 s, or resets it if its mode says so.
@@ -251,7 +260,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
             self._done = done
             self._any_done = bool(done.any())
         info.update(self._info(None))
-        return memory.observations.copy(), rewards, terminations, truncations, info
+        return self._observe(), rewards, terminations, truncations, info
 
     def play(
         self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
@@ -275,7 +284,9 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         """
         self._check_open()
         if not self._begun or not self.plays:
-            raise EnvStateError("Expected reset() before play(), NEXT_STEP autoreset and num_threads=1.")
+            raise EnvStateError(
+                "Expected reset() before play(), NEXT_STEP autoreset, num_threads=1 and no context in observations."
+            )
         if self._any_done:
             self._begin(np.flatnonzero(self._done), {})
         limit = np.iinfo(np.int64).max if self._max_steps is None else self._max_steps
@@ -382,8 +393,9 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         """SAME_STEP: keeps the last observations and info of ended episodes and begins new ones."""
         envs = np.flatnonzero(done)
         final = np.full(self.num_envs, None, dtype=object)
+        observations = self._observe()
         for i in envs.tolist():
-            final[i] = self._physics.memory.observations[i].copy()
+            final[i] = observations[i].copy()
         info = {
             "final_obs": final,
             "_final_obs": done.copy(),
@@ -394,6 +406,11 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._physics.step(envs)
         self._elapsed[envs] = 0
         return info
+
+    def _observe(self) -> Observations:
+        """The latest observations, in a fresh array."""
+        observations = self._physics.memory.observations
+        return self.context.extend(observations, self.params) if self.context.ranges else observations.copy()
 
     def _info(self, mask: Mask | None) -> dict[str, Any]:
         """What single environments tell, collected as Gymnasium does: arrays with masks of who told it."""
@@ -409,7 +426,9 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         rows[::2] = list(table)
         *rows[1::2], params_mask, index_mask = list(masks)
         params = dict(zip(self._param_keys, rows, strict=True))
-        return {"params": params, "_params": params_mask, "draw_index": index, "_draw_index": index_mask}
+        return self.context.told(
+            {"params": params, "_params": params_mask, "draw_index": index, "_draw_index": index_mask}
+        )
 
 
 def _check_memory(num_envs: int) -> None:

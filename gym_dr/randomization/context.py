@@ -1,0 +1,176 @@
+"""Who may see the draw: nobody, whoever reads ``info``, or the policy as part of its observation.
+
+As part of an observation each value is mapped linearly to [-1, 1]: from the smallest to the largest value that the
+randomization can give where it has two finite ends, else from the parameter's physical bounds. Values beyond (set by
+hand, or given a range that is narrower) are clipped. A policy that is to meet another randomization later needs the
+range that it was trained with: name it, ``context_params={"gravity": (-12, 0)}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import ConfigError, RandomizationError, unknown_name
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization, Rule
+
+Array = npt.NDArray[np.float64]
+
+HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
+MODES = (HIDDEN, INFO, OBSERVATION)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRange:
+    """One parameter that is shown, and the values that become -1 and 1."""
+
+    name: str
+    low: float
+    high: float
+    nominal: float  # what holds where nobody tells a value
+
+
+def context_ranges(
+    space: ParamSpace, randomization: Randomization, chosen: Sequence[str] | Mapping[str, Any] | None = None
+) -> tuple[ContextRange, ...]:
+    """The parameters to show, in order, with their ranges.
+
+    Args:
+        space: The environment's parameters.
+        randomization: What varies.
+        chosen: Names, or a mapping of names to ``(low, high)``; None for all that vary.
+
+    Raises:
+        UnknownNameError: There is no such parameter.
+        RandomizationError: No parameter, one twice, or one without a finite range.
+    """
+    names = list(randomization if chosen is None else chosen)
+    if isinstance(chosen, str) or not names or len(set(names)) != len(names):
+        raise RandomizationError(
+            f"Expected the names of parameters to show, each once, got {names if chosen is None else chosen!r}. "
+            "Randomize one, or name some."
+        )
+    given = chosen if isinstance(chosen, Mapping) else {}
+    rules = dict(randomization)
+    return tuple(_range(space[name], rules.get(name), given.get(name)) for name in names)
+
+
+def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
+    """Values in force, mapped to [-1, 1].
+
+    Args:
+        params: name -> number or shape ``(N,)``, as ``env.params`` and ``info["params"]`` hold them; nominal where a
+            name is missing.
+        ranges: What ``context_ranges`` gave; k of them.
+
+    Returns:
+        float64 of shape ``(k,)`` or ``(N, k)``.
+    """
+    values = [np.asarray(params.get(r.name, r.nominal), dtype=np.float64) for r in ranges]
+    stacked = np.stack(np.broadcast_arrays(*values), axis=-1)
+    low, high = np.array([r.low for r in ranges]), np.array([r.high for r in ranges])
+    scaled: Array = np.clip(2.0 * (stacked - low) / (high - low) - 1.0, -1.0, 1.0)
+    return scaled
+
+
+class Context:
+    """What an environment with the keyword ``context`` does with its draws."""
+
+    def __init__(self, mode: str, chosen: Any, space: ParamSpace, randomization: Randomization) -> None:
+        """Checks the keywords.
+
+        Args:
+            mode: "hidden", "info" or "observation".
+            chosen: ``context_params``, see ``context_ranges``; None in the other modes.
+            space: The environment's parameters.
+            randomization: What varies.
+
+        Raises:
+            UnknownNameError: There is no such mode or parameter.
+            ConfigError: Parameters are chosen, but not for the observation.
+            RandomizationError: There is nothing to show, or a parameter has no finite range.
+        """
+        check_context(mode, chosen)
+        self.mode = mode
+        self.ranges = context_ranges(space, randomization, chosen) if mode == OBSERVATION else ()
+
+    def extend_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
+        """The space of one environment's observations."""
+        return extended_box(space, len(self.ranges)) if self.ranges else space
+
+    def extend(self, observations: npt.NDArray[Any], params: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
+        """Appends the context, if the policy may see it, to ``(size,)`` or ``(N, size)``."""
+        return append_context(observations, normalised_context(params, self.ranges)) if self.ranges else observations
+
+    def told(self, info: dict[str, Any]) -> dict[str, Any]:
+        """``info`` as it may be told."""
+        return without_params(info) if self.mode == HIDDEN else info
+
+
+def check_context(mode: Any, chosen: Any) -> None:
+    """Checks what a user gave as ``context`` and ``context_params``.
+
+    Raises:
+        UnknownNameError: There is no such mode.
+        ConfigError: Parameters are chosen, but not for the observation.
+    """
+    if mode not in MODES:
+        raise unknown_name("context", mode, MODES)
+    if chosen is not None and mode != OBSERVATION:
+        raise ConfigError(f"Expected context_params with context='observation' only, got context={mode!r}.")
+
+
+def append_context(observations: npt.NDArray[Any], context: Array) -> npt.NDArray[Any]:
+    """Joins observations ``(..., size)`` and context ``(..., k)``, in the observations' dtype."""
+    return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
+
+
+def extended_box(space: gym.Space[Any], count: int) -> gym.spaces.Box:
+    """A box with ``count`` more numbers in [-1, 1].
+
+    Raises:
+        ConfigError: The space is no flat box of floating-point numbers.
+    """
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or not np.issubdtype(space.dtype, np.floating):
+        raise ConfigError(
+            f"Expected observations that are one row of floating-point numbers, to append to, got {space}."
+        )
+    ones = np.ones(count, space.dtype)
+    return gym.spaces.Box(np.append(space.low, -ones), np.append(space.high, ones), dtype=space.dtype.type)
+
+
+def without_params(info: dict[str, Any]) -> dict[str, Any]:
+    """``info``, and the ``final_info`` in it, without the values in force."""
+    kept = {key: value for key, value in info.items() if key not in ("params", "_params")}
+    if isinstance(kept.get("final_info"), dict):
+        kept["final_info"] = without_params(kept["final_info"])
+    return kept
+
+
+def _range(param: Param, rule: Rule | None, given: Any) -> ContextRange:
+    if given is not None:
+        try:
+            low, high = (float(end) for end in given)
+        except (TypeError, ValueError):
+            raise RandomizationError(
+                f"Parameter {param.name!r}: expected a range (low, high), got {given!r}."
+            ) from None
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise RandomizationError(f"Parameter {param.name!r}: expected a finite range low < high, got {given!r}.")
+    else:
+        ends = rule.support(param.nominal) if rule is not None else (param.nominal, param.nominal)
+        varies = math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]
+        low, high = ends if varies else (param.low, param.high)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RandomizationError(
+                f"Parameter {param.name!r}: expected a finite range to map to [-1, 1]. Give its distribution bounds "
+                f"or name the range: context_params={{{param.name!r}: (low, high)}}."
+            )
+    return ContextRange(name=param.name, low=low, high=high, nominal=float(param.nominal))

@@ -1,0 +1,92 @@
+"""Who may see the draw, for vector environments that were made without saying so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from gym_dr.randomization.context import Context, check_context
+from gym_dr.wrappers.vector_params import spaces_of
+
+Array = npt.NDArray[np.float64]
+
+
+class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Shows the draw to the policy, or hides it from everybody outside of this wrapper.
+
+    The values come from ``info["params"]``, so wrappers that need those (``RecordDraws``) go inside when it hides.
+
+    Attributes:
+        ranges: The parameters that the observation shows; empty in the other modes.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/HopperDR-v5", num_envs=4, randomization={"body_mass:torso": (3, 4)})
+        >>> envs = gym_dr.DrawContext(envs, "observation")
+        >>> observations, info = envs.reset(seed=1)
+        >>> observations.shape
+        (4, 12)
+        >>> envs.close()
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], context: str, context_params: Any = None) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            env: Native, or sync or async of randomized sub-environments; wrappers around it may be there already.
+            context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (appended
+                to the observation too, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
+
+        Raises:
+            UnknownNameError: There is no such context or parameter.
+            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
+            RandomizationError: There is nothing to show, or a parameter has no finite range.
+        """
+        check_context(context, context_params)
+        super().__init__(env)
+        self.context = Context(context, context_params, *spaces_of(env))
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
+        self._params: dict[str, Array] = nominal  # in force, of what is shown
+        if self.context.ranges:
+            self.single_observation_space = self.context.extend_space(env.single_observation_space)
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments; arguments as theirs."""
+        observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        self._learn(info)
+        return self.context.extend(observations, self._params), self.context.told(info)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        if self._mode == AutoresetMode.SAME_STEP and "final_obs" in info and self.context.ranges:
+            info = {**info, "final_obs": self._final(info["final_obs"], info["_final_obs"])}
+        self._learn(info)
+        shown = self.context.extend(observations, self._params)
+        return shown, rewards, terminations, truncations, self.context.told(info)
+
+    def _final(self, observations: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """SAME_STEP: last observations with the draw of the episode that they ended."""
+        shown = observations.copy()
+        for i in np.flatnonzero(mask).tolist():
+            shown[i] = self.context.extend(observations[i], {name: values[i] for name, values in self._params.items()})
+        return shown
+
+    def _learn(self, info: dict[str, Any]) -> None:
+        """Takes the values in force of the sub-environments that tell theirs."""
+        params = info.get("params", {})
+        told = info.get("_params", False)
+        for shown in self.context.ranges:
+            known = params.get(f"_{shown.name}", False)
+            values = np.where(known, params.get(shown.name, 0.0), shown.nominal)
+            self._params[shown.name] = np.where(told, values, self._params[shown.name])

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from gym_dr import DrawContext, EpisodeRecord, RandomizeAttributes, RecordDraws, ResampleParams, VectorParams
+from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+
+LANDER = "gym_dr/LunarLanderDR-v3"
+HOPPER = "gym_dr/HopperDR-v5"
+RULES: dict[str, dict[str, Any]] = {
+    LANDER: {"gravity": (-12.0, -2.0), "wind_power": (0.0, 20.0)},
+    HOPPER: {"body_mass:torso": (3.0, 4.0), "gravity.z": (-12.0, -8.0)},
+}
+KINDS = ("native", "sync")
+MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+
+
+def make(env_id: str, kind: str, num_envs: int = 3, mode: Any = AutoresetMode.NEXT_STEP, **kwargs: Any) -> Any:
+    kwargs = {"randomization": RULES[env_id], "max_episode_steps": 6, **kwargs}
+    if kind == "native":
+        return gym.make_vec(env_id, num_envs, autoreset_mode=mode, **kwargs)
+    vector_kwargs = {"autoreset_mode": mode}
+    return gym.make_vec(env_id, num_envs, vectorization_mode=kind, vector_kwargs=vector_kwargs, **kwargs)
+
+
+def expected(env_id: str, params: dict[str, Any]) -> Any:
+    """By hand: (low + high) / 2 becomes 0, half the width 1."""
+    if env_id == LANDER:
+        columns = [(params["gravity"] + 7.0) / 5.0, (params["wind_power"] - 10.0) / 10.0]
+    else:
+        columns = [(params["body_mass:torso"] - 3.5) / 0.5, (params["gravity.z"] + 10.0) / 2.0]
+    return np.stack(columns, axis=-1)
+
+
+def trace(envs: Any, steps: int = 20) -> list[Any]:
+    """Everything that episodes of six steps give, finished ones reset by hand where nobody else does."""
+    results: list[Any] = [envs.reset(seed=5)]
+    for _ in range(steps):
+        results.append(envs.step(np.zeros(envs.action_space.shape, envs.action_space.dtype)))
+        done = results[-1][2] | results[-1][3]
+        if envs.metadata["autoreset_mode"] == AutoresetMode.DISABLED and done.any():
+            results.append(envs.reset(options={"reset_mask": done}))
+    return results
+
+
+@pytest.mark.parametrize("env_id", [LANDER, HOPPER])
+@pytest.mark.parametrize("kind", [*KINDS, "single"])
+def test_the_observation_ends_with_the_draw_between_minus_one_and_one(env_id: str, kind: str) -> None:
+    if kind == "single":
+        env: Any = gym.make(env_id, randomization=RULES[env_id], context="observation")
+    else:
+        env = make(env_id, kind, context="observation")
+    for seed in (1, 2):
+        observation, info = env.reset(seed=seed)
+        np.testing.assert_allclose(observation[..., -2:], expected(env_id, info["params"]), atol=1e-6)
+        assert observation in env.observation_space
+        observation, *_, info = env.step(env.action_space.sample())
+        np.testing.assert_allclose(observation[..., -2:], expected(env_id, info["params"]), atol=1e-6)
+    env.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", [LANDER, HOPPER])
+def test_keyword_and_wrapper_native_and_sync_show_the_same(env_id: str, mode: AutoresetMode) -> None:
+    ways = [
+        make(env_id, "native", mode=mode, context="observation"),
+        make(env_id, "sync", mode=mode, context="observation"),
+        DrawContext(make(env_id, "native", mode=mode), "observation"),
+        DrawContext(make(env_id, "sync", mode=mode), "observation"),
+    ]
+    assert all(envs.observation_space == ways[0].observation_space for envs in ways)
+    first, *others = [trace(envs) for envs in ways]
+    for other in others:
+        for a, b in zip(first, other, strict=True):
+            np.testing.assert_allclose(a[0], b[0], atol=1e-9)
+            np.testing.assert_array_equal(a[0][:, -2:], b[0][:, -2:])
+
+
+@pytest.mark.parametrize("way", ["keyword", "wrapper"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_final_observation_shows_the_draw_that_its_episode_had(kind: str, way: str) -> None:
+    mode = AutoresetMode.SAME_STEP
+    if way == "keyword":
+        envs = make(LANDER, kind, mode=mode, context="observation")
+    else:
+        envs = DrawContext(make(LANDER, kind, mode=mode), "observation")
+    results = trace(envs, 6)  # all are truncated by the sixth step
+    info = results[-1][-1]
+    before = expected(LANDER, results[0][1]["params"])
+    for i in range(3):
+        np.testing.assert_allclose(info["final_obs"][i][-2:], before[i], atol=1e-6)
+    after = expected(LANDER, info["params"])
+    np.testing.assert_allclose(results[-1][0][:, -2:], after, atol=1e-6)
+    assert (np.abs(after - before) > 1e-3).any(axis=1).all()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_next_step_shows_the_old_draw_with_the_last_observation_and_the_new_one_with_the_first(wrapped: bool) -> None:
+    envs = (
+        DrawContext(make(LANDER, "native"), "observation") if wrapped else make(LANDER, "native", context="observation")
+    )
+    results = trace(envs, 7)
+    assert results[6][3].all()
+    np.testing.assert_array_equal(results[6][0][:, -2:], results[0][0][:, -2:])
+    np.testing.assert_allclose(results[7][0][:, -2:], expected(LANDER, results[7][-1]["params"]), atol=1e-6)
+
+
+def test_a_masked_reset_changes_the_context_of_the_masked_alone() -> None:
+    envs = DrawContext(make(LANDER, "native", mode=AutoresetMode.DISABLED), "observation")
+    before, _ = envs.reset(seed=3)
+    after, _ = envs.reset(options={"reset_mask": np.array([False, True, False])})
+    np.testing.assert_array_equal((after != before)[:, -2:].any(axis=1), [False, True, False])
+
+
+def test_resampled_and_set_values_are_shown() -> None:
+    envs = DrawContext(ResampleParams(make(LANDER, "native"), rollout_steps=2), "observation")
+    observations, info = envs.reset(seed=1)
+    np.testing.assert_allclose(observations[:, -2:], expected(LANDER, info["params"]), atol=1e-6)
+    # values beyond the range are shown as its nearest end
+    observations, _ = envs.reset(options={"params": {"gravity": [-7.0, -1.0, -12.0]}})
+    np.testing.assert_allclose(observations[:, -2], [0.0, 1.0, -1.0])
+
+
+def test_a_subset_and_ranges_of_ones_own_can_be_chosen() -> None:
+    one = make(LANDER, "native", context="observation", context_params=["wind_power"])
+    assert one.single_observation_space.shape == (9,)
+    fixed = make(LANDER, "native", context="observation", context_params={"gravity": (-20.0, 0.0)})
+    observations, info = fixed.reset(seed=1)
+    np.testing.assert_allclose(observations[:, -1], (info["params"]["gravity"] + 10.0) / 10.0, atol=1e-6)
+    # not randomized: physical bounds, 0 to 2 around the nominal 0.1
+    bounds = make(LANDER, "native", context="observation", context_params=["ground_friction"])
+    np.testing.assert_allclose(bounds.reset(seed=1)[0][:, -1], -0.9, atol=1e-6)
+
+
+@pytest.mark.parametrize("env_id", [LANDER, HOPPER])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", MODES)
+def test_hidden_draws_are_in_no_info(env_id: str, kind: str, mode: AutoresetMode) -> None:
+    for envs in (make(env_id, kind, mode=mode, context="hidden"), DrawContext(make(env_id, kind, mode=mode), "hidden")):
+        for result in trace(envs, 8):
+            info = result[-1]
+            assert not {"params", "_params"} & (info.keys() | info.get("final_info", {}).keys())
+            assert "draw_index" in info
+        assert envs.single_observation_space == make(env_id, kind).single_observation_space
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_episodes_are_recorded_with_their_draws_inside_of_the_wrapper_that_hides_them(mode: AutoresetMode) -> None:
+    hidden: list[EpisodeRecord] = []
+    seen: list[EpisodeRecord] = []
+    trace(DrawContext(RecordDraws(make(LANDER, "native", mode=mode), hidden.append), "hidden"))
+    trace(RecordDraws(make(LANDER, "native", mode=mode), seen.append))
+    assert hidden == seen
+    assert len(seen) >= 6
+    assert all("gravity" in record.params for record in hidden)
+
+
+def test_info_is_the_default_and_changes_nothing() -> None:
+    plain, named = trace(make(LANDER, "native")), trace(DrawContext(make(LANDER, "native", context="info"), "info"))
+    for a, b in zip(plain, named, strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+        assert a[-1].keys() == b[-1].keys()
+        assert "params" in b[-1]
+
+
+def test_a_single_environment_is_made_again_from_its_spec() -> None:
+    env = gym.make(LANDER, context="observation", context_params={"gravity": (-12.0, 0.0)})
+    spec = env.spec
+    assert spec is not None
+    for again in (gym.make(spec), gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json()))):
+        assert again.observation_space == env.observation_space
+        np.testing.assert_array_equal(again.reset(seed=4)[0], env.reset(seed=4)[0])
+    assert json.loads(spec.to_json())["kwargs"]["context"] == "observation"
+
+
+def test_sub_environments_in_other_processes_are_shown_too() -> None:
+    envs = DrawContext(make(LANDER, "async", num_envs=2), "observation")
+    sync = DrawContext(make(LANDER, "sync", num_envs=2), "observation")
+    np.testing.assert_array_equal(envs.reset(seed=1)[0], sync.reset(seed=1)[0])
+    envs.close()
+
+
+def test_wrapped_gymnasium_environments_are_shown_too() -> None:
+    def pole() -> Any:
+        return RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.25, 0.75)})
+
+    envs = DrawContext(VectorParams(gym.vector.SyncVectorEnv([pole] * 2)), "observation")
+    observations, info = envs.reset(seed=1)
+    np.testing.assert_allclose(observations[:, 4], (info["params"]["length"] - 0.5) / 0.25, atol=1e-6)
+
+
+def test_compiled_play_is_off_where_the_policy_sees_more_than_the_physics() -> None:
+    assert make(LANDER, "native", num_threads=1).plays
+    assert not make(LANDER, "native", num_threads=1, context="observation").plays
+
+
+@pytest.mark.parametrize(
+    ("error", "kwargs"),
+    [
+        (UnknownNameError, {"context": "visible"}),
+        (UnknownNameError, {"context": "observation", "context_params": ["gravty"]}),
+        (ConfigError, {"context": "info", "context_params": ["gravity"]}),
+        (RandomizationError, {"context": "observation", "context_params": []}),
+        (RandomizationError, {"context": "observation", "context_params": "gravity"}),
+        (RandomizationError, {"context": "observation", "context_params": ["gravity", "gravity"]}),
+        (RandomizationError, {"context": "observation", "context_params": {"gravity": (0.0, -1.0)}}),
+        (RandomizationError, {"context": "observation", "context_params": {"gravity": (0.0,)}}),
+        (RandomizationError, {"context": "observation", "context_params": {"gravity": (float("nan"), 1.0)}}),
+        (RandomizationError, {"context": "observation", "randomization": "none"}),
+    ],
+)
+@pytest.mark.parametrize("way", ["single", "native", "wrapper"])
+def test_impossible_contexts_are_refused(way: str, error: type[Exception], kwargs: dict[str, Any]) -> None:
+    def wrap(randomization: Any = RULES[LANDER], **context: Any) -> Any:
+        return DrawContext(make(LANDER, "native", randomization=randomization), **context)
+
+    build: Any = {"single": partial(gym.make, LANDER), "native": partial(make, LANDER, "native"), "wrapper": wrap}[way]
+    with pytest.raises(error):
+        build(**kwargs)
+
+
+def test_observations_that_are_no_row_of_numbers_are_refused() -> None:
+    class Pictures(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+        single_observation_space = gym.spaces.Box(0, 255, (4, 4), np.uint8)
+
+    with pytest.raises(ConfigError, match="one row"):
+        DrawContext(Pictures(make(LANDER, "native")), "observation")
