@@ -21,6 +21,7 @@ from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
+from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.mujoco import RandomizeMujoco
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
@@ -35,6 +36,8 @@ __all__ = [
     "Constant",
     "Correlation",
     "Distribution",
+    "Disturb",
+    "DisturbVector",
     "DrawContext",
     "EpisodeRecord",
     "Integer",

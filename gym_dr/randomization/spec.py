@@ -336,7 +336,8 @@ def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None
 
 def _check_rule(param: Param, rule: Rule) -> None:
     low, high = rule.support(param.nominal)
-    slack = 1e-12 * max(abs(param.low), abs(param.high), 1.0)  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
+    ends = [abs(end) for end in (param.low, param.high) if math.isfinite(end)]
+    slack = 1e-12 * max([1.0, *ends])  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
     if not (param.low - slack <= low and high <= param.high + slack):
         unbounded = " Give the distribution bounds (low, high)." if math.isinf(high - low) else ""
         raise RandomizationError(

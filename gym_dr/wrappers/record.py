@@ -64,7 +64,7 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         mask = check_mask(options.get("reset_mask"), self.num_envs)
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
         self._returns[mask], self._lengths[mask], self._done[mask], self.paused[mask] = 0.0, 0, False, False
-        seeds = getattr(self.env, "draw_seeds", None) or self.env.unwrapped.np_random_seed
+        seeds = _draw_seeds(self.env)
         self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         return observations, info
 
@@ -116,3 +116,12 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
                     terminated=bool(terminated[i]),
                 )
             )
+
+
+def _draw_seeds(env: Any) -> Any:
+    """The seeds that draws are keyed by: those of a ``ResampleParams``, or else the sub-environments' own."""
+    while isinstance(env, VectorWrapper):
+        if (seeds := getattr(env, "draw_seeds", None)) is not None:
+            return seeds
+        env = env.env
+    return env.np_random_seed

@@ -62,6 +62,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
 
     # Box2D has no types, and Gymnasium declares these from the None that they start with
+    push_size = 2  # numbers that ``push`` takes
     lander: Any
     moon: Any
     prev_shaping: Any
@@ -175,6 +176,21 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             self.render()
         observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.in_force)
         return observation, reward, terminated, False, self.context.told(self.episode.info())
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of hull and legs at once, as a blow would.
+
+        Args:
+            velocity: What is added, m/s, shape ``(2,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        if self.lander is None:
+            raise EnvStateError("Expected reset() before push(): there is no episode yet.")
+        for body in (self.lander, *self.legs):
+            before = body.linearVelocity
+            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
 
     def _apply_params(self) -> None:
         params = self.episode.in_force

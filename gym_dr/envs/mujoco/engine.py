@@ -61,6 +61,10 @@ class Engine(ABC):
         """Resets some simulations to states ``(len(envs), nq)`` and ``(len(envs), nv)``, and runs ``mj_forward``."""
 
     @abstractmethod
+    def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
+        """Adds ``velocities``, of shape ``(len(envs), len(dofs))``, to those of some simulations."""
+
+    @abstractmethod
     def step(self, envs: Indices | None, substeps: int) -> None:
         """Advances some simulations, or all (None), under ``ctrl``."""
 
@@ -116,6 +120,9 @@ class BatchEngine(Engine):
         self.qvel[envs] = qvel
         self._counts[envs] = QUIET
         self._batch.forward(envs)
+
+    def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
+        self.qvel[envs[:, None], dofs] += velocities
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         self._counts[...] = QUIET
@@ -198,6 +205,11 @@ class OwnDataEngine(Engine):
         self._parallel(begin, envs)
         for source, shown in self._sources:
             source.read_rows(shown, envs)
+
+    def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
+        self.qvel[envs[:, None], dofs] += velocities
+        for env in envs.tolist():
+            self._data[env].qvel[:] = self.qvel[env]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint

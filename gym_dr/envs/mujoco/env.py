@@ -25,7 +25,7 @@ from gymnasium.envs.mujoco.swimmer_v5 import SwimmerEnv
 from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 from gymnasium.utils import EzPickle
 
-from gym_dr.envs.mujoco.episode import ModelEpisode, quiet_compiler
+from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 
@@ -102,6 +102,19 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         self._model_episode.before_step(action)
         observation, reward, terminated, truncated, info = self._model_episode.after_step(self, super().step(action))
         return self._shown(observation), reward, terminated, truncated, self.context.told(info)
+
+    @property
+    def push_size(self) -> int:
+        """How many numbers ``push`` takes: 2 (x and y) where the robot floats freely, else 1."""
+        return len(pushed_dofs(self.model))
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of the root (of the first joint where there is none), as a blow would.
+
+        Args:
+            velocity: What is added, m/s or rad/s, shape ``(push_size,)``.
+        """
+        self.data.qvel[pushed_dofs(self.model)] += velocity
 
     def _shown(self, observation: Observation) -> Observation:
         return self.context.extend(observation, self.episode.in_force)

@@ -67,6 +67,11 @@ def warn_diverged(who: str, seed: int | None, draw_index: int, params: dict[str,
     )
 
 
+def pushed_dofs(model: Any) -> list[int]:
+    """The degrees of freedom that a push moves: x and y of a model that floats freely, else the first one alone."""
+    return [0, 1] if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else [0]
+
+
 class ModelEpisode:
     """The randomization of one MuJoCo environment: its draws, its model and whether its simulation still holds."""
 

@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine, default_threads
-from gym_dr.envs.mujoco.episode import check_action, quiet_compiler, warn_diverged
+from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler, warn_diverged
 from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.info import Info, merge_info, spread_params
 from gym_dr.envs.mujoco.space import model_space
@@ -363,6 +363,24 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._begin(envs, {})
         self._observations[envs] = self._task.observe(self._engine, envs)
         return ended
+
+    @property
+    def push_size(self) -> int:
+        """How many numbers ``push`` takes for each: 2 (x and y) where the robot floats freely, else 1."""
+        return len(pushed_dofs(self._nominal))
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        """Changes the velocity of roots (of the first joint where there is none), as a blow would.
+
+        Args:
+            velocities: What is added, m/s or rad/s, shape ``(len(envs), push_size)``.
+            envs: The sub-environments that are pushed, each once.
+
+        Raises:
+            EnvStateError: The environment is closed.
+        """
+        self._check_open()
+        self._engine.push(envs, pushed_dofs(self._nominal), velocities)
 
     def _observe(self) -> Array:
         """The latest observations, in a fresh array."""

@@ -20,6 +20,7 @@ from gymnasium.vector.utils import batch_space
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.lunar_lander import constants as lander
+from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
 from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
@@ -61,6 +62,8 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         ((8, 8), (8,))
         >>> envs.close()
     """
+
+    push_size = 2  # numbers that ``push`` takes for each sub-environment
 
     def __init__(
         self,
@@ -406,6 +409,25 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         self._physics.step(envs)
         self._elapsed[envs] = 0
         return info
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        """Changes the velocity of hulls and legs at once, as a blow would.
+
+        Args:
+            velocities: What is added, m/s, shape ``(len(envs), 2)``.
+            envs: The sub-environments that are pushed, each once.
+
+        Raises:
+            EnvStateError: Closed or not reset yet.
+        """
+        self._check_open()
+        if not self._begun:
+            raise EnvStateError("Expected reset() before push().")
+        rows = self._physics.memory.rows
+        for body in range(BODIES):
+            for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
+                # rounded once, as where Box2D takes a number from Python
+                rows[envs, body * BODY + place] = rows[envs, body * BODY + place] + velocities[:, axis]
 
     def _observe(self) -> Observations:
         """The latest observations, in a fresh array."""

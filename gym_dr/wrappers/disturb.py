@@ -1,0 +1,273 @@
+"""Noise, bias, delays, dropped actions and pushes, for one environment and for vector environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from gym_dr.envs.vector_arguments import check_mask, check_seeds
+from gym_dr.errors import EnvStateError
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.spec import Randomization
+from gym_dr.wrappers.disturbances import Disturbances
+
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+
+class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Disturbs what one environment is told and what it tells; how much is drawn anew at each reset.
+
+    The names are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``action_noise``, ``action_delay``, ``action_drop``,
+    ``push_speed`` and ``push_probability``; ``info["params"]`` tells the values in force.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from gym_dr import Disturb, Integer
+        >>> env = Disturb(gym.make("CartPole-v1"), {"obs_noise": (0, 0.05), "obs_delay": Integer(0, 2)})
+        >>> _, info = env.reset(seed=1)
+        >>> sorted(info["params"])
+        ['obs_delay', 'obs_noise']
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], randomization: Any, obs_scale: npt.ArrayLike = 1.0) -> None:
+        """Wraps an environment.
+
+        Args:
+            env: Any; pushes need one of ``gym_dr/...``.
+            randomization: A mapping of the names above to distributions, a ``Randomization`` or a path to a TOML file.
+            obs_scale: What ``obs_noise`` and ``obs_bias`` are multiplied by: a number or one for each component.
+
+        Raises:
+            UnknownNameError: There is no such disturbance.
+            RandomizationError: A range is impossible, or the environment has nothing that could be disturbed so.
+        """
+        RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
+        gym.Wrapper.__init__(self, env)
+        push_size = int(getattr(env.unwrapped, "push_size", 0))
+        self._state = Disturbances(randomization, 1, env.observation_space, env.action_space, obs_scale, push_size)
+        self.observation_space = self._state.disturbed_space(env.observation_space)
+        self._begun = False
+
+    @property
+    def disturbances(self) -> Randomization:
+        """What varies."""
+        return self._state.randomization
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new values and without history.
+
+        Args:
+            seed: Starts the draws anew.
+            options: ``{"params": {name: value}}`` gives exact values for this episode, of the environment and of this
+                wrapper.
+
+        Raises:
+            RandomizationError: An impossible value in ``options``; nothing has changed then.
+        """
+        exact, rest = _split(options, self._state)
+        checked = self._state.space.check_vector(exact, 1)
+        observation, info = self.env.reset(seed=seed, options=rest)
+        if seed is not None or not self._begun:
+            _seed(self._state, np.zeros(1, np.int64), [self.env.unwrapped.np_random_seed])
+        self._begun = True
+        self._state.begin(np.zeros(1, np.int64), checked)
+        observed = self._state.observe_first(np.asarray(observation)[None], np.zeros(1, np.int64))
+        return observed[0], self._told(info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment with the action that arrives.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is not one of the environment's; nothing has changed then.
+        """
+        if not self._begun:
+            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        actions = self._state.check_actions(np.asarray(action)[None])
+        arrived, applied = self._state.act(actions)
+        velocities, pushed = self._state.pushes()
+        if pushed[0]:
+            cast(Any, self.env.unwrapped).push(velocities[0])
+        observation, reward, terminated, truncated, info = self.env.step(applied[0])
+        self._state.acted(actions, arrived)
+        return self._state.observe(np.asarray(observation)[None])[0], reward, terminated, truncated, self._told(info)
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        own = {name: float(self._state.values[name][0]) for name in self._state.space}
+        return {**info, "params": {**info.get("params", {}), **own}}
+
+
+class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Disturbs what a vector environment is told and what it tells, as ``Disturb`` around each sub-environment would.
+
+    Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordDraws`` and ``DrawContext`` around it. Its own
+    draws are made at each reset.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/HopperDR-v5", num_envs=4)
+        >>> envs = gym_dr.DisturbVector(envs, {"action_delay": gym_dr.Integer(0, 3), "push_speed": (0, 1),
+        ...                                    "push_probability": 0.01})
+        >>> _, info = envs.reset(seed=1)
+        >>> info["params"]["action_delay"].shape
+        (4,)
+        >>> envs.close()
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any], randomization: Any, obs_scale: npt.ArrayLike = 1.0) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            env: Any; pushes need a native or sync one of ``gym_dr/...``.
+            randomization: As for ``Disturb``.
+            obs_scale: As for ``Disturb``.
+
+        Raises:
+            UnknownNameError: There is no such disturbance.
+            RandomizationError: A range is impossible, or the environment has nothing that could be disturbed so.
+        """
+        super().__init__(env)
+        inner: Any = env.unwrapped
+        self._sub_envs = [cast(Any, sub.unwrapped) for sub in inner.envs] if isinstance(inner, SyncVectorEnv) else None
+        self._push_to: Any = self._sub_envs[0] if self._sub_envs else inner
+        self._state = Disturbances(
+            randomization,
+            self.num_envs,
+            env.single_observation_space,
+            env.single_action_space,
+            obs_scale,
+            int(getattr(self._push_to, "push_size", 0)),
+        )
+        if self._state.noisy:
+            self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._begun: Mask = np.zeros(self.num_envs, np.bool_)
+        self._done: Mask = np.zeros(self.num_envs, np.bool_)  # ended with the last step and not reset since
+
+    @property
+    def disturbances(self) -> Randomization:
+        """What varies."""
+        return self._state.randomization
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins episodes with new values and without history.
+
+        Args:
+            seed: As the environment's.
+            options: As the environment's; ``"params"`` may hold values of this wrapper too.
+
+        Raises:
+            RandomizationError: An impossible value or mask in ``options``; nothing has changed then.
+        """
+        mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
+        exact, rest = _split(options, self._state)
+        checked = self._state.space.check_vector(exact, self.num_envs)
+        observations, info = self.env.reset(seed=seed, options=rest)  # type: ignore[arg-type]
+        given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
+        self._reseed(np.flatnonzero(mask & (given | ~self._begun)))
+        self._begun |= mask
+        self._done[mask] = False
+        envs = np.flatnonzero(mask)
+        self._state.begin(envs, checked)
+        return self._state.observe_first(observations, envs), self._told(info, mask)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments with the actions that arrive.
+
+        Raises:
+            EnvStateError: There was no reset yet, or an episode that ended was not reset (DISABLED).
+            InvalidActionError: The actions are not the environment's; nothing has changed then.
+        """
+        if not self._begun.all():
+            raise EnvStateError("Expected reset() of every sub-environment before step().")
+        if self._mode == AutoresetMode.DISABLED and self._done.any():
+            raise EnvStateError(
+                "Expected reset(options={'reset_mask': ...}) of the sub-environments whose episode ended before "
+                f"step(): {np.flatnonzero(self._done).tolist()[:10]}."
+            )
+        chosen = self._state.check_actions(actions)
+        arrived, applied = self._state.act(chosen)
+        self._push()
+        observations, rewards, terminations, truncations, info = self.env.step(applied)
+        done = np.logical_or(terminations, truncations)
+        self._state.acted(chosen, arrived)
+        if self._mode == AutoresetMode.SAME_STEP:
+            observed, info = self._observe_final(observations, info, done)
+        else:
+            if self._mode == AutoresetMode.NEXT_STEP:
+                self._state.begin(np.flatnonzero(self._done), {})
+            self._done = done
+            observed = self._state.observe(observations)
+        return observed, rewards, terminations, truncations, self._told(info, np.ones(self.num_envs, np.bool_))
+
+    def _push(self) -> None:
+        velocities, pushed = self._state.pushes()
+        envs = np.flatnonzero(pushed & ~self._done)  # what is about to be reset is left alone
+        if len(envs) == 0:
+            return
+        if self._sub_envs is None:
+            self._push_to.push(velocities[envs], envs)
+        else:
+            for i in envs.tolist():
+                self._sub_envs[i].push(velocities[i])
+
+    def _observe_final(
+        self, observations: npt.NDArray[Any], info: dict[str, Any], done: Mask
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """SAME_STEP: disturbs last observations as part of the episodes that they end, and first ones of new ones."""
+        envs = np.flatnonzero(done)
+        last = observations.copy()
+        for i in envs.tolist():
+            last[i] = info["final_obs"][i]
+        observed = self._state.observe(last)
+        if len(envs) == 0:
+            return observed, info
+        final = np.full(self.num_envs, None, dtype=object)
+        for i in envs.tolist():
+            final[i] = observed[i].copy()
+        info = {**info, "final_obs": final, "final_info": self._told(info["final_info"], done)}
+        self._state.begin(envs, {})
+        return self._state.observe_first(observations, envs), info
+
+    def _reseed(self, envs: Indices) -> None:
+        if len(envs):
+            seeds = self.env.unwrapped.np_random_seed
+            known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
+            _seed(self._state, envs, [known[i] for i in envs.tolist()])
+
+    def _told(self, info: dict[str, Any], mask: Mask) -> dict[str, Any]:
+        """Adds the values in force of the sub-environments in ``mask``, as Gymnasium lays ``info`` out."""
+        params = dict(info.get("params", {}))
+        for name in self._state.space:
+            params[name], params[f"_{name}"] = np.where(mask, self._state.values[name], 0.0), mask.copy()
+        return {**info, "params": params, "_params": mask.copy()}
+
+
+def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Takes the wrapper's own exact values out of ``options``."""
+    rest = dict(options or {})
+    params = rest.get("params")
+    if not isinstance(params, Mapping):
+        return {}, rest or None
+    others = {name: value for name, value in params.items() if name not in state.space}
+    rest.pop("params")
+    if others:
+        rest["params"] = others
+    return {name: value for name, value in params.items() if name in state.space}, rest or None
+
+
+def _seed(state: Disturbances, envs: Indices, seeds: list[int | None]) -> None:
+    """Keys draws by the environments' seeds; those without one (Gymnasium says None or -1) get a random one."""
+    known = [s if s is not None and s >= 0 else int(np.random.SeedSequence().generate_state(1)[0]) for s in seeds]
+    state.seed(envs, np.array([seed_word(s) for s in known], np.uint64))
