@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.context import Context, check_context
 from gym_dr.wrappers.vector_params import spaces_of
 
@@ -61,7 +62,12 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; arguments as theirs."""
+        """Resets the sub-environments; arguments as theirs.
+
+        Raises:
+            RandomizationError: The observation is to show draws that the environment hides.
+        """
+        options = dict(options) if options else None  # Gymnasium takes reset_mask out of what it is given
         observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         self._learn(info)
         return self.context.extend(observations, self._params), self.context.told(info)
@@ -84,8 +90,14 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _learn(self, info: dict[str, Any]) -> None:
         """Takes the values in force of the sub-environments that tell theirs."""
-        params = info.get("params", {})
-        told = info.get("_params", False)
+        if not self.context.ranges:
+            return
+        if "params" not in info:
+            raise RandomizationError(
+                "Expected info['params'] of the environment, to show them in the observation; it was made with "
+                "context='hidden', or a wrapper inside of DrawContext hides them."
+            )
+        params, told = info["params"], info["_params"]
         for shown in self.context.ranges:
             known = params.get(f"_{shown.name}", False)
             values = np.where(known, params.get(shown.name, 0.0), shown.nominal)

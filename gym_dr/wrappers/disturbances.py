@@ -88,6 +88,8 @@ class Disturbances:
             _check_box("action_noise", "actions", actions)
         if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
             raise RandomizationError(f"Expected a Box or Discrete action space, got {actions}.")
+        if not isinstance(observations, gym.spaces.Box | gym.spaces.Discrete):
+            raise RandomizationError(f"Expected a Box or Discrete observation space, got {observations}.")
         pushes = {"push_speed", "push_probability"} & self.randomization.keys()
         if len(pushes) == 1:
             raise RandomizationError(f"Expected push_speed together with push_probability, got {pushes.pop()} alone.")

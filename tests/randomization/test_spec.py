@@ -592,3 +592,10 @@ def test_a_scale_that_lands_on_a_bound_but_for_rounding_is_accepted() -> None:
 def test_an_unknown_distribution_names_its_parameter() -> None:
     with pytest.raises(UnknownNameError, match=r"Parameter 'a': Unknown distribution 'unifrm'.*'uniform'"):
         Randomization({"a": "unifrm:0:1"})
+
+
+def test_a_parameter_without_an_upper_bound_keeps_its_lower_one() -> None:
+    space = ParamSpace("noise", [Param(name="noise", nominal=0.0, low=0.0, high=math.inf)])
+    with pytest.raises(RandomizationError, match="noise"):
+        Randomization({"noise": (-0.1, 0.1)}).check(space)
+    Randomization({"noise": (0.0, 0.1)}).check(space)

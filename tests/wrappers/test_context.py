@@ -226,6 +226,12 @@ def test_impossible_contexts_are_refused(way: str, error: type[Exception], kwarg
         build(**kwargs)
 
 
+def test_hidden_draws_cannot_be_shown() -> None:
+    envs = DrawContext(make(LANDER, "native", context="hidden"), "observation")
+    with pytest.raises(RandomizationError, match="hidden"):
+        envs.reset(seed=1)
+
+
 def test_observations_that_are_no_row_of_numbers_are_refused() -> None:
     class Pictures(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         single_observation_space = gym.spaces.Box(0, 255, (4, 4), np.uint8)

@@ -373,6 +373,14 @@ def test_impossible_disturbances_are_refused(error: type[Exception], env_id: str
         DisturbVector(envs, rules, scale)
 
 
+def test_spaces_that_are_no_arrays_are_refused() -> None:
+    class Named(Tape):
+        observation_space = gym.spaces.Dict({"tape": Tape.observation_space})
+
+    with pytest.raises(RandomizationError, match="observation space"):
+        Disturb(Named(), {"action_delay": 1})
+
+
 def test_pushes_through_pipes_are_refused_with_the_way_out() -> None:
     envs = gym.make_vec(LANDER, 1, vectorization_mode="async")
     with pytest.raises(RandomizationError, match="wrap each sub-environment in Disturb"):
