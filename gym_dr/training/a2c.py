@@ -1,7 +1,10 @@
 """Advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", without the A).
 
-One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch (or in a few
-minibatches, each used once), and take one gradient step for the actor and one for the critic on each.
+One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch (or in a
+few minibatches, each used once), and take one gradient step for the actor and one for the critic on each.
+
+The critic may be shown the draw that the actor must do without (Pinto et al. 2018, "Asymmetric Actor Critic for
+Image-Based Robot Learning"): it is needed in training only, where the draw is known.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from gym_dr.errors import TrainingError
+from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.networks import (
@@ -30,6 +34,7 @@ from gym_dr.training.networks import (
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.sampling import make_sampler, sampling_policy
+from gym_dr.wrappers.vector_params import spaces_of
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 
@@ -39,6 +44,7 @@ class Batch:
     """The steps of a rollout that count, reset steps left out; B of them."""
 
     observations: Tensor  # (B, obs)
+    critic_inputs: Tensor  # (B, obs), or (B, obs + k) with the draws
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
     returns: Tensor  # (B,) what the critic should have said: advantage + value
@@ -48,6 +54,7 @@ class Batch:
         rows = rows.to(self.returns.device)
         return Batch(
             observations=self.observations[rows],
+            critic_inputs=self.critic_inputs[rows],
             actions=self.actions[rows],
             advantages=self.advantages[rows],
             returns=self.returns[rows],
@@ -62,12 +69,14 @@ class A2C:
 
         Raises:
             ConfigError: The spaces are not of a kind that the networks know.
+            RandomizationError: The critic is to see draws, but nothing is randomized.
         """
         self.config = config
+        self.shown = context_ranges(*spaces_of(envs)) if config.critic_context else ()  # what the critic alone sees
         with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = make_actor(envs, config.hidden_sizes, config.activation)
-            self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, config.activation)
+            self.critic = mlp(observation_size(envs) + len(self.shown), config.hidden_sizes, 1, config.activation)
             if config.init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions are as likely at first
                 orthogonal(self.critic, last_gain=1.0)
@@ -81,9 +90,9 @@ class A2C:
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
 
-    def value(self, observations: Tensor) -> Tensor:
-        """The critic's values, shape of ``observations`` without its last axis."""
-        values: Tensor = self.critic(observations).squeeze(-1)
+    def value(self, inputs: Tensor) -> Tensor:
+        """The critic's values, shape of ``inputs`` (see ``critic_inputs``) without its last axis."""
+        values: Tensor = self.critic(inputs).squeeze(-1)
         return values
 
     def update(self, rollout: Rollout) -> dict[str, float]:
@@ -93,7 +102,7 @@ class A2C:
             TrainingError: A loss is not finite; that minibatch and those after it have changed nothing.
         """
         with torch.no_grad():
-            values = self.value(rollout.observations)
+            values = self.value(critic_inputs(rollout))
         batch = make_batch(rollout, values, self.config)
         # each sample is used once; in one piece its order does not matter
         order = torch.randperm(len(batch.returns), generator=self.generator) if self.config.minibatches > 1 else None
@@ -106,7 +115,7 @@ class A2C:
         log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
         policy_loss, entropy = -(batch.advantages * log_probs).mean(), entropies.mean()
         actor_loss = policy_loss - self.entropy_coef * entropy
-        critic_loss = (batch.returns - self.value(batch.observations)).pow(2).mean()
+        critic_loss = (batch.returns - self.value(batch.critic_inputs)).pow(2).mean()
         if not (torch.isfinite(actor_loss) and torch.isfinite(critic_loss)):
             raise TrainingError(
                 f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
@@ -148,6 +157,11 @@ class A2C:
         load_optimizers(self, state, ("actor_optimizer", "critic_optimizer"))
 
 
+def critic_inputs(rollout: Rollout) -> Tensor:
+    """What the critic is given: observations ``(T + 1, N, obs)``, with the draws in force if it may see them."""
+    return rollout.observations if rollout.context is None else torch.cat([rollout.observations, rollout.context], -1)
+
+
 def make_batch(rollout: Rollout, values: Tensor, config: A2CConfig) -> Batch:
     """Advantages and returns of a rollout, reset steps left out.
 
@@ -175,6 +189,7 @@ def make_batch(rollout: Rollout, values: Tensor, config: A2CConfig) -> Batch:
         counted = (counted - counted.mean()) / (counted.std(correction=0) + 1e-8)
     return Batch(
         observations=rollout.observations[:-1][valid],
+        critic_inputs=critic_inputs(rollout)[:-1][valid],
         actions=rollout.actions[valid],
         advantages=counted,
         returns=returns,
@@ -187,7 +202,7 @@ def train(session: Session, config: A2CConfig) -> None:
     agent = A2C(envs, config, session.seed, session.device)
     if session.restored is not None:
         agent.load_state(session.restored)
-    collector = RolloutCollector(envs, config.rollout_steps, session.device)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.shown)
     for update in range(session.first_update, config.updates):
         seed = session.segment_seed(update)
         if seed is not None:

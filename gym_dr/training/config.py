@@ -28,6 +28,7 @@ class A2CConfig:
     activation: str = option("relu", "relu or tanh, between layers")
     init: str = option("torch", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
     reward_scale: float = option(1.0, "rewards are multiplied by it for the losses, not for what is reported")
+    critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
     normalize_advantages: bool = option(False, "scale each update's advantages to mean 0 and standard deviation 1")
     max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
 

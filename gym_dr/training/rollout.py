@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError, TrainingError
+from gym_dr.randomization.context import ContextRange, normalised_context
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.record import RecordDraws
@@ -31,13 +33,23 @@ class Rollout:
     truncated: npt.NDArray[np.bool_]  # (T, N)
     # (T, N), False on steps that count in nothing, such as resets, which ignore the action
     valid: npt.NDArray[np.bool_]
+    # (T + 1, N, k) draws in force at each observation, in [-1, 1]; None where nobody is shown them
+    context: Tensor | None = None
 
 
 class RolloutCollector:
     """Steps a NEXT_STEP vector environment, from rollout to rollout, without building a graph."""
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], rollout_steps: int, device: str) -> None:
-        """Prepares for rollouts of ``rollout_steps`` steps.
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], rollout_steps: int, device: str, shown: Sequence[ContextRange] = ()
+    ) -> None:
+        """Prepares for rollouts.
+
+        Args:
+            envs: NEXT_STEP autoreset.
+            rollout_steps: Steps of each sub-environment.
+            device: Where the networks are.
+            shown: Parameters that rollouts carry as context, for a critic that may see the draw.
 
         Raises:
             ConfigError: The environment resets in another way than at the next step.
@@ -46,12 +58,15 @@ class RolloutCollector:
         self.envs = envs
         self.rollout_steps = rollout_steps
         self.device = device
+        self.shown = shown
+        self._context: npt.NDArray[Any] | None = None  # (N, k), the current one
         self._observations: npt.NDArray[Any] | None = None  # (N, obs), the current ones
         self._done = np.zeros(envs.num_envs, dtype=np.bool_)  # sub-environments that the next step resets
 
     def reset(self, seed: int) -> None:
         """Begins new episodes everywhere; those under way are dropped."""
-        self._observations, _ = self.envs.reset(seed=seed)
+        self._observations, info = self.envs.reset(seed=seed)
+        self._context = self._context_of(info)
         self._done[:] = False
 
     def collect(self, sampler: Sampler) -> Rollout:
@@ -74,30 +89,41 @@ class RolloutCollector:
         steps = Steps.allocate(count, num_envs, inputs=self._observations.shape[1], actions=numbers)
         steps.observations[0] = self._observations
         valid = np.ones((count, num_envs), dtype=np.bool_)
+        contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
+        if contexts is not None:
+            contexts[0] = self._context
         advance = self._play if isinstance(sampler, CompiledSampler) and plays(self.envs) else self._step
         t = 0
         while t < count:
             valid[t] = ~self._done
-            t = advance(sampler, noise, steps, t)
+            stop, info = advance(sampler, noise, steps, t)
+            self._context = self._context_of(info)
+            if contexts is not None:  # only row t can be a reset, which shows the new draw already
+                contexts[t + 1 : stop + 1] = self._context
+            t = stop
             self._done = steps.terminated[t - 1] | steps.truncated[t - 1]
         self._observations = steps.observations[count].copy()
         actions = steps.sampled if steps.sampled.shape[2] else steps.chosen
-        return _rollout(
+        rollout = _rollout(
             steps.observations, actions, steps.rewards, steps.terminated, steps.truncated, valid, self.device
         )
+        return rollout if contexts is None else replace(rollout, context=torch.from_numpy(contexts).to(self.device))
 
-    def _step(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> int:
-        """Plays row t; returns the next one."""
+    def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
+        return normalised_context(info["params"], self.shown) if self.shown else None
+
+    def _step(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+        """Plays row t; returns the next one, and info."""
         actions, env_actions = sampler.act(steps.observations[t], noise[t])
         (steps.sampled if steps.sampled.shape[2] else steps.chosen)[t] = actions
-        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], _ = self.envs.step(env_actions)
+        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = self.envs.step(env_actions)
         steps.observations[t + 1] = observations
-        return t + 1
+        return t + 1, info
 
-    def _play(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> int:
-        """Plays rows from t on until an episode ends; returns the next one."""
-        stop, _ = cast(Any, self.envs).play(sampler.policy, noise, steps, t, len(noise))
-        return int(stop)
+    def _play(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+        """Plays rows from t on until an episode ends; returns the next one, and info of the last step."""
+        stop, info = cast(Any, self.envs).play(sampler.policy, noise, steps, t, len(noise))
+        return int(stop), info
 
 
 def collect_episodes(

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from gym_dr.errors import CheckpointError, TrainingError
+from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr.errors import CheckpointError, RandomizationError, TrainingError
 from gym_dr.training.a2c import A2C, load_policy, make_batch, train
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.networks import linear_layers
-from gym_dr.training.rollout import Rollout
+from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession
 
 CONFIG = A2CConfig(updates=3, rollout_steps=16, hidden_sizes=(8,))
@@ -90,7 +91,7 @@ def test_the_losses_are_those_of_the_paper() -> None:
     policy = torch.distributions.Categorical(logits=made.actor.network(batch.observations))
     expected_policy = -(batch.advantages * policy.log_prob(batch.actions)).mean()
     expected_actor = expected_policy - 0.1 * policy.entropy().mean()
-    expected_critic = ((batch.returns - made.critic(batch.observations).squeeze(-1)) ** 2).mean()
+    expected_critic = ((batch.returns - made.critic(batch.critic_inputs).squeeze(-1)) ** 2).mean()
     losses = made.update(rollout)
     assert losses["actor_loss"] == pytest.approx(expected_actor.item(), rel=1e-5)
     assert losses["critic_loss"] == pytest.approx(expected_critic.item(), rel=1e-5)
@@ -124,6 +125,53 @@ def test_orthogonal_weights_have_orthogonal_rows_or_columns_and_hardly_prefer_an
     torch.testing.assert_close(second @ second.T, 2.0 * torch.eye(8))
     torch.testing.assert_close(last @ last.T, 1e-4 * torch.eye(2))
     assert all(not layer.bias.any() for layer in linear_layers(made.critic))
+
+
+def test_a_critic_with_context_sees_the_draw_in_force_and_the_actor_does_not() -> None:
+    envs = gym.make_vec(
+        "gym_dr/LunarLanderDR-v3", 3, randomization={"gravity": (-12, -8), "wind_power": (0, 20)}, num_threads=1
+    )
+    config = replace(CONFIG, critic_context=True, rollout_steps=200)
+    made = A2C(envs, config, 1, "cpu")
+    assert [linear_layers(n)[0].in_features for n in (made.actor.network, made.critic)] == [8, 10]
+    records: list[EpisodeRecord] = []
+    recorded = RecordDraws(envs, records.append)
+    collector = RolloutCollector(recorded, 200, "cpu", made.shown)
+    collector.reset(3)
+    rollout = collector.collect(made.sampler)
+    assert rollout.context is not None
+    assert rollout.context.shape == (201, 3, 2)
+    # gravity in -12 to -8 becomes -1 to 1; at an episode's end its own draw is still in force
+    gravity = rollout.context[..., 0].numpy() * 2.0 - 10.0
+    ends = np.argwhere(rollout.terminated | rollout.truncated)
+    assert len(ends) == len(records) >= 3
+    for (t, i), record in zip(ends, records, strict=True):
+        assert record.env_index == i
+        np.testing.assert_allclose(gravity[t + 1, i], record.params["gravity"], rtol=1e-6)  # the final observation
+        if t + 2 <= 200:
+            assert abs(gravity[t + 2, i] - gravity[t + 1, i]) > 1e-6  # after the reset step
+    assert set(made.update(rollout)) == {"actor_loss", "critic_loss", "entropy"}
+    envs.close()
+
+
+def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = []
+    for plays in (True, False):
+        monkeypatch.setattr("gym_dr.training.rollout.plays", lambda envs, plays=plays: plays)
+        envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 3, num_threads=1)
+        made = A2C(envs, replace(CONFIG, critic_context=True), 1, "cpu")
+        collector = RolloutCollector(envs, 300, "cpu", made.shown)
+        collector.reset(3)
+        contexts.append(collector.collect(made.sampler).context)
+        envs.close()
+    assert torch.equal(*contexts)
+
+
+def test_a_critic_with_context_needs_draws() -> None:
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, randomization="none")
+    with pytest.raises(RandomizationError, match="Randomize one"):
+        A2C(envs, replace(CONFIG, critic_context=True), 1, "cpu")
+    envs.close()
 
 
 def test_clipping_bounds_each_networks_gradient() -> None:
