@@ -76,23 +76,23 @@ def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
     """The search space: number of environments, and the rest."""
     num_envs = trial.suggest_categorical("num_envs", [16, 32, 64])
     rollout_steps = trial.suggest_categorical("rollout_steps", [32, 64, 128])
-    lr = trial.suggest_float("actor_lr", 1e-4, 4e-3, log=True)
+    lr = trial.suggest_float("actor_lr", 5e-4, 5e-3, log=True)
     return num_envs, A2CConfig(
         updates=steps // (num_envs * rollout_steps),
         rollout_steps=rollout_steps,
-        gamma=1.0 - trial.suggest_float("1 - gamma", 5e-4, 1e-2, log=True),
-        gae_lambda=1.0 - trial.suggest_float("1 - gae_lambda", 0.01, 0.1, log=True),
-        entropy_coef=trial.suggest_float("entropy_coef", 1e-4, 2e-2, log=True),
+        minibatches=trial.suggest_categorical("minibatches", [1, 2, 4]),
+        gamma=1.0 - trial.suggest_float("1 - gamma", 1e-3, 1e-2, log=True),
+        gae_lambda=1.0 - trial.suggest_float("1 - gae_lambda", 0.01, 0.06, log=True),
+        entropy_coef=trial.suggest_float("entropy_coef", 1e-3, 3e-2, log=True),
         actor_lr=lr,
-        critic_lr=lr * trial.suggest_float("critic_lr / actor_lr", 0.5, 4.0, log=True),
+        critic_lr=lr * trial.suggest_float("critic_lr / actor_lr", 0.5, 3.0, log=True),
         schedule="linear",
-        minibatches=trial.suggest_categorical("minibatches", [1, 2, 4, 8]),
         optimizer=trial.suggest_categorical("optimizer", ["rmsprop", "adam"]),
         optimizer_eps=1e-5,
         hidden_sizes=(64, 64),
-        activation="tanh",
+        activation=trial.suggest_categorical("activation", ["relu", "tanh"]),
         init="orthogonal",
-        reward_scale=trial.suggest_float("reward_scale", 0.01, 0.3, log=True),
+        reward_scale=trial.suggest_float("reward_scale", 0.02, 0.3, log=True),
         normalize_advantages=True,
         max_grad_norm=0.5,
     )
@@ -103,10 +103,11 @@ LEAD = {
     "rollout_steps": 64,
     "minibatches": 1,
     "optimizer": "rmsprop",
+    "activation": "relu",
     "actor_lr": 2e-3,
-    "1 - gamma": 1e-3,
-    "1 - gae_lambda": 0.03,
-    "entropy_coef": 0.003,
+    "1 - gamma": 4e-3,
+    "1 - gae_lambda": 0.02,
+    "entropy_coef": 0.01,
     "critic_lr / actor_lr": 1.0,
     "reward_scale": 0.1,
 }
@@ -153,15 +154,10 @@ def main() -> None:
         load_if_exists=True,
         direction="maximize",
         sampler=optuna.samplers.TPESampler(multivariate=True, constant_liar=True),
-        pruner=optuna.pruners.PercentilePruner(40.0, n_startup_trials=5, n_warmup_steps=2),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=4),
     )
     if not study.trials:
-        for changes in (
-            LEAD,
-            LEAD | {"minibatches": 4, "actor_lr": 7e-4},
-            LEAD | {"optimizer": "adam", "actor_lr": 1e-3},
-        ):
-            study.enqueue_trial(changes)
+        study.enqueue_trial(LEAD)
     study.optimize(objective, n_trials=arguments.trials)
     done = [t for t in study.trials if t.value is not None]
     for trial in sorted(done, key=lambda t: -t.value)[:5]:
