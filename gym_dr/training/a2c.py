@@ -33,7 +33,7 @@ from gym_dr.training.networks import (
 )
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
-from gym_dr.training.sampling import make_sampler, sampling_policy
+from gym_dr.training.sampling import make_sampler, trained_policy
 from gym_dr.wrappers.vector_params import spaces_of
 
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -215,11 +215,11 @@ def train(session: Session, config: A2CConfig) -> None:
 
 
 def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:
-    """The trained actor, sampling its actions as it did in training, from a generator of fixed seed.
+    """The trained actor; see ``trained_policy``.
 
     Raises:
         CheckpointError: The weights do not fit the configuration or the environment.
     """
     actor = make_actor(envs, config.hidden_sizes, config.activation)
     load_weights(actor, state, "actor")
-    return sampling_policy(actor)
+    return trained_policy(actor)

@@ -30,7 +30,7 @@ from gym_dr.training.networks import (
 )
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
-from gym_dr.training.sampling import make_sampler, sampling_policy
+from gym_dr.training.sampling import make_sampler, trained_policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +149,11 @@ def train(session: Session, config: ReinforceConfig) -> None:
 
 
 def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: ReinforceConfig) -> Policy:
-    """The trained policy, sampling its actions as it did in training, from a generator of fixed seed.
+    """The trained policy; see ``trained_policy``.
 
     Raises:
         CheckpointError: The weights do not fit the configuration or the environment.
     """
     actor = make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor)
     load_weights(actor, state, "actor")
-    return sampling_policy(actor)
+    return trained_policy(actor)

@@ -117,8 +117,13 @@ def draw_noise(sampler: Sampler, steps: int, num_envs: int) -> Array:
     return noise
 
 
-def sampling_policy(actor: Actor) -> Policy:
-    """A policy that samples as in training, from a generator of fixed seed, so that evaluating again gives the same."""
+def trained_policy(actor: Actor) -> Policy:
+    """What a trained actor does when it is used: its mean where actions are continuous, else sampled as in training.
+
+    The spread of continuous actions is for exploring. Of discrete ones the likeliest is often worse than a sample: a
+    policy that is still learning hovers for ever. Samples come from a generator of fixed seed, so that evaluating again
+    gives the same.
+    """
     generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
     samplers: dict[int, Sampler] = {}  # by the number of observations
     ahead: list[Array] = []
@@ -131,7 +136,10 @@ def sampling_policy(actor: Actor) -> Policy:
         sampler = samplers[num_envs]
         if not ahead or len(ahead[-1]) != num_envs:
             ahead[:] = draw_noise(sampler, _POLICY_STEPS, num_envs)[::-1]
-        _, env_actions = sampler.act(np.ascontiguousarray(observations, np.float32), ahead.pop())
+        noise = ahead.pop()
+        if not isinstance(actor, CategoricalActor):
+            noise = np.zeros_like(noise)
+        _, env_actions = sampler.act(np.ascontiguousarray(observations, np.float32), noise)
         return env_actions
 
     return policy

@@ -17,7 +17,7 @@ from gym_dr.training.sampling import (
     TorchSampler,
     draw_noise,
     make_sampler,
-    sampling_policy,
+    trained_policy,
 )
 
 NUM_ENVS = 200
@@ -102,8 +102,17 @@ def test_a_policy_acts_for_any_number_of_observations_and_the_same_each_time_it_
     torch.manual_seed(0)
     actor = actor_of(DISCRETE, GaussianActor, "relu")
     observations = np.random.default_rng(0).standard_normal((100, 7, 5))  # float64, as MuJoCo has them
-    one, other = sampling_policy(actor), sampling_policy(actor)
+    one, other = trained_policy(actor), trained_policy(actor)
     acted = np.array([one(row) for row in observations])
     np.testing.assert_array_equal(acted, [other(row) for row in observations])
     assert set(acted.ravel().tolist()) == {2, 3, 4, 5}
     assert one(observations[0, :3]).shape == (3,)
+
+
+def test_a_continuous_policy_acts_by_its_mean() -> None:
+    torch.manual_seed(0)
+    actor = actor_of(BOX, GaussianActor, "relu")
+    observations = torch.randn(7, 5)
+    with torch.no_grad():
+        expected = actor.to_env(actor.network(observations))
+    np.testing.assert_allclose(trained_policy(actor)(observations.numpy()), expected, rtol=2e-5, atol=2e-5)
