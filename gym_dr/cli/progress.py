@@ -1,4 +1,4 @@
-"""Shows how training goes: a bar on a terminal, plain lines elsewhere."""
+"""Shows how training or an evaluation goes: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from tqdm import tqdm
 
-LINES = 20  # plain lines in a whole run
+LINES = 20  # plain lines in a whole run or evaluation
 
 
 class Progress:
@@ -29,8 +30,7 @@ class Progress:
         self.total, self.title = total, title
         self._first, self._started = first, time.perf_counter()
         self._steps: float | None = None  # environment steps made before this display began
-        # a terminal that does not know its size, as in some logs of builds, has no room for a bar
-        fits = bar and sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
+        fits = bar and _has_room()
         self._bar = (
             tqdm(total=total, initial=first, desc=title, unit="update", dynamic_ncols=True, mininterval=0.2)
             if fits
@@ -69,6 +69,55 @@ class Progress:
         """Ends the display."""
         if self._bar is not None:
             self._bar.close()
+
+
+class EpisodeProgress:
+    """Reports episodes of an evaluation: a bar on a terminal, plain lines elsewhere; a context manager."""
+
+    def __init__(self) -> None:
+        """Shows nothing until the first call."""
+        self._bar: tqdm[Any] | None = None
+        self._started, self._first, self._lines = 0.0, -1, 0
+
+    def __call__(self, title: str, done: int, total: int) -> None:
+        """Shows where the evaluation is.
+
+        Args:
+            title: What is played now.
+            done: Episodes so far; those before the first call were there already.
+            total: Episodes in all.
+        """
+        if self._first < 0:
+            self._started, self._first, self._lines = time.perf_counter(), done, done * LINES // total
+            if _has_room():
+                self._bar = tqdm(total=total, initial=done, unit="episode", dynamic_ncols=True, mininterval=0.2)
+        if self._bar is not None:
+            self._bar.set_description(title, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif done * LINES // total > self._lines:
+            self._lines = done * LINES // total
+            speed = (done - self._first) / (time.perf_counter() - self._started)
+            print(
+                f"{title}: episode {done}/{total}, {speed:,.0f} episodes/s, {(total - done) / speed:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def __enter__(self) -> EpisodeProgress:
+        """Returns itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the display."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _has_room() -> bool:
+    """Whether stderr is a terminal with room for a bar; those in some logs of builds do not know their size."""
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
 
 
 def _return(row: Mapping[str, float]) -> str:

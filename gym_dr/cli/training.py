@@ -5,10 +5,14 @@ from __future__ import annotations
 import click
 
 from gym_dr.cli.progress import Progress
+from gym_dr.cli.tables import show_short
 from gym_dr.errors import PluginError
+from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.plots import plot_training
-from gym_dr.evaluation.policies import evaluate_run
+from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
@@ -29,10 +33,7 @@ def run_training(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, 
         CheckpointError: There is nothing usable to resume from.
         TrainingError: Training cannot go on.
     """
-    import torch  # heavy
-
-    # the networks are small: more threads cost more than they bring, and sums would depend on the number of cores
-    torch.set_num_threads(1)
+    use_one_thread()
     try:
         train = algorithm.train_function()
     except Exception as error:  # whatever a stranger's module raises when it is imported
@@ -49,16 +50,14 @@ def run_training(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, 
         session.close()
     plot_training([folder], folder.plots)
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-        show_evaluation(evaluate_run(folder, config, algorithm, config.settings.eval_episodes))
+        policies = open_policies([(folder, config, algorithm)])
+        sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
+        show_short(evaluate_policies(policies, sets, folder.evaluation))
     click.echo(f"Run folder: {folder.path}")
 
 
-def show_evaluation(result: dict[str, object]) -> None:
-    """Prints the statistics of an evaluation, a line for each distribution of parameters."""
-    for name, statistics in result.items():
-        if isinstance(statistics, dict):
-            success = f", {statistics['success_rate']:.0%} solved" if "success_rate" in statistics else ""
-            click.echo(
-                f"Evaluation on {name:8} {statistics['mean']:8.1f} +- {statistics['std']:.1f} "
-                f"({statistics['episodes']} episodes{success})"
-            )
+def use_one_thread() -> None:
+    """Makes torch use one: networks are small, more cost more than they bring, and sums would depend on it."""
+    import torch  # heavy
+
+    torch.set_num_threads(1)

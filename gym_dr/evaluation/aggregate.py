@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.plots import plot_training, read_metrics
+from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
 from gym_dr.runs.folder import RunFolder, write_atomically
 
@@ -43,9 +43,8 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
 
     values = {"final training return": {s: float(t["return_mean"].iloc[-1]) for s, t in tables.items()}}
     for folder in folders:
-        for name, statistics in _evaluation(folder).items():
-            if isinstance(statistics, dict):
-                values.setdefault(f"evaluation on {name}", {})[_seed(folder)] = statistics["mean"]
+        for name, mean in _evaluation(folder).items():
+            values.setdefault(f"evaluation on {name}", {})[_seed(folder)] = mean
     summary = {}
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # no return before an episode
@@ -65,11 +64,8 @@ def _seed(folder: RunFolder) -> int:
     return int(folder.read_config()["seed"])
 
 
-def _evaluation(folder: RunFolder) -> dict[str, Any]:
-    if not folder.evaluation.exists():
-        return {}
-    try:
-        result: dict[str, Any] = json.loads(folder.evaluation.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{folder.evaluation}: cannot be read: {error}.") from None
-    return result
+def _evaluation(folder: RunFolder) -> dict[str, float]:
+    """Mean return by set of cells; nothing where the run was not evaluated."""
+    document = read_document(folder.evaluation)
+    rows = [] if document is None else document["results"]
+    return {row["set"]: row["statistics"]["mean"]["value"] for row in rows}

@@ -1,22 +1,139 @@
-"""A run's trained policy on nominal and on training draws."""
+"""The policies of runs, as their newest checkpoints have them, and the environments that they act in."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
+from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError
-from gym_dr.evaluation.protocol import EVALUATION_SEED, evaluate
-from gym_dr.evaluation.statistics import summarise
+from gym_dr.errors import CheckpointError, ConfigError, GymDrError
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.randomization.presets import NONE, presets, resolve
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.checkpoint import load_newest
+from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
+from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
 
-NUM_ENVS = 10  # sub-environments of an evaluation
+NATIVE_ENVS = 512  # sub-environments of an evaluation; more bring little and make the steps between two results longer
+PYTHON_ENVS = 10  # where each costs as much as the first, and those that are over wait for the slowest
+
+OWN = "own"  # randomization that is no preset
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPolicy:
+    """A run's policy, which can be made anew any number of times."""
+
+    name: str  # unique among those that are evaluated together
+    folder: RunFolder
+    config: RunConfig
+    algorithm: Algorithm
+    checkpoint: Path
+    digest: str  # of the checkpoint file
+    updates: int  # made before the checkpoint
+    state: Mapping[str, Any]  # the algorithm's
+
+    @property
+    def env(self) -> str:
+        """Id of the environment that it was trained on."""
+        return self.config.settings.env
+
+    def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
+        """The policy with its random numbers at their start.
+
+        Raises:
+            CheckpointError: The weights do not fit the environment's observations or actions.
+        """
+        loader = self.algorithm.policy_loader()
+        assert loader is not None  # open_policies has checked it
+        try:
+            return loader(self.state, envs, self.config.options)
+        except GymDrError as error:
+            raise CheckpointError(f"{self.checkpoint}: the policy does not fit {self._spaces(envs)}: {error}") from None
+
+    def make_envs(self, cells: CellSet) -> VectorEnv[Any, Any, Any]:
+        """A vector environment for a set of cells; takes ``options["params"]`` where the cells have values."""
+        varies = self.config.randomization is not None
+        native = varies and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.total)
+        envs = make_vector_env(self.env, num_envs, "auto", (cells.randomization or Randomization()) if varies else None)
+        return VectorParams(envs) if cells.names and not has_vector_params(envs) else envs
+
+    def check(self) -> None:
+        """Checks that it acts in its environment.
+
+        Raises:
+            ConfigError: It fails on the environment's observations, or gives something else than an action for each.
+            CheckpointError: Its weights do not fit.
+        """
+        envs = make_vector_env(self.env, 2, "auto", None if self.config.randomization is None else Randomization())
+        try:
+            observations, _ = envs.reset(seed=0)
+            policy = self.make(envs)
+            try:
+                actions = np.asarray(policy(np.asarray(observations)))
+                fits = actions.shape == envs.action_space.shape
+            except Exception as error:  # whatever a stranger's policy raises on observations that it does not know
+                raise ConfigError(f"{self.checkpoint}: fails on {self._spaces(envs)}: {error}") from error
+            if not fits:
+                raise ConfigError(
+                    f"{self.checkpoint}: expected actions of shape {envs.action_space.shape} for {self._spaces(envs)}, "
+                    f"got shape {actions.shape}."
+                )
+        finally:
+            envs.close()
+
+    def trained_on(self, space: ParamSpace | None) -> str:
+        """The preset that it was trained on: its name, "none" for nominal values, "own" for anything else."""
+        if not self.config.randomization or space is None:
+            return NONE
+        known = {name: resolve(name, space) for name in presets(space.name)}
+        return next((name for name, value in known.items() if value == self.config.randomization), OWN)
+
+    def _spaces(self, envs: VectorEnv[Any, Any, Any]) -> str:
+        return (
+            f"{self.env}, which has observations of shape {envs.single_observation_space.shape} "
+            f"and actions {envs.single_action_space}"
+        )
+
+
+def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> list[RunPolicy]:
+    """Reads the newest checkpoints of runs and checks that they can be compared.
+
+    Raises:
+        ConfigError: A run is named twice or was trained on another environment than the first, its algorithm cannot
+            make a policy of its saved state, or the policy does not act in its environment.
+        CheckpointError: There is no usable checkpoint.
+    """
+    if not runs:
+        raise ConfigError("Expected at least one run.")
+    first = runs[0][1].settings.env
+    for folder, config, algorithm in runs:
+        if config.settings.env != first:
+            raise ConfigError(
+                f"{folder.path}: was trained on {config.settings.env}, but {runs[0][0].path} on {first}; "
+                "policies are compared on one environment."
+            )
+        if algorithm.policy_loader() is None:
+            raise ConfigError(
+                f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: "
+                "its runs cannot be evaluated or played."
+            )
+    names = _names([folder.path for folder, _, _ in runs])
+    policies = [_open(name, *run) for name, run in zip(names, runs, strict=True)]
+    for policy in policies:
+        policy.check()
+    return policies
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:
@@ -37,34 +154,29 @@ def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) 
         envs.close()
 
 
-def evaluate_run(folder: RunFolder, config: RunConfig, algorithm: Algorithm, episodes: int) -> dict[str, Any]:
-    """Evaluates a run's policy and writes ``evaluation.json``.
+def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> RunPolicy:
+    checkpoint = load_newest(folder)
+    path = checkpoint_paths(folder)[-1]
+    return RunPolicy(
+        name=name,
+        folder=folder,
+        config=config,
+        algorithm=algorithm,
+        checkpoint=path,
+        digest=hashlib.sha256(path.read_bytes()).hexdigest(),
+        updates=int(checkpoint["update"]),
+        state=checkpoint["state"],
+    )
 
-    Args:
-        folder: Of the run.
-        config: Of the run.
-        algorithm: That trained it.
-        episodes: On each distribution.
 
-    Returns:
-        What the file says: statistics on the nominal environment and, if it was randomized, on the training draws.
-
-    Raises:
-        ConfigError: The algorithm cannot make a policy, or the number of episodes is below 1.
-        CheckpointError: There is no usable checkpoint.
-    """
-    policy = load_run_policy(folder, config, algorithm)
-    settings = config.settings
-    distributions = {"nominal": None if config.randomization is None else Randomization()}
-    if config.randomization:
-        distributions["training"] = config.randomization
-    threshold = gym.spec(settings.env.rpartition(":")[2]).reward_threshold
-    result: dict[str, Any] = {"env": settings.env, "seed": EVALUATION_SEED}
-    for name, randomization in distributions.items():
-        envs = make_vector_env(settings.env, min(NUM_ENVS, max(1, episodes)), settings.vectorization, randomization)
-        try:
-            result[name] = summarise(evaluate(policy, envs, episodes), threshold)
-        finally:
-            envs.close()
-    folder.write_json(folder.evaluation, result)
-    return result
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, with as many parts before it as tell them all apart."""
+    resolved = [path.resolve() for path in paths]
+    if len(set(resolved)) != len(resolved):
+        twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)
+        raise ConfigError(f"{twice}: is named twice.")
+    for parts in range(1, max(len(path.parts) for path in resolved) + 1):
+        names = ["/".join(path.parts[-parts:]) for path in resolved]
+        if len(set(names)) == len(names):
+            return names
+    raise AssertionError("different paths differ as a whole")

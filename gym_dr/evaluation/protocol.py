@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError
@@ -27,7 +29,7 @@ def evaluate(
         policy: Observations ``(N, ...)`` -> actions.
         envs: NEXT_STEP autoreset; closed by the caller.
         episodes: How many in all, at least 1.
-        seed: Of the environments.
+        seed: Of the first episode; the others have the numbers after it.
 
     Returns:
         A record for each episode, in the order of the seeds.
@@ -37,16 +39,47 @@ def evaluate(
     """
     if episodes < 1:
         raise ConfigError(f"Expected at least 1 episode, got {episodes}.")
-    finished: dict[int, EpisodeRecord] = {}
-    recorded = RecordDraws(envs, lambda record: finished.update({record.env_index: record}))
     records: list[EpisodeRecord] = []
     while len(records) < episodes:
         playing = min(envs.num_envs, episodes - len(records))
-        observations, _ = recorded.reset(seed=seed + len(records))
-        recorded.paused[playing:] = True
-        finished.clear()
-        while len(finished) < playing:
-            observations, *_ = recorded.step(policy(np.asarray(observations)))
-            recorded.paused[list(finished)] = True
-        records += [finished[i] for i in range(playing)]
+        records += play_wave(policy, envs, playing, seed + len(records))
     return records
+
+
+def play_wave(
+    policy: Policy,
+    envs: VectorEnv[Any, Any, Any],
+    playing: int,
+    seed: int,
+    *,
+    params: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    finished: Callable[[int], object] = lambda over: None,
+) -> list[EpisodeRecord]:
+    """Plays one episode in each of the first ``playing`` sub-environments, until the slowest is over.
+
+    Args:
+        policy: Observations ``(N, ...)`` -> actions.
+        envs: NEXT_STEP autoreset; closed by the caller.
+        playing: At most ``envs.num_envs``.
+        seed: Of sub-environment 0; sub-environment i has ``seed + i``.
+        params: Values in place of draws, name -> shape ``(playing,)``.
+        finished: Called when episodes have ended, with the number of those that are over.
+
+    Returns:
+        A record for each episode, in the order of the sub-environments.
+    """
+    records: dict[int, EpisodeRecord] = {}
+    recorded = RecordDraws(envs, lambda record: records.update({record.env_index: record}))
+    options: dict[str, Any] = {}
+    if params:  # idle sub-environments get the last values
+        idle = (0, envs.num_envs - playing)
+        options["params"] = {name: np.pad(values, idle, mode="edge") for name, values in params.items()}
+    observations, _ = recorded.reset(seed=seed, options=options)
+    recorded.paused[playing:] = True
+    while len(records) < playing:
+        before = len(records)
+        observations, *_ = recorded.step(policy(np.asarray(observations)))
+        if len(records) > before:
+            finished(len(records))
+            recorded.paused[list(records)] = True
+    return [records[i] for i in range(playing)]

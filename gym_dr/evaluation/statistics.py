@@ -1,40 +1,118 @@
-"""Numbers that sum up a policy's episodes."""
+"""Numbers that sum up policies' episodes, with bootstrap intervals.
+
+Resampled is what was drawn at random. On a grid and over corners the cells are chosen, so episodes are resampled within
+each cell; a distribution's draws and a Sobol sequence's points stand for all others, so episodes with their draws, and
+cells with their episodes, are resampled. All policies get the same resamples, which makes differences between them
+paired: what is hard or easy in an episode for every policy cancels out.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.wrappers.record import EpisodeRecord
+from gym_dr.evaluation.cells import CellSet
 
-RESAMPLES = 10_000  # of a bootstrap
+Array = npt.NDArray[np.float64]
+
+RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
+EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
 
+_BATCH = 4_000_000  # numbers that a bootstrap holds at once
 
-def summarise(records: Sequence[EpisodeRecord], threshold: float | None = None) -> dict[str, float]:
-    """Mean, standard deviation and extremes of the returns, and the mean length.
+Interval = dict[str, Any]  # value, low and high; None where there is none
+
+
+def statistic_names(success: float | None) -> list[str]:
+    """The statistics that ``summarise`` gives, in its order."""
+    names = ["mean", "median", "iqm", "std", "cvar_10", "cvar_25"]
+    return names if success is None else [*names, "success_rate"]
+
+
+def point_statistics(returns: Array, success: float | None) -> Array:
+    """The statistics of some episodes.
+
+    The interquartile mean is the mean of the middle half (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
+    of the Statistical Precipice"); CVaR at 10 % is the mean of the worst tenth, rounded up to whole episodes
+    (Rockafellar and Uryasev 2000, "Optimization of conditional value-at-risk"). The standard deviation is that of the
+    sample (n - 1), 0 for one episode.
 
     Args:
-        records: At least one finished episode.
-        threshold: Return from which an episode counts as a success.
+        returns: Shape ``(..., episodes)``.
+        success: Return from which an episode is a success; None leaves the success rate out.
 
     Returns:
-        Statistics by name; the standard deviation is that of the sample (n - 1), 0 for one episode.
+        Shape ``(statistics, ...)``, in the order of ``statistic_names``.
     """
-    returns = np.array([record.episode_return for record in records])
-    statistics = {
-        "episodes": len(records),
-        "mean": float(returns.mean()),
-        "std": float(returns.std(ddof=1)) if len(returns) > 1 else 0.0,
-        "min": float(returns.min()),
-        "max": float(returns.max()),
-        "length_mean": float(np.mean([record.length for record in records])),
-    }
-    if threshold is not None:
-        statistics["success_rate"] = float(np.mean(returns >= threshold))
-    return statistics
+    ordered = np.sort(returns, axis=-1)
+    n = ordered.shape[-1]
+    cut = n // 4
+    rows = [
+        ordered.mean(-1),
+        0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]),
+        ordered[..., cut : n - cut].mean(-1),
+        ordered.std(-1, ddof=1) if n > 1 else np.zeros(ordered.shape[:-1]),
+        ordered[..., : math.ceil(n * 0.1)].mean(-1),
+        ordered[..., : math.ceil(n * 0.25)].mean(-1),
+    ]
+    if success is not None:
+        rows.append((ordered >= success).mean(-1))
+    return np.stack(rows)
+
+
+def summarise(
+    returns: Array, cells: CellSet, success: float | None
+) -> tuple[list[dict[str, Interval]], dict[tuple[int, int], dict[str, Interval]]]:
+    """Statistics of each policy on one set, and of the difference between any two, with 95 % intervals.
+
+    Args:
+        returns: Shape ``(policies, cells.total)``.
+        cells: The set.
+        success: Return from which an episode is a success; None for no success rate.
+
+    Returns:
+        For each policy, and for each pair of policies (the first less the second): statistic -> value, low, high. There
+        is no interval where a cell has only one episode, and none where there is only one.
+    """
+    pairs = list(combinations(range(len(returns)), 2))
+    names = statistic_names(success)
+
+    def with_differences(sample: Array) -> Array:
+        """(policies, ..., episodes) -> (statistics, policies and pairs, ...)."""
+        own = point_statistics(sample, success)
+        return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
+
+    strata, width = _strata(cells)
+
+    def resampled(*picked: Array, axis: int) -> Array:
+        units = np.concatenate(picked, axis=-1).astype(np.intp)
+        episodes = (units[..., None] * width + np.arange(width)).reshape(*units.shape[:-1], -1)
+        return with_differences(returns[:, episodes])
+
+    values = with_differences(returns)
+    batch = max(1, _BATCH // returns.size)
+    intervals = _bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
+    rows = [
+        _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
+    ]
+    own, differences = rows[: len(returns)], dict(zip(pairs, rows[len(returns) :], strict=True))
+    if success is not None and intervals is not None:
+        _widen_certain_rates(own, differences, returns.shape[1])
+    return own, differences
+
+
+def mean_with_interval(values: Array) -> Interval:
+    """The mean of one cell's episodes with its 95 % bootstrap interval; none for one episode."""
+    if len(values) < 2:
+        return {"value": float(values.mean()), "low": None, "high": None}
+    low, high = _bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES, None)
+    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
 def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -56,17 +134,57 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
     centre = float(stats.trim_mean(sample, 0.25))
     if len(sample) < 2:
         return centre, centre, centre
+    low, high = _bootstrap([sample], lambda picked, axis: stats.trim_mean(picked, 0.25, axis=axis), RESAMPLES, None)
+    return centre, float(low), float(high)
 
-    def iqm(resampled: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
-        trimmed: npt.NDArray[np.float64] = stats.trim_mean(resampled, 0.25, axis=axis)
-        return trimmed
+
+def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], int]:
+    """What is resampled apart from each other, as numbers of units, and how many episodes a unit is."""
+    if cells.kind == "sobol":
+        return [np.arange(cells.cells)], cells.episodes
+    return [np.arange(c * cells.episodes, (c + 1) * cells.episodes) for c in range(cells.cells)], 1
+
+
+def _bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None) -> Array:
+    """Lower and upper ends of percentile intervals, shape ``(2, ...)``; the same at every call."""
+    from scipy import stats  # heavy
 
     result = stats.bootstrap(
-        (sample,),
-        iqm,
-        n_resamples=RESAMPLES,
+        samples,
+        statistic,
+        n_resamples=resamples,
+        batch=batch,
+        vectorized=True,
         confidence_level=CONFIDENCE,
         method="percentile",
         rng=np.random.default_rng(0),
     )
-    return centre, float(result.confidence_interval.low), float(result.confidence_interval.high)
+    return np.stack([result.confidence_interval.low, result.confidence_interval.high])
+
+
+def _widen_certain_rates(
+    own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
+) -> None:
+    """Where all or none succeed, so do they in each resample: the exact binomial interval stands in.
+
+    That of Clopper and Pearson (1934) is for equal chances in all episodes; for others it is too wide, never too
+    narrow.
+    """
+    from scipy import stats  # heavy
+
+    for row in own:
+        rate = row["success_rate"]
+        if rate["value"] in (0.0, 1.0):
+            exact = stats.binomtest(round(rate["value"] * episodes), episodes).proportion_ci(CONFIDENCE)
+            rate["low"], rate["high"] = float(exact.low), float(exact.high)
+    for (i, j), row in differences.items():
+        one, other, difference = own[i]["success_rate"], own[j]["success_rate"], row["success_rate"]
+        if difference["low"] == difference["high"]:
+            difference["low"], difference["high"] = one["low"] - other["high"], one["high"] - other["low"]
+
+
+def _row(names: Sequence[str], values: Array, intervals: Array | None) -> dict[str, Interval]:
+    if intervals is None:
+        return {name: {"value": float(v), "low": None, "high": None} for name, v in zip(names, values, strict=True)}
+    ends = zip(names, values.tolist(), *intervals.tolist(), strict=True)
+    return {name: {"value": value, "low": low, "high": high} for name, value, low, high in ends}

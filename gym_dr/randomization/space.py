@@ -29,6 +29,7 @@ class Param:
     unit: str = ""  # "m/s^2"; empty for pure numbers
     doc: str = ""  # one line on what it does
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
+    switch: str = ""  # the "bool" parameter that must be 1 for this one to have an effect; empty for none
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -92,12 +93,18 @@ class ParamSpace(Mapping[str, Param]):
             params: In the order in which tables show them.
 
         Raises:
-            RandomizationError: Two parameters have the same name.
+            RandomizationError: Two parameters have the same name, or the switch of one is no "bool" parameter.
         """
         self.name = name
         self._params = {param.name: param for param in params}
         if len(self._params) != len(params):
             raise RandomizationError(f"Parameter space {name!r}: two parameters have the same name.")
+        for param in params:
+            if param.switch and (param.switch not in self._params or self._params[param.switch].kind != "bool"):
+                raise RandomizationError(
+                    f"Parameter {param.name!r}: expected the name of a parameter of kind 'bool' as switch, "
+                    f"got {param.switch!r}."
+                )
         self.nominal = {param.name: float(param.nominal) for param in params}
 
     def __getitem__(self, name: str) -> Param:

@@ -13,6 +13,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.randomization.spec import read_table
 
 CONFIG = "config.json"
+EVALUATION = "evaluation"  # folder inside of a run's, or of one of several seeds
 NETWORKS = ("actor", "critic")  # their weights have files of their own
 
 
@@ -28,7 +29,7 @@ class RunFolder:
     draws = property(lambda self: self.path / "draws.csv")  # one row an episode: its draw, return and length
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
-    evaluation = property(lambda self: self.path / "evaluation.json")  # the policy on nominal and training draws
+    evaluation = property(lambda self: self.path / EVALUATION)  # the policy on nominal and other draws
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
     @classmethod

@@ -85,8 +85,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_evaluate_writes_and_prints_statistics(run: Path) -> None:
     result = gymdr("evaluate", run, "--episodes", "3")
-    assert "(3 episodes" in result.out
-    assert json.loads((run / "evaluation.json").read_text())["training"]["episodes"] == 3
+    assert "training: 3 episodes" in result.out
+    assert [row["episodes"] for row in json.loads((run / "evaluation/evaluation.json").read_text())["results"]] == [
+        3,
+        3,
+    ]
 
 
 def test_plot_writes_into_the_run_or_where_it_is_told(run: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from gym_dr.cli.main import main
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
@@ -32,7 +33,8 @@ def result(root: Path) -> dict[str, Any]:
         found[folder.name] = (
             pd.read_csv(folder / "metrics.csv").drop(columns="seconds").to_csv(),
             (folder / "draws.csv").read_text() if (folder / "draws.csv").exists() else "",
-            (folder / "evaluation.json").read_text(),
+            json.loads((folder / "evaluation/evaluation.json").read_text())["results"],
+            (folder / "evaluation/episodes.csv").read_text(),
         )
     return found
 
@@ -61,11 +63,9 @@ def test_the_aggregate_holds_every_row_and_seed(one_by_one: Path) -> None:
 
 def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: Path) -> None:
     row = json.loads((one_by_one / "summary.json").read_text())["evaluation on nominal"]
-    values = [
-        json.loads((one_by_one / f"seed-{seed}" / "evaluation.json").read_text())["nominal"]["mean"]
-        for seed in (1, 2, 3)
-    ]
-    assert list(row["seeds"].values()) == values
+    evaluations = [Evaluation.load(one_by_one / f"seed-{seed}/evaluation") for seed in (1, 2, 3)]
+    values = [float(evaluation.returns("nominal").mean()) for evaluation in evaluations]
+    assert list(row["seeds"].values()) == pytest.approx(values)
     assert row["mean"] == pytest.approx(sum(values) / 3)
     assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
 

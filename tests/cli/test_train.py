@@ -22,14 +22,14 @@ def test_a_run_leaves_a_complete_folder(tmp_path: Path) -> None:
     result = train(tmp_path / "run", "--rollout-steps", "128", "--eval-episodes", "2")
     assert result.code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    pictures = {"training.png", "evaluation.json"}
+    pictures = {"training.png", "evaluation"}
     assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt", *pictures}
 
 
 def test_a_run_evaluates_on_nominal_and_training_draws(tmp_path: Path) -> None:
     result = train(tmp_path / "run", "--updates", "1", "--eval-episodes", "2")
-    evaluation = json.loads((tmp_path / "run/evaluation.json").read_text())
-    assert [evaluation[name]["episodes"] for name in ("nominal", "training")] == [2, 2]
+    evaluation = json.loads((tmp_path / "run/evaluation/evaluation.json").read_text())
+    assert [(row["set"], row["episodes"]) for row in evaluation["results"]] == [("nominal", 2), ("training", 2)]
     assert "Evaluation on nominal" in result.out
 
 

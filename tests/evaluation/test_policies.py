@@ -1,41 +1,130 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from gym_dr import Randomization
 from gym_dr.cli.runs import open_run
-from gym_dr.errors import ConfigError
-from gym_dr.evaluation.policies import evaluate_run
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
+from gym_dr.evaluation import cells, standard
+from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
 from tests.evaluation.tiny_run import train_tiny_run
 
 
-def test_a_randomized_run_is_evaluated_on_nominal_and_on_training_draws(tmp_path: Path) -> None:
-    folder, config, algorithm = open_run(str(train_tiny_run(tmp_path / "run")))
-    result = evaluate_run(folder, config, algorithm, episodes=4)
-    assert [result[name]["episodes"] for name in ("nominal", "training")] == [4, 4]
-    assert result["nominal"]["mean"] != result["training"]["mean"]
-    assert json.loads(folder.evaluation.read_text()) == result
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train_tiny_run(folder / "lander")
+    train_tiny_run(folder / "pole", "--env", "CartPole-v1")
+    return folder
 
 
-def test_a_nominal_run_is_evaluated_once(tmp_path: Path) -> None:
-    path = train_tiny_run(tmp_path / "run", "--randomization", "none")
-    assert set(evaluate_run(*open_run(str(path)), episodes=2)) == {"env", "seed", "nominal"}
+def opened(*paths: Path) -> list[RunPolicy]:
+    return open_policies([open_run(str(path)) for path in paths])
 
 
-def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
-    path = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
-    assert evaluate_run(*open_run(str(path)), episodes=2)["nominal"]["episodes"] == 2
+def trained_on(policy: RunPolicy, randomization: Any) -> RunPolicy:
+    resolved = resolve(randomization, LUNAR_LANDER)
+    return dataclasses.replace(policy, config=dataclasses.replace(policy.config, randomization=resolved))
 
 
-def test_evaluating_again_gives_the_same_numbers(tmp_path: Path) -> None:
-    run = open_run(str(train_tiny_run(tmp_path / "run")))
-    assert evaluate_run(*run, episodes=3) == evaluate_run(*run, episodes=3)
+def test_names_are_as_long_as_they_must_be(runs: Path, tmp_path: Path) -> None:
+    for name in ("a/seed-1", "b/seed-1", "c"):
+        shutil.copytree(runs / "lander", tmp_path / name)
+    paths = [tmp_path / name for name in ("a/seed-1", "b/seed-1", "c")]
+    assert [policy.name for policy in opened(*paths[1:])] == ["seed-1", "c"]
+    assert [policy.name for policy in opened(*paths[:2])] == ["a/seed-1", "b/seed-1"]
 
 
-def test_no_episodes_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    folder, config, algorithm = open_run(str(train_tiny_run(tmp_path / "run")))
-    with pytest.raises(ConfigError, match="at least 1 episode"):
-        evaluate_run(folder, config, algorithm, episodes=0)
-    assert not folder.evaluation.exists()
+def test_a_run_that_is_named_twice_is_refused(runs: Path) -> None:
+    with pytest.raises(ConfigError, match="lander: is named twice"):
+        opened(runs / "lander", runs / "pole" / ".." / "lander")
+
+
+def test_a_run_on_another_environment_is_refused(runs: Path) -> None:
+    with pytest.raises(ConfigError, match=r"pole: was trained on CartPole-v1, but .*lander on gym_dr/LunarLanderDR-v3"):
+        opened(runs / "lander", runs / "pole")
+
+
+def test_a_policy_for_other_observations_is_refused(runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(runs / "lander", path)
+    config = json.loads((path / "config.json").read_text())
+    del config["randomization"]
+    (path / "config.json").write_text(json.dumps({**config, "env": "CartPole-v1"}))
+    with pytest.raises(CheckpointError, match=r"update-0+2\.pt: the policy does not fit CartPole-v1.* shape \(4,\)"):
+        opened(path)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (lambda observations: observations[:, :9] @ np.ones((9, 4)), "fails on gym_dr/LunarLanderDR-v3"),
+        (lambda observations: np.zeros(3, dtype=np.int64), r"expected actions of shape \(2,\) .*, got shape \(3,\)"),
+    ],
+)
+def test_a_policy_of_another_package_that_does_not_fit_is_refused(runs: Path, policy: Any, message: str) -> None:
+    folder, config, algorithm = open_run(str(runs / "lander"))
+    strange = dataclasses.replace(algorithm, load_policy=lambda state, envs, options: policy)
+    with pytest.raises(ConfigError, match=message):
+        open_policies([(folder, config, strange)])
+
+
+def test_an_algorithm_without_policies_is_refused(runs: Path) -> None:
+    folder, config, algorithm = open_run(str(runs / "lander"))
+    with pytest.raises(ConfigError, match="has no load_policy"):
+        open_policies([(folder, config, dataclasses.replace(algorithm, load_policy=None))])
+
+
+def test_a_policy_that_is_made_again_samples_the_same_actions(runs: Path) -> None:
+    (policy,) = opened(runs / "lander")
+    envs = policy.make_envs(cells.nominal(5))
+    observations = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
+    one, other = policy.make(envs), policy.make(envs)
+    assert [one(observations).tolist() for _ in range(5)] == [other(observations).tolist() for _ in range(5)]
+    envs.close()
+
+
+@pytest.mark.parametrize("name", ["none", "default", "wide", "random", "extreme"])
+def test_the_preset_of_a_run_is_known_by_its_rules(runs: Path, name: str) -> None:
+    (policy,) = opened(runs / "lander")
+    assert trained_on(policy, name).trained_on(LUNAR_LANDER) == name
+
+
+def test_other_rules_are_a_runs_own(runs: Path) -> None:
+    (policy,) = opened(runs / "lander")
+    assert trained_on(policy, {"gravity": (-11, -9)}).trained_on(LUNAR_LANDER) == "own"
+
+
+def names(*policies: RunPolicy) -> list[str]:
+    return [made.name for made in standard.nominal_and_training(policies, LUNAR_LANDER, 3)]
+
+
+def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:
+    (policy,) = opened(runs / "lander")
+    nominal = trained_on(policy, "none")
+    wide = trained_on(policy, "wide")
+    own = trained_on(dataclasses.replace(policy, name="mine"), {"gravity": (-11, -9)})
+    assert names(nominal) == ["nominal"]
+    assert names(policy, nominal, policy) == ["nominal", "training"]
+    assert names(policy, wide, own) == ["nominal", "training: default", "training: wide", "training: mine"]
+
+
+def test_the_protocol_is_the_presets_random_and_extreme() -> None:
+    made = standard.dre(LUNAR_LANDER, 7)
+    assert [(m.name, m.episodes) for m in made] == [("random", 7), ("extreme", 7)]
+    assert made[1].randomization == Randomization.from_dict(resolve("extreme", LUNAR_LANDER).to_dict())
+
+
+def test_a_protocol_without_presets_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="Unknown preset of Bare 'random'"):
+        standard.dre(ParamSpace("Bare", []), 1)

@@ -1,36 +1,107 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
-from gym_dr.evaluation.statistics import summarise
-from gym_dr.wrappers.record import EpisodeRecord
+from gym_dr import Randomization
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.evaluation import cells
+from gym_dr.evaluation.statistics import mean_with_interval, point_statistics, statistic_names, summarise
+
+DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 50)
 
 
-def records(returns: list[float]) -> list[EpisodeRecord]:
-    return [
-        EpisodeRecord(
-            env_index=0, seed=0, draw_index=i, params={}, episode_return=r, length=10 * (i + 1), terminated=True
-        )
-        for i, r in enumerate(returns)
-    ]
+def grid(count: int, episodes: int) -> cells.CellSet:
+    return cells.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
 
 
 def test_statistics_of_known_returns() -> None:
-    # mean (100 + 200 + 300) / 3; deviations -100, 0, 100: variance 20000 / 2
-    assert summarise(records([100.0, 200.0, 300.0]), threshold=200.0) == {
-        "episodes": 3,
-        "mean": 200.0,
-        "std": 100.0,
-        "min": 100.0,
-        "max": 300.0,
-        "length_mean": 20.0,
-        "success_rate": pytest.approx(2 / 3),
+    # 1 to 8: the middle half is 3 to 6; the worst tenth is one episode, the worst quarter two; squares of deviations
+    # from 4.5 sum up to 42, over n - 1 = 7 that is 6; 6, 7 and 8 of 8 succeed
+    values = dict(zip(statistic_names(6.0), point_statistics(np.arange(8.0, 0.0, -1.0), 6.0), strict=True))
+    assert values == {
+        "mean": 4.5,
+        "median": 4.5,
+        "iqm": 4.5,
+        "std": pytest.approx(6.0**0.5),
+        "cvar_10": 1.0,
+        "cvar_25": 1.5,
+        "success_rate": 3 / 8,
     }
 
 
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=60))
+def test_statistics_are_scipys_and_numpys(values: list[float]) -> None:
+    sample = np.array(values)
+    mean, median, iqm, _, cvar_10, cvar_25 = point_statistics(sample, None)
+    assert mean == pytest.approx(sample.mean(), abs=1e-9)
+    assert median == pytest.approx(np.median(sample), abs=1e-9)
+    assert iqm == pytest.approx(stats.trim_mean(sample, 0.25), abs=1e-9)
+    assert sample.min() - 1e-9 <= cvar_10 <= cvar_25 + 1e-9 <= mean + 2e-9
+
+
 def test_one_episode_has_no_spread() -> None:
-    assert summarise(records([5.0]))["std"] == 0.0
+    assert point_statistics(np.array([5.0]), None)[statistic_names(None).index("std")] == 0.0
 
 
-def test_without_a_threshold_there_is_no_success_rate() -> None:
-    assert "success_rate" not in summarise(records([5.0]))
+def test_an_interval_is_scipys_bootstrap() -> None:
+    returns = np.random.default_rng(1).normal(100, 50, (1, 50))
+    (row,), _ = summarise(returns, DRAWS, None)
+    # the normal approximation: mean +- 1.96 s / sqrt(n); the bootstrap's is about that
+    half = 1.96 * returns.std() / 50**0.5
+    assert row["mean"]["value"] == pytest.approx(returns.mean())
+    assert row["mean"]["low"] == pytest.approx(returns.mean() - half, abs=0.2 * half)
+    assert row["mean"]["high"] == pytest.approx(returns.mean() + half, abs=0.2 * half)
+
+
+def test_differences_are_paired() -> None:
+    # episodes differ by hundreds, the policies by 1 in each of them
+    returns = np.random.default_rng(1).normal(0, 300, 50)
+    rows, differences = summarise(np.stack([returns + 1.0, returns]), DRAWS, None)
+    assert rows[0]["mean"]["high"] - rows[0]["mean"]["low"] > 100
+    for name in ("mean", "median", "iqm", "cvar_10", "cvar_25"):
+        assert differences[0, 1][name] == {key: pytest.approx(1.0) for key in ("value", "low", "high")}, name
+
+
+def test_cells_of_a_grid_are_resampled_apart() -> None:
+    # each cell always returns the same: what differs between cells is chosen, so nothing is uncertain
+    returns = np.repeat([0.0, 100.0, 200.0], 4)[None]
+    (row,), _ = summarise(returns, grid(3, 4), None)
+    assert row["mean"] == {"value": 100.0, "low": 100.0, "high": 100.0}
+
+
+def test_points_of_a_sobol_sequence_are_resampled_with_their_episodes() -> None:
+    points = cells.sobol(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
+    returns = np.repeat(np.arange(48.0), 2)[None]
+    (row,), _ = summarise(returns, points, None)
+    # 48 cells whose mean has standard error 13.85 / sqrt(48) = 2; episodes alone would give 1.4
+    assert row["mean"]["high"] - row["mean"]["low"] == pytest.approx(2 * 1.96 * 2.0, rel=0.15)
+
+
+def test_one_episode_a_cell_has_no_interval() -> None:
+    (row,), _ = summarise(np.array([[1.0, 2.0, 3.0]]), grid(3, 1), 2.0)
+    assert row["mean"] == {"value": 2.0, "low": None, "high": None}
+    assert row["success_rate"]["low"] is None
+
+
+def test_the_rate_of_no_success_is_not_known_exactly() -> None:
+    rows, differences = summarise(np.zeros((2, 50)), DRAWS, 1.0)
+    # Clopper and Pearson: 1 - 0.025 ** (1 / 50)
+    assert rows[0]["success_rate"] == {"value": 0.0, "low": 0.0, "high": pytest.approx(0.0711, abs=1e-4)}
+    assert differences[0, 1]["success_rate"]["low"] == pytest.approx(-0.0711, abs=1e-4)
+    assert differences[0, 1]["success_rate"]["high"] == pytest.approx(0.0711, abs=1e-4)
+
+
+def test_summing_up_again_gives_the_same() -> None:
+    returns = np.random.default_rng(1).normal(0, 1, (2, 50))
+    assert summarise(returns, DRAWS, 0.0) == summarise(returns, DRAWS, 0.0)
+
+
+@pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])
+def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any) -> None:
+    assert mean_with_interval(np.array(values)) == {"value": 3.0, "low": ends[0], "high": ends[1]}

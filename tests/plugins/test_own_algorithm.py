@@ -61,7 +61,8 @@ def test_it_trains_into_a_complete_run_folder(trained: Path) -> None:
 def test_its_policy_is_evaluated(gymdr: Command, trained: Path) -> None:
     result = gymdr("evaluate", trained, "--episodes", "2")
     assert result.returncode == 0, result.stderr
-    assert json.loads((trained / "evaluation.json").read_text())["nominal"]["episodes"] == 2
+    results = json.loads((trained / "evaluation/evaluation.json").read_text())["results"]
+    assert [(row["set"], row["episodes"]) for row in results] == [("nominal", 2), ("training", 2)]
 
 
 def test_a_run_that_was_cut_resumes_to_the_same_result(gymdr: Command, trained: Path, tmp_path: Path) -> None:

@@ -122,6 +122,12 @@ def test_nominal_values_are_floats_by_name() -> None:
     assert {type(value) for value in SPACE.nominal.values()} == {float}
 
 
+@pytest.mark.parametrize("switch", ["windy", "gravity"])
+def test_a_switch_that_is_none_is_refused(switch: str) -> None:
+    with pytest.raises(RandomizationError, match=f"kind .bool. as switch, got {switch!r}"):
+        ParamSpace("Lander", [GRAVITY, Param(name="x", nominal=0.0, low=0.0, high=1.0, switch=switch)])
+
+
 def test_two_parameters_of_one_name_are_refused() -> None:
     with pytest.raises(RandomizationError, match="'Lander': two parameters have the same name"):
         ParamSpace("Lander", [GRAVITY, WIND, GRAVITY])

@@ -35,7 +35,7 @@ def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
     old = make_run(tmp_path / "run")
     written = [old.metrics, old.draws, old.plots, old.evaluation, *old.weights, old.checkpoints / "update-00000001.pt"]
     for path in written:
-        path.write_text("old")
+        path.write_text("old")  # the evaluation is a folder, which goes like a file
     RunFolder.create(old.path, CONFIG, overwrite=True)
     assert not any(path.exists() for path in written)
 

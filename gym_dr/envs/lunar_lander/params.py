@@ -11,8 +11,24 @@ LUNAR_LANDER = ParamSpace(
     [
         Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2", doc="vertical; negative is down"),
         Param(name="enable_wind", nominal=0.0, low=0.0, high=1.0, kind="bool", doc="whether wind and turbulence blow"),
-        Param(name="wind_power", nominal=15.0, low=0.0, high=20.0, unit="N", doc="largest sideways force of the wind"),
-        Param(name="turbulence_power", nominal=1.5, low=0.0, high=2.0, unit="N m", doc="largest torque of the wind"),
+        Param(
+            name="wind_power",
+            nominal=15.0,
+            low=0.0,
+            high=20.0,
+            unit="N",
+            doc="largest sideways force of the wind",
+            switch="enable_wind",
+        ),
+        Param(
+            name="turbulence_power",
+            nominal=1.5,
+            low=0.0,
+            high=2.0,
+            unit="N m",
+            doc="largest torque of the wind",
+            switch="enable_wind",
+        ),
         Param(
             name="main_engine_power", nominal=13.0, low=0.0, high=40.0, unit="N s/m", doc="thrust of the main engine"
         ),

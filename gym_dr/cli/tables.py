@@ -1,0 +1,136 @@
+"""Prints what an evaluation found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from gym_dr.evaluation.results import Evaluation
+
+_COLUMNS = {  # statistic -> heading
+    "mean": "mean [95 % interval]",
+    "median": "median",
+    "iqm": "IQM",
+    "std": "std",
+    "cvar_25": "worst 25 %",
+    "cvar_10": "worst 10 %",
+    "success_rate": "solved",
+}
+
+
+def show_short(evaluation: Evaluation) -> None:
+    """A line for each set, for one policy."""
+    for row in evaluation.document["results"]:
+        numbers = row["statistics"]
+        solved = f", {numbers['success_rate']['value']:.0%} solved" if "success_rate" in numbers else ""
+        mean, std = numbers["mean"]["value"], numbers["std"]["value"]
+        click.echo(f"Evaluation on {row['set']:8} {mean:8.1f} +- {std:.1f} ({row['episodes']} episodes{solved})")
+
+
+def show_evaluation(evaluation: Evaluation) -> None:
+    """A table for each set, then where policies are worst, what they are sensitive to, and how they differ."""
+    success = evaluation.document["success"]
+    solved = "" if success is None else f", solved from a return of {success:g} on"
+    click.echo(f"{evaluation.document['env']}{solved}")
+    for cells in evaluation.sets:
+        each = f"{cells.cells:,} cells x {cells.episodes} episodes" if cells.cells > 1 else f"{cells.episodes} episodes"
+        click.echo(f"\n{cells.name}: {each}")
+        rows = [row for row in evaluation.document["results"] if row["set"] == cells.name]
+        _show_statistics(rows)
+        for row in rows:
+            for line in _about_cells(row):
+                click.echo(f"  {row['policy']}: {line}")
+        for row in rows:
+            if row["sensitivity"] is not None:
+                _show_sensitivity(row)
+        differences = [row for row in evaluation.document["differences"] if row["set"] == cells.name]
+        _show_differences(differences, evaluation.policies[0])
+    for row in evaluation.document["generalization"] or ():
+        _show_generalization(row)
+
+
+def _show_statistics(rows: Sequence[Mapping[str, Any]]) -> None:
+    names = [name for name in _COLUMNS if name in rows[0]["statistics"]]
+    table = [["policy", *(_COLUMNS[name] for name in names)]]
+    table += [[row["policy"], *(_cell(name, row["statistics"][name]) for name in names)] for row in rows]
+    _show_table(table)
+
+
+def _show_differences(rows: Sequence[Mapping[str, Any]], first: str) -> None:
+    """Against the first policy alone: of many policies there are too many pairs to read; the JSON file has them all."""
+    against = [row for row in rows if row["policy"] == first]
+    if not against:
+        return
+    names = [name for name in ("mean", "iqm", "cvar_10", "success_rate") if name in against[0]["statistics"]]
+    table = [[f"{first} less", *(_COLUMNS[name].partition(" [")[0] for name in names)]]
+    table += [[row["other"], *(_cell(name, row["statistics"][name], always=True) for name in names)] for row in against]
+    _show_table(table)
+
+
+def _cell(name: str, number: Mapping[str, float | None], always: bool = False) -> str:
+    """A number, with its interval where there is room for it."""
+
+    def form(value: float | None) -> str:
+        text = f"{value:.0%}" if name == "success_rate" else f"{value:.1f}"
+        return text if float(text.rstrip("%")) else text.lstrip("-")  # no "-0"
+
+    text = form(number["value"])
+    if number["low"] is None or not (always or name in ("mean", "success_rate")):
+        return text
+    return f"{text} [{form(number['low'])}, {form(number['high'])}]"
+
+
+def _about_cells(row: Mapping[str, Any]) -> list[str]:
+    lines = []
+    worst, near = row["worst_cell"], row["least_perturbation"]
+    if worst is not None:
+        lines.append(f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}")
+    if near is not None and near["cell"] is not None:
+        lines.append(
+            f"nearest failure {near['distance']:.0%} of the range away from nominal, {near['success_rate']:.0%} solved "
+            f"at {_values(near['params'])}"
+        )
+    elif near is not None:
+        lines.append(f"nearest failure: {near['reason']}")
+    return lines
+
+
+def _show_sensitivity(row: Mapping[str, Any]) -> None:
+    """Sobol's indices; intervals that reach below 0 come from few points."""
+    found = row["sensitivity"]
+    table = [[f"{row['policy']}: variance explained by", "alone", "with interactions"]]
+    shares = zip(found["parameters"], found["first_order"], found["total"], strict=True)
+    table += [[f"  {name}", _share(first), _share(total)] for name, first, total in shares]
+    if found["noise"] is not None:
+        table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
+    _show_table(table)
+
+
+def _share(number: Mapping[str, float | None]) -> str:
+    return "unknown" if number["value"] is None else _cell("success_rate", number)
+
+
+def _values(params: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in params.items())
+
+
+def _show_generalization(row: Mapping[str, Any]) -> None:
+    click.echo(f"\n{row['algorithm']}: share of episodes solved (Packer et al. 2018)")
+    versions = ("D", "R", "E")
+    if row["success"]:
+        table = [["trained on", *(f"tested on {version}" for version in versions)]]
+        table += [[version, *(f"{rates[v]:.0%}" for v in versions)] for version, rates in row["success"].items()]
+        _show_table(table)
+    scores = {name: row[name] for name in ("default", "interpolation", "extrapolation")}
+    click.echo("  " + ", ".join(f"{name} {'-' if value is None else f'{value:.0%}'}" for name, value in scores.items()))
+    if None in scores.values():
+        click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
+
+
+def _show_table(table: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        first, *rest = (f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(row))
+        click.echo("  " + "  ".join([first, *rest]))

@@ -1,0 +1,62 @@
+"""The generalization protocol of Packer et al. (2018, "Assessing Generalization in Deep Reinforcement Learning").
+
+An environment has three versions: D with its nominal parameters, R with parameters from a box around them, E with
+parameters outside of that box. Policies are trained on one version and tested on all. A score is the share of episodes
+that succeed: Default is D on D, Interpolation R on R, Extrapolation the geometric mean of D on R, D on E and R on E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+VERSIONS = {"D": "nominal", "R": "random", "E": "extreme"}  # version -> set of cells
+PRESETS = {"none": "D", "random": "R", "extreme": "E"}  # what a run was trained on -> version
+
+
+def generalization(
+    policies: Sequence[Mapping[str, Any]], success: Mapping[tuple[str, str], float]
+) -> list[dict[str, Any]]:
+    """The paper's scores, one row for each algorithm; several seeds count by their mean.
+
+    Args:
+        policies: With ``name``, ``algorithm`` and ``trained_on``; those that were trained on none of D, R and E count
+            nowhere.
+        success: (policy's name, set's name) -> success rate.
+
+    Returns:
+        For each algorithm ``success`` (trained on -> tested on -> rate) and the three scores; None where runs for them
+        are missing.
+    """
+    rows = []
+    for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies):
+        trained: dict[str, list[str]] = {}
+        for policy in policies:
+            if policy["algorithm"] == algorithm and policy["trained_on"] in PRESETS:
+                trained.setdefault(PRESETS[policy["trained_on"]], []).append(policy["name"])
+        rates = {
+            version: {
+                tested: float(np.mean([success[name, cells] for name in trained[version]]))
+                for tested, cells in VERSIONS.items()
+            }
+            for version in VERSIONS
+            if version in trained
+        }
+        default, interpolation = rates.get("D", {}).get("D"), rates.get("R", {}).get("R")
+        extrapolation = None
+        if "D" in rates and "R" in rates:
+            from scipy import stats  # heavy
+
+            extrapolation = float(stats.gmean([rates["D"]["R"], rates["D"]["E"], rates["R"]["E"]]))
+        rows.append(
+            {
+                "algorithm": algorithm,
+                "success": rates,
+                "default": default,
+                "interpolation": interpolation,
+                "extrapolation": extrapolation,
+            }
+        )
+    return rows

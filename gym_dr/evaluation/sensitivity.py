@@ -1,0 +1,155 @@
+"""Which parameter breaks a policy: shares of the variance of its return, and the nearest cell where it fails."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.statistics import CONFIDENCE, Interval
+
+Array = npt.NDArray[np.float64]
+
+RESAMPLES = 1_000
+SIGNIFICANCE = 0.05  # of the test whether a cell fails
+
+_BATCH = 2_000_000  # numbers that a bootstrap holds at once
+
+
+def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
+    """Sobol's indices of a cell's mean return (Saltelli et al. 2010, by scipy), with noise accounted for.
+
+    The first-order index of a parameter is the share of the variance that it explains alone, the total index that with
+    all of its interactions. A mean over few episodes also varies by itself, by what is random beside the parameters:
+    terrain, pushes, sampled actions. Its share of the variance is the noise, estimated from the spread within cells.
+    Cells share no seeds, so noise is independent between them and adds exactly its share to each total index
+    (``E (f(A) - f(AB))^2 / 2`` grows by the variance of one cell's noise); it is taken off there.
+
+    Args:
+        returns: Shape ``(cells, episodes)`` of a set of kind "sobol".
+        cells: The set.
+
+    Returns:
+        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``: None if cells have
+        only one episode, and total indices contain it then. An index is None if returns do not vary.
+    """
+    from scipy import stats  # heavy
+
+    n, d = cells.definition["points"], len(cells.names)
+    means = returns.mean(-1).reshape(d + 2, n)
+    repeated = returns.shape[1] > 1
+    spread = returns.var(-1, ddof=1).reshape(d + 2, n) / returns.shape[1] if repeated else np.zeros((d + 2, n))
+
+    def indices(rows: npt.NDArray[np.intp]) -> Array:
+        """Rows of A and B, shape ``(s, n)`` -> ``(2 d + 1, s)``: first order, total, noise."""
+        # one more than asked for: scipy cannot take a single sample of a single parameter
+        f, s = means[:, np.concatenate([rows, rows[:1]])], len(rows)  # (d + 2, s + 1, n)
+        found = stats.sobol_indices(func={"f_A": f[0], "f_B": f[1], "f_AB": f[2:]}, n=n)
+        variance = np.var(f[:2], axis=(0, -1))[:s]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a resample of few rows may not vary
+            noise = spread[:, rows].mean((0, 2)) / variance
+        first = np.where(variance > 0, np.reshape(found.first_order, (s + 1, d))[:s].T, np.nan)
+        total = np.reshape(found.total_order, (s + 1, d))[:s].T - noise
+        return np.concatenate([first, total, noise[None]])
+
+    with warnings.catch_warnings():  # that a resample does not vary; the interval is not a number then
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        interval = stats.bootstrap(
+            [np.arange(n)],
+            lambda rows, axis: indices(np.atleast_2d(rows).astype(np.intp)),
+            n_resamples=RESAMPLES,
+            batch=max(1, _BATCH // means.size),
+            vectorized=True,
+            confidence_level=CONFIDENCE,
+            method="percentile",
+            rng=np.random.default_rng(0),
+        ).confidence_interval
+    values = indices(np.arange(n)[None])[:, 0]
+    ends = zip(values.tolist(), interval.low.tolist(), interval.high.tolist(), strict=True)
+    rows: list[Interval] = [
+        {"value": _known(value), "low": _known(low), "high": _known(high)} for value, low, high in ends
+    ]
+    return {
+        "parameters": list(cells.names),
+        "first_order": rows[:d],
+        "total": rows[d : 2 * d],
+        "noise": _known(float(values[-1])) if repeated else None,
+    }
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:
+    """Cells where the policy fails: surely fewer than half of the episodes succeed.
+
+    Surely means that an exact binomial test rejects one half at the 5 % level: 0 successes of 5, at most 5 of 20.
+
+    Args:
+        returns: Shape ``(cells, episodes)``.
+        success: Return from which an episode is a success.
+
+    Returns:
+        Shape ``(cells,)`` bool; with fewer than 5 episodes no cell can be told to fail.
+    """
+    from scipy import stats  # heavy
+
+    successes = (returns >= success).sum(-1)
+    fails: npt.NDArray[np.bool_] = stats.binom.cdf(successes, returns.shape[1], 0.5) < SIGNIFICANCE
+    return fails
+
+
+def least_perturbation(
+    returns: Array, cells: CellSet, nominal: Mapping[str, float], success: float | None, *, fails_at_nominal: bool
+) -> dict[str, Any]:
+    """The failing cell that is nearest to nominal.
+
+    A parameter's perturbation is its distance from nominal in units of its range, which is that of the set's values
+    and the nominal value together. A cell's is the largest of its parameters'; of cells where that is the same, the
+    one with the smallest sum is nearer. Parameters that are the same in all cells do not count. A policy that fails at
+    nominal values fails from a distance of 0 on, in no cell of the set.
+
+    Args:
+        returns: Shape ``(cells, episodes)``.
+        cells: A set of fixed values.
+        nominal: Values of the set's parameters in the unchanged environment.
+        success: Return from which an episode is a success; None where nothing says so.
+        fails_at_nominal: Whether it fails in the unchanged environment.
+
+    Returns:
+        ``found``, and if so ``distance``, ``cell``, its ``params``, how far each is ``moved`` and the ``success_rate``
+        there; otherwise the ``reason``. Missing ones are None.
+    """
+    keys = ("distance", "cell", "params", "moved", "success_rate", "reason")
+    result: dict[str, Any] = {"found": False, **dict.fromkeys(keys)}
+    if success is None:
+        return {**result, "reason": "no return counts as success; give --success"}
+    if fails_at_nominal:
+        return {**result, "found": True, "distance": 0.0, "reason": "it fails at nominal values already"}
+    if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
+        return {**result, "reason": f"cells of {returns.shape[1]} episodes are too few to tell, from 5 on they are not"}
+    fails = failing(returns, success)
+    if not fails.any():
+        return {**result, "reason": "no cell fails"}
+    values = cells.values
+    centre = np.array([nominal[name] for name in cells.names])
+    width = np.maximum(values.max(0), centre) - np.minimum(values.min(0), centre)
+    varies = np.ptp(values, axis=0) > 0
+    moved = np.where(varies, np.abs(values - centre) / np.where(width > 0, width, 1.0), 0.0)
+    order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
+    nearest = int(next(cell for cell in order if fails[cell]))
+    return {
+        "found": True,
+        "distance": float(moved[nearest].max(initial=0.0)),
+        "cell": nearest,
+        "params": cells.cell(nearest),
+        "moved": dict(zip(cells.names, moved[nearest].tolist(), strict=True)),
+        "success_rate": float((returns[nearest] >= success).mean()),
+        "reason": None,
+    }

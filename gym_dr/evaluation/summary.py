@@ -1,0 +1,134 @@
+"""What ``evaluation.json`` says: what was evaluated, and what the episodes sum up to."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.generalization import VERSIONS, generalization
+from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.protocol import EVALUATION_SEED
+from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation
+from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
+from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, summarise
+from gym_dr.randomization.space import ParamSpace
+
+
+def describe(
+    policies: Sequence[RunPolicy],
+    sets: Sequence[CellSet],
+    folder: Path,
+    space: ParamSpace | None,
+    success: float | None,
+    command: str,
+) -> dict[str, Any]:
+    """The document of an evaluation that begins."""
+    touched = dict.fromkeys(name for cells in sets for name in cells.touched)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "complete": False,
+        "command": command,
+        "env": policies[0].env,
+        "seed": EVALUATION_SEED,
+        "success": success,
+        "confidence": CONFIDENCE,
+        "parameters": {} if space is None else {name: _parameter(space, name) for name in space if name in touched},
+        "policies": [_policy(policy, folder, space) for policy in policies],
+        "sets": [cells.to_dict() for cells in sets],
+        "results": [],
+        "differences": [],
+        "generalization": None,
+    }
+
+
+def _parameter(space: ParamSpace, name: str) -> dict[str, Any]:
+    form = dataclasses.asdict(space[name])
+    ends = {key: form[key] if np.isfinite(form[key]) else None for key in ("low", "high")}  # JSON has no infinity
+    return {"nominal": float(form["nominal"]), **ends, "unit": form["unit"], "kind": form["kind"], "doc": form["doc"]}
+
+
+def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
+    randomization = policy.config.randomization
+    ranges = {} if space is None else {n: r.support(space[n].nominal) for n, r in (randomization or {}).items()}
+    return {
+        "name": policy.name,
+        "path": _path_from(folder, policy.folder.path),
+        "algorithm": policy.algorithm.name,
+        "seed": policy.config.settings.seed,
+        "updates": policy.updates,
+        "trained_on": policy.trained_on(space),
+        "ranges": {name: [float(low), float(high)] for name, (low, high) in ranges.items()},
+        "randomization": None if randomization is None else randomization.to_dict(),
+        "checkpoint": policy.checkpoint.name,
+        "digest": policy.digest,
+    }
+
+
+def _path_from(folder: Path, run: Path) -> str:
+    """Relative, so that both may be moved together; in full where there is no way, as to another drive."""
+    try:
+        return Path(os.path.relpath(run, folder)).as_posix()
+    except ValueError:
+        return str(run.absolute())
+
+
+def sum_up(evaluation: Evaluation) -> dict[str, Any]:
+    """What the document says of finished episodes."""
+    document, policies = evaluation.document, evaluation.policies
+    results: list[dict[str, Any]] = []
+    differences: list[dict[str, Any]] = []
+    success = document["success"]
+    nominal = {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
+    unchanged = {c.name: evaluation.returns(c.name)[:, 0] for c in evaluation.sets if c.kind == "nominal"}
+    fails = failing(unchanged["nominal"], success) if success is not None and unchanged else [False] * len(policies)
+    for cells in evaluation.sets:
+        returns = evaluation.returns(cells.name)
+        statistics, pairs = summarise(returns.reshape(len(returns), -1), cells, success)
+        rows = evaluation.episodes[evaluation.episodes["set"] == cells.name]
+        lengths = rows["length"].to_numpy(np.float64).reshape(len(returns), -1)
+        for k, name in enumerate(policies):
+            several = cells.cells > 1
+            results.append(
+                {
+                    "policy": name,
+                    "set": cells.name,
+                    "episodes": cells.total,
+                    "statistics": statistics[k],
+                    "min": float(returns[k].min()),
+                    "max": float(returns[k].max()),
+                    "length_mean": float(lengths[k].mean()),
+                    "worst_cell": _worst_cell(returns[k], cells) if several else None,
+                    "least_perturbation": least_perturbation(
+                        returns[k], cells, nominal, success, fails_at_nominal=bool(fails[k])
+                    )
+                    if several
+                    else None,
+                    "sensitivity": sensitivity(returns[k], cells) if cells.kind == "sobol" else None,
+                }
+            )
+        for (one, other), difference in pairs.items():
+            names = {"policy": policies[one], "other": policies[other]}
+            differences.append({**names, "set": cells.name, "statistics": difference})
+    scores = None
+    if success is not None and {cells.name for cells in evaluation.sets} >= set(VERSIONS.values()):
+        rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
+        scores = generalization(document["policies"], rates)
+    return {"complete": True, "results": results, "differences": differences, "generalization": scores}
+
+
+def _worst_cell(returns: Any, cells: CellSet) -> dict[str, Any]:
+    """The cell of the lowest mean; the interval is that cell's own and does not know that it was the worst of many."""
+    worst = int(returns.mean(-1).argmin())
+    return {
+        "cell": worst,
+        "params": cells.cell(worst),
+        "mean": mean_with_interval(returns[worst]),
+        "min": float(returns[worst].min()),
+    }

@@ -1,0 +1,137 @@
+"""``gymdr evaluate`` as its users meet it: what it prints and writes, and what it refuses before it plays anything."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gym_dr.cli import progress
+from gym_dr.cli.progress import EpisodeProgress
+from gym_dr.evaluation.results import Evaluation
+from tests.cli.command import files, gymdr, refused, train
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train(folder / "nominal", "--randomization", "none")
+    train(folder / "random", "--randomization", "random", "--seed", "2")
+    train(folder / "pole", "--env", "CartPole-v1")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--grid", "gravty=-12:-2:3"], "'gravty'. Did you mean 'gravity'?"),
+        (["--grid", "gravity=-20:-2:3"], "'gravity': expected a value from -12 to 0 m/s^2, got -20"),
+        (["--grid", "gravity=-12:-2:0"], "the grid is empty"),
+        (["--grid", "gravity"], "expected NAME=LOW:HIGH:COUNT"),
+        (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
+        (["--episodes", "0"], "0 is not in the range x>=1"),
+        (["--sobol", "100"], "expected a power of 2 from 2 on, got 100; 128 is near"),
+        (["--protocol", "ddr"], "'ddr' is not 'dre'"),
+        (["--success", "nan"], "--success: expected a finite return"),
+        (["--output", "no/where"], "no/where: there is no folder no"),
+        (["{runs}/nominal"], "Expected --output FOLDER for an evaluation of several runs"),
+        (["{runs}/pole", "--output", "out"], "was trained on CartPole-v1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_refused_before_anything_is_played(args: list[str], expected: str, runs: Path) -> None:
+    before = files(runs)
+    assert expected in refused(gymdr("evaluate", runs / "random", *(arg.format(runs=runs) for arg in args)))
+    assert files(runs) == before
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("option", ["--corners", "--sobol=4"])
+def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) -> None:
+    assert "these varied none. Say where to look with --grid" in refused(gymdr("evaluate", runs / "nominal", option))
+
+
+def test_an_environment_without_parameters_has_no_grid(runs: Path) -> None:
+    message = refused(gymdr("evaluate", runs / "pole", "--grid", "length=0.1:1:3"))
+    assert message.startswith("CartPole-v1 has no parameters to vary")
+
+
+def test_a_protocol_that_counts_successes_needs_to_know_them(runs: Path, tmp_path: Path) -> None:
+    train(tmp_path / "walker", "--env", "gym_dr/Walker2dDR-v5")
+    assert "has no threshold: give --success" in refused(gymdr("evaluate", tmp_path / "walker", "--protocol", "dre"))
+
+
+def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
+    args = [
+        "--grid",
+        "gravity=-12:-2:3",
+        "--grid",
+        "wind_power=0:20:2",
+        "--corners",
+        "--sobol",
+        "2",
+        "--protocol",
+        "dre",
+    ]
+    args += ["--episodes", "2", "--success", "-1000.0", "--output", str(tmp_path / "out")]
+    paths = [str(runs / "nominal"), str(runs / "random")]
+    result = gymdr("evaluate", *paths, *args)
+    assert result.code == 0, result.err
+    evaluation = Evaluation.load(tmp_path / "out")
+    assert {c.name: c.cells for c in evaluation.sets} == {
+        "nominal": 1,
+        "training": 1,
+        "random": 1,
+        "extreme": 1,
+        "grid": 6,
+        "corners": 2**7,  # the preset varies seven parameters
+        "sobol": 2 * 9,
+    }
+    assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
+    assert "enable_wind is on in every cell" in result.err
+    assert "solved from a return of -1000 on" in result.out
+    assert "grid: 6 cells x 2 episodes" in result.out
+    assert "nominal less" in result.out
+    assert "random: worst mean" in result.out
+    assert "no parameter (noise)" in result.out
+    assert "default 100%, interpolation 100%, extrapolation 100%" in result.out
+    assert result.out.endswith(f"Wrote {tmp_path / 'out'}\n")
+
+
+def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        train(tmp_path / f"seeds/seed-{seed}", "--seed", seed)
+    assert gymdr("evaluate", tmp_path / "seeds", "--episodes", "2").code == 0
+    assert Evaluation.load(tmp_path / "seeds/evaluation").policies == ["seed-1", "seed-2"]
+
+
+def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: EpisodeProgress, title: str, done: int, total: int) -> None:
+        if done > 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EpisodeProgress, "__call__", stop)
+        result = gymdr("evaluate", runs / "random", "--episodes", "2")
+    assert result.code == 130
+    assert "Stopped. Finished cells are kept; the same command goes on from there." in result.err
+    assert json.loads((runs / "random/evaluation/evaluation.json").read_text())["complete"] is False
+    result = gymdr("evaluate", runs / "random", "--episodes", "2")
+    assert result.err.splitlines()[0].startswith("random on training: episode 3/4")
+
+
+def test_progress_counts_what_was_there_before_but_not_its_speed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(clock))
+    with EpisodeProgress() as show:
+        show("a on grid", 50, 100)
+        show("a on grid", 75, 100)
+        show("b on grid", 100, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "a on grid: episode 75/100, 2 episodes/s, 10 s left",
+        "b on grid: episode 100/100, 2 episodes/s, 0 s left",
+    ]

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gym_dr import Randomization
+from gym_dr.cli.runs import open_run
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import RunFolderError
+from gym_dr.evaluation import cells, policies
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation.protocol import EVALUATION_SEED
+from gym_dr.evaluation.results import Evaluation
+from tests.evaluation.tiny_run import train_tiny_run
+
+DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)
+GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 2)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, of which tests take copies."""
+    folder = tmp_path_factory.mktemp("runs")
+    train_tiny_run(folder / "one", "--seed", "1")
+    train_tiny_run(folder / "two", "--seed", "2")
+    return folder
+
+
+def opened(*paths: Path) -> list[RunPolicy]:
+    return open_policies([open_run(str(path)) for path in paths])
+
+
+def play(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> Evaluation:
+    return evaluate_policies(opened(*runs), sets, folder, **options)
+
+
+@pytest.fixture(scope="module")
+def played(runs: Path) -> Evaluation:
+    return play([runs / "one", runs / "two"], runs / "out", cells.nominal(2), DRAWS, GRID)
+
+
+def rows(evaluation: Evaluation, **which: str) -> pd.DataFrame:
+    table = evaluation.episodes
+    for column, value in which.items():
+        table = table[table[column] == value]
+    return table.reset_index(drop=True)
+
+
+def test_every_policy_meets_the_same_draws_and_seeds(played: Evaluation) -> None:
+    one, two = rows(played, policy="one"), rows(played, policy="two")
+    differing = ["policy", "return", "length", "terminated", "outcome"]
+    pd.testing.assert_frame_equal(one.drop(columns=differing), two.drop(columns=differing))
+    assert (one["return"] != two["return"]).any()
+
+
+def test_every_episode_of_a_set_has_a_seed_of_its_own(played: Evaluation) -> None:
+    assert rows(played, policy="one", set="grid")["seed"].tolist() == [EVALUATION_SEED + k for k in range(8)]
+    assert rows(played, policy="one", set="nominal")["seed"].tolist() == [EVALUATION_SEED, EVALUATION_SEED + 1]
+
+
+def test_cells_have_equally_many_episodes_with_their_values(played: Evaluation) -> None:
+    table = rows(played, policy="one", set="grid")
+    assert table["cell"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert table["gravity"].tolist() == [-12] * 4 + [-6] * 4
+    assert table["wind_power"].tolist() == [0, 0, 20, 20] * 2
+    assert set(table["enable_wind"]) == {1.0}
+
+
+def test_what_a_set_does_not_touch_is_nominal(played: Evaluation) -> None:
+    assert set(rows(played, set="nominal")["gravity"]) == {-10.0}
+    assert set(rows(played, set="training")["wind_power"]) == {15.0}
+
+
+def test_draws_differ_between_episodes(played: Evaluation) -> None:
+    gravity = rows(played, policy="one", set="training")["gravity"]
+    assert len(set(gravity)) == 3
+    assert gravity.between(-11, -9).all()
+
+
+def test_the_values_of_a_cell_are_in_force(runs: Path, tmp_path: Path) -> None:
+    """Without gravity nothing falls: such episodes are longer than those under the strongest."""
+    strong_and_none = cells.grid(LUNAR_LANDER, {"gravity": [-12, 0]}, 4)
+    table = play([runs / "one"], tmp_path / "out", strong_and_none).episodes
+    lengths = table.groupby("gravity")["length"].mean()
+    assert lengths[0.0] > 1.3 * lengths[-12.0]
+
+
+def test_files_give_the_evaluation_back(played: Evaluation) -> None:
+    again = Evaluation.load(played.folder)
+    assert again.document == played.document
+    pd.testing.assert_frame_equal(again.episodes, played.episodes)
+    assert again.returns("grid").shape == (2, 4, 2)
+    assert again.returns("grid")[1, 2].tolist() == rows(played, policy="two", set="grid")["return"][4:6].tolist()
+    assert [path.name for path in again.runs] == ["one", "two"]
+    assert all(path.is_dir() for path in again.runs)
+
+
+def test_the_document_sums_every_policy_and_set_up(played: Evaluation) -> None:
+    document = played.document
+    assert [(row["policy"], row["set"]) for row in document["results"]] == [
+        (policy, cells) for cells in ("nominal", "training", "grid") for policy in ("one", "two")
+    ]
+    result = next(row for row in document["results"] if (row["policy"], row["set"]) == ("two", "grid"))
+    returns = played.returns("grid")[1]
+    assert result["statistics"]["mean"]["value"] == pytest.approx(returns.mean())
+    assert result["worst_cell"]["cell"] == returns.mean(1).argmin()
+    assert result["worst_cell"]["mean"]["value"] == pytest.approx(returns.mean(1).min())
+    difference = next(row for row in document["differences"] if row["set"] == "grid")
+    assert (difference["policy"], difference["other"]) == ("one", "two")
+    expected = played.returns("grid")[0].mean() - returns.mean()
+    assert difference["statistics"]["mean"]["value"] == pytest.approx(expected)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class StopError(Exception):
+    """In place of Ctrl-C."""
+
+
+@pytest.mark.parametrize("after", [1, 5, 11])
+def test_an_interrupted_evaluation_goes_on_to_the_same_result(
+    runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "NATIVE_ENVS", 3)  # several waves a set
+    sets = (cells.nominal(4), GRID)
+    whole = play([runs / "one"], tmp_path / "whole", *sets)
+    counted: list[int] = []
+
+    def stop(title: str, done: int, total: int) -> None:
+        counted.append(done)
+        if done >= after:
+            raise StopError
+
+    with pytest.raises(StopError):
+        play([runs / "one"], tmp_path / "cut", *sets, report=stop)
+    with pytest.raises(RunFolderError, match="was interrupted"):
+        Evaluation.load(tmp_path / "cut")
+    kept = len(pd.read_csv(tmp_path / "cut/episodes.csv"))
+    assert kept % 3 in (0, 1)  # whole waves: of 3 episodes, and one of 1 at the end of four
+    assert kept <= after
+    counted.clear()
+    play([runs / "one"], tmp_path / "cut", *sets, report=lambda title, done, total: counted.append(done))
+    assert counted[0] == kept
+    assert counted[-1] == 12
+    assert content(tmp_path / "cut") == content(tmp_path / "whole") | {
+        "evaluation.json": (whole.folder / "evaluation.json").read_bytes()
+    }
+
+
+def test_rows_that_a_crash_cut_short_are_played_again(runs: Path, tmp_path: Path) -> None:
+    before = play([runs / "one"], tmp_path / "out", GRID).episodes
+    path = tmp_path / "out/episodes.csv"
+    path.write_bytes(path.read_bytes()[:-9])  # within the last row's last number
+    with pytest.raises(RunFolderError, match="expected 8 episodes, got 7"):
+        Evaluation.load(tmp_path / "out")
+    pd.testing.assert_frame_equal(play([runs / "one"], tmp_path / "out", GRID).episodes, before)
+
+
+def total_played(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> int:
+    """How many episodes an evaluation plays, beside those that are there."""
+    counted: list[int] = []
+    play(runs, folder, *sets, report=lambda title, done, total: counted.append(done), **options)
+    return counted[-1] - counted[0]
+
+
+def test_evaluating_again_plays_nothing_and_another_set_is_added(runs: Path, tmp_path: Path) -> None:
+    one = [runs / "one"]
+    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 2
+    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 0
+    assert total_played(one, tmp_path / "out", cells.nominal(2), DRAWS) == 3
+    assert total_played(one, tmp_path / "out", cells.nominal(2)) == 0
+    assert [c.name for c in Evaluation.load(tmp_path / "out").sets] == ["nominal", "training"]
+
+
+def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: Path) -> None:
+    other = cells.grid(LUNAR_LANDER, {"lander_density": [4, 6]}, 2)
+    play([runs / "one"], tmp_path / "out", GRID)
+    evaluation = play([runs / "one"], tmp_path / "out", other)
+    assert list(evaluation.document["parameters"]) == ["lander_density"]
+    assert evaluation.returns("grid").shape == (1, 2, 2)
+
+
+def test_another_threshold_changes_outcomes_and_plays_nothing(runs: Path, tmp_path: Path) -> None:
+    play([runs / "one"], tmp_path / "out", cells.nominal(2))
+    assert total_played([runs / "one"], tmp_path / "out", cells.nominal(2), success=-1e6) == 0
+    assert set(Evaluation.load(tmp_path / "out").episodes["outcome"]) == {"success"}
+
+
+def test_a_policy_that_is_added_meets_what_the_others_met(runs: Path, tmp_path: Path, played: Evaluation) -> None:
+    play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS, GRID)
+    added = play([runs / "one", runs / "two"], tmp_path / "out", cells.nominal(2))
+    pd.testing.assert_frame_equal(added.episodes, played.episodes)
+
+
+def test_a_run_that_was_trained_on_is_played_again(tmp_path: Path) -> None:
+    train_tiny_run(tmp_path / "run")
+    folder = tmp_path / "run/evaluation"
+    play([tmp_path / "run"], folder, cells.nominal(2), DRAWS)
+    shutil.rmtree(tmp_path / "run/checkpoints")
+    train_tiny_run(tmp_path / "longer", "--updates", "3")
+    shutil.copytree(tmp_path / "longer/checkpoints", tmp_path / "run/checkpoints")
+    assert total_played([tmp_path / "run"], folder, cells.nominal(2)) == 2
+    assert [c.name for c in Evaluation.load(folder).sets] == ["nominal"]
+
+
+def test_a_run_folder_that_was_renamed_keeps_its_evaluation(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "one", tmp_path / "one")
+    play([tmp_path / "one"], tmp_path / "one/evaluation", cells.nominal(2))
+    (tmp_path / "one").rename(tmp_path / "best")
+    assert total_played([tmp_path / "best"], tmp_path / "best/evaluation", cells.nominal(2)) == 0
+    assert Evaluation.load(tmp_path / "best/evaluation").policies == ["best"]
+
+
+def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path) -> None:
+    play([runs / "one"], tmp_path / "out", cells.nominal(2))
+    before = content(tmp_path / "out")
+    with pytest.raises(RunFolderError, match="holds an evaluation of one; name that run too"):
+        play([runs / "two"], tmp_path / "out", cells.nominal(2))
+    assert content(tmp_path / "out") == before
+
+
+def test_the_order_of_policies_and_sets_does_not_change_an_episode(
+    runs: Path, tmp_path: Path, played: Evaluation
+) -> None:
+    turned = play([runs / "two", runs / "one"], tmp_path / "out", GRID, DRAWS, cells.nominal(2))
+    for name in ("one", "two"):
+        for cell_set in ("nominal", "training", "grid"):
+            pd.testing.assert_frame_equal(
+                rows(turned, policy=name, set=cell_set), rows(played, policy=name, set=cell_set), check_like=True
+            )
+
+
+def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
+    train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    evaluation = play([tmp_path / "run"], tmp_path / "run/evaluation", cells.nominal(12))
+    assert evaluation.document["parameters"] == {}
+    assert evaluation.document["success"] == 475.0
+    assert (evaluation.episodes["length"] == evaluation.episodes["return"]).all()
+
+
+@pytest.mark.slow
+def test_native_and_sync_environments_play_the_same_cells(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = play([runs / "one"], tmp_path / "native", GRID)
+    from gym_dr.runs import environments
+
+    def sync(env_id: str, num_envs: int, mode: str, randomization: Any) -> Any:
+        return environments.make_vector_env(env_id, num_envs, "sync", randomization)
+
+    monkeypatch.setattr(policies, "make_vector_env", sync)
+    np.testing.assert_array_equal(play([runs / "one"], tmp_path / "sync", GRID).returns("grid"), native.returns("grid"))
+
+
+def test_the_document_has_no_number_that_json_does_not_know(played: Evaluation) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    json.loads((played.folder / "evaluation.json").read_text(), parse_constant=refuse)

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.results import COLUMNS, Evaluation, check_folder, evaluation_folder, read_document, read_episodes
+
+
+def test_one_run_is_evaluated_in_its_folder() -> None:
+    assert evaluation_folder(["runs/first"], None) == Path("runs/first/evaluation")
+    assert evaluation_folder(["runs/first"], "out") == Path("out")
+    assert evaluation_folder(["a", "b"], "out") == Path("out")
+
+
+def test_several_runs_need_an_output() -> None:
+    with pytest.raises(ConfigError, match="Expected --output FOLDER"):
+        evaluation_folder(["a", "b"], None)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="holds no evaluation"):
+        check_folder(tmp_path)
+    with pytest.raises(RunFolderError, match="is a file"):
+        check_folder(tmp_path / "notes.txt")
+    with pytest.raises(RunFolderError, match="there is no folder"):
+        check_folder(tmp_path / "no" / "where")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(RunFolderError, match="is the folder of a run"):
+        check_folder(tmp_path)
+
+
+def test_an_empty_folder_and_one_to_be_made_will_do(tmp_path: Path) -> None:
+    check_folder(tmp_path)
+    check_folder(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "is not an evaluation of gym_dr"),
+        ('{"nominal": {}}', "is not an evaluation of gym_dr"),
+        ('{"format": "gym_dr evaluation", "version": 99}', "expected version 1, got 99"),
+    ],
+)
+def test_a_damaged_document_is_named(tmp_path: Path, document: str, message: str) -> None:
+    (tmp_path / "evaluation.json").write_text(document)
+    with pytest.raises(RunFolderError, match=rf"evaluation\.json: {message}"):
+        read_document(tmp_path)
+
+
+def test_no_evaluation_is_named(tmp_path: Path) -> None:
+    assert read_document(tmp_path) is None
+    with pytest.raises(RunFolderError, match=r"holds no evaluation\. Make one with 'gymdr evaluate'"):
+        Evaluation.load(tmp_path)
+
+
+def write(path: Path, *rows: str, columns: tuple[str, ...] = COLUMNS) -> Path:
+    path.write_text(",".join([*columns, "gravity"]) + "\n" + "".join(rows))
+    return path
+
+
+ROW = "007,nominal,0,0,3027079406020079855,0.1,5,1,,-10.000000000000002\n"
+
+
+def test_numbers_and_names_come_back_as_they_were(tmp_path: Path) -> None:
+    table = read_episodes(write(tmp_path / "episodes.csv", ROW))
+    row: dict[Any, Any] = table.iloc[0].to_dict()
+    assert (row["policy"], row["outcome"]) == ("007", "")
+    assert (row["seed"], row["gravity"], row["return"]) == (3027079406020079855, -10.000000000000002, 0.1)
+
+
+def test_a_row_without_its_end_is_left_out(tmp_path: Path) -> None:
+    assert len(read_episodes(write(tmp_path / "episodes.csv", ROW, ROW[:-3]))) == 1
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="expected the columns policy, set"):
+        read_episodes(write(tmp_path / "episodes.csv", columns=COLUMNS[::-1]))
+
+
+@pytest.mark.parametrize("row", [ROW.replace("0.1", "x"), ROW.replace(",5,", ",5.5,"), "a,b\n"])
+def test_rows_of_something_else_are_named(tmp_path: Path, row: str) -> None:
+    with pytest.raises(RunFolderError, match=r"episodes\.csv: cannot be read as CSV"):
+        read_episodes(write(tmp_path / "episodes.csv", row))
+
+
+def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
+    assert len(read_episodes(tmp_path / "none.csv")) == 0
+    assert len(read_episodes(write(tmp_path / "episodes.csv"))) == 0
+
+
+def test_an_interrupted_evaluation_tells_how_to_go_on(tmp_path: Path) -> None:
+    document = {"format": "gym_dr evaluation", "version": 1, "complete": False, "command": "gymdr evaluate runs/a"}
+    (tmp_path / "evaluation.json").write_text(json.dumps(document))
+    with pytest.raises(RunFolderError, match=r"interrupted\. Go on with: gymdr evaluate runs/a"):
+        Evaluation.load(tmp_path)

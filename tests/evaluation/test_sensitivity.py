@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.evaluation import cells
+from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
+
+POINTS = cells.sobol(
+    cells.Box(ranges={"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, fixed={}),
+    256,
+    5,
+)
+NOMINAL = {"gravity": -10.0, "wind_power": 15.0, "lander_density": 5.0}
+
+
+def returns_of(function: Any, noise: float = 0.0) -> Any:
+    exact = function(*POINTS.values.T)[:, None]
+    return exact + np.random.default_rng(0).normal(0, noise, (POINTS.cells, POINTS.episodes))
+
+
+def shares(result: Any, key: str) -> list[float]:
+    return [number["value"] for number in result[key]]
+
+
+def test_a_sum_is_explained_by_its_parts() -> None:
+    # variances of ranges of equal width: 1 and 2**2 times the same, so shares 0.2 and 0.8; no interactions
+    result = sensitivity(returns_of(lambda g, w, d: g + 2 * w + 0 * d), POINTS)
+    assert result["parameters"] == ["gravity", "wind_power", "lander_density"]
+    assert shares(result, "first_order") == pytest.approx([0.2, 0.8, 0.0], abs=0.03)
+    assert shares(result, "total") == pytest.approx([0.2, 0.8, 0.0], abs=0.03)
+    assert result["noise"] == pytest.approx(0.0)
+
+
+def test_a_product_of_centred_parameters_is_all_interaction() -> None:
+    result = sensitivity(returns_of(lambda g, w, d: (g + 7) * (w - 5) + 0 * d), POINTS)
+    assert shares(result, "first_order") == pytest.approx([0.0, 0.0, 0.0], abs=0.1)
+    assert shares(result, "total") == pytest.approx([1.0, 1.0, 0.0], abs=0.1)
+
+
+def test_noise_is_told_apart_from_parameters() -> None:
+    # the function's variance is 10**2 / 12 = 8.33; episodes of variance 5 * 8.33 give means of the same variance
+    result = sensitivity(returns_of(lambda g, w, d: g + 0 * w * d, noise=(5 * 100 / 12) ** 0.5), POINTS)
+    assert result["noise"] == pytest.approx(0.5, abs=0.06)
+    assert shares(result, "total") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
+    assert shares(result, "first_order") == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
+
+
+def test_intervals_hold_the_true_share() -> None:
+    result = sensitivity(returns_of(lambda g, w, d: g + 2 * w + 0 * d, noise=5.0), POINTS)
+    exact = 0.8 * (1 - result["noise"])
+    assert result["total"][1]["low"] < exact < result["total"][1]["high"]
+
+
+def test_with_one_episode_a_cell_noise_is_unknown() -> None:
+    points = cells.sobol(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
+    result = sensitivity(points.values, points)
+    assert result["noise"] is None
+    assert shares(result, "total") == pytest.approx([1.0], abs=0.1)
+
+
+def test_returns_that_never_vary_have_no_indices() -> None:
+    result = sensitivity(np.ones((POINTS.cells, 5)), POINTS)
+    assert shares(result, "first_order") == shares(result, "total") == [None, None, None]
+    assert result["noise"] is None
+
+
+def test_a_cell_fails_when_surely_fewer_than_half_succeed() -> None:
+    # P(at most 5 of 20 | 1/2) = 0.0207, P(at most 6 of 20) = 0.0577
+    returns = np.array([[1.0] * k + [0.0] * (20 - k) for k in (0, 5, 6, 20)])
+    assert failing(returns, 1.0).tolist() == [True, True, False, False]
+
+
+def grid(episodes: int = 5) -> cells.CellSet:
+    # distances from nominal in units of the ranges: gravity -10 of [-12, -2] 0.2, 0, 0.8; density 5 of [5, 9] 0, 0.5, 1
+    return cells.grid(LUNAR_LANDER, {"gravity": [-12, -10, -2], "lander_density": [5, 7, 9]}, episodes)
+
+
+def where(*failures: int) -> Any:
+    returns = np.ones((9, 5))
+    returns[list(failures)] = 0.0
+    return returns
+
+
+def nearest(*failures: int, **kwargs: Any) -> dict[str, Any]:
+    arguments = {"success": 1.0, "fails_at_nominal": False, **kwargs}
+    return least_perturbation(where(*failures), grid(), NOMINAL, **arguments)
+
+
+def test_the_nearest_failing_cell_is_told_in_units_of_the_ranges() -> None:
+    # cell 1: gravity -12, density 7, moved 0.2 and 0.5; cell 6: gravity -2, density 5, moved 0.8 and 0
+    assert nearest(1, 6) == {
+        "found": True,
+        "distance": 0.5,
+        "cell": 1,
+        "params": {"gravity": -12.0, "lander_density": 7.0},
+        "moved": {"gravity": pytest.approx(0.2), "lander_density": 0.5},
+        "success_rate": 0.0,
+        "reason": None,
+    }
+
+
+def test_of_cells_as_far_the_one_that_moves_less_in_all_is_nearer() -> None:
+    # cells 1 and 4 move density by 0.5; cell 4 leaves gravity alone
+    assert nearest(1, 4)["cell"] == 4
+
+
+def test_parameters_that_all_cells_share_do_not_count() -> None:
+    line = cells.grid(LUNAR_LANDER, {"gravity": [-12, -10, -8], "lander_density": [9]}, 5)
+    returns = np.array([[1.0] * 5, [1.0] * 5, [0.0] * 5])
+    found = least_perturbation(returns, line, NOMINAL, 1.0, fails_at_nominal=False)
+    assert (found["distance"], found["moved"]) == (0.5, {"gravity": 0.5, "lander_density": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (lambda: nearest(), "no cell fails"),
+        (lambda: nearest(1, success=None), "give --success"),
+        (
+            lambda: least_perturbation(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
+            "cells of 4 episodes are too few to tell",
+        ),
+    ],
+)
+def test_where_no_failure_is_found_the_reason_is_told(result: Any, reason: str) -> None:
+    assert reason in result()["reason"]
+    assert not result()["found"]
+
+
+def test_a_policy_that_fails_at_nominal_values_needs_no_perturbation() -> None:
+    result = nearest(1, fails_at_nominal=True)
+    assert (result["found"], result["distance"], result["cell"]) == (True, 0.0, None)
