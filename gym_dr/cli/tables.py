@@ -106,6 +106,8 @@ def _show_sensitivity(row: Mapping[str, Any]) -> None:
     if found["noise"] is not None:
         table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
     _show_table(table)
+    if found["noise"] is not None and found["noise"] > 0.5:
+        click.echo("  most of the variance is noise: give more --episodes or more points")
 
 
 def _share(number: Mapping[str, float | None]) -> str:

@@ -148,6 +148,9 @@ def read_document(folder: Path) -> dict[str, Any] | None:
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
             "wrote it, or delete it to evaluate anew."
         )
+    missing = {"complete", "env", "policies", "sets", "success", "results"} - document.keys()
+    if missing:
+        raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate anew.")
     return document
 
 

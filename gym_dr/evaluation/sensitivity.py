@@ -51,9 +51,9 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
         f, s = means[:, np.concatenate([rows, rows[:1]])], len(rows)  # (d + 2, s + 1, n)
         found = stats.sobol_indices(func={"f_A": f[0], "f_B": f[1], "f_AB": f[2:]}, n=n)
         variance = np.var(f[:2], axis=(0, -1))[:s]
-        with np.errstate(divide="ignore", invalid="ignore"):  # a resample of few rows may not vary
-            noise = spread[:, rows].mean((0, 2)) / variance
-        first = np.where(variance > 0, np.reshape(found.first_order, (s + 1, d))[:s].T, np.nan)
+        variance[variance == 0.0] = np.nan  # a resample of few rows may not vary
+        noise = spread[:, rows].mean((0, 2)) / variance
+        first = np.where(np.isnan(variance), np.nan, np.reshape(found.first_order, (s + 1, d))[:s].T)
         total = np.reshape(found.total_order, (s + 1, d))[:s].T - noise
         return np.concatenate([first, total, noise[None]])
 
