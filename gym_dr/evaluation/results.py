@@ -155,8 +155,9 @@ def read_document(folder: Path) -> dict[str, Any] | None:
 
 
 def write_document(folder: Path, document: dict[str, Any]) -> None:
-    """Writes ``evaluation.json`` whole or not at all."""
-    write_atomically(folder / DOCUMENT, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    """Writes ``evaluation.json`` whole or not at all; numbers that are not finite become null, as JSON has none."""
+    finite = json.loads(json.dumps(document), parse_constant=lambda name: None)
+    write_atomically(folder / DOCUMENT, (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode())
 
 
 def read_episodes(path: Path) -> pd.DataFrame:

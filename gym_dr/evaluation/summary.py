@@ -50,8 +50,7 @@ def describe(
 
 def _parameter(space: ParamSpace, name: str) -> dict[str, Any]:
     form = dataclasses.asdict(space[name])
-    ends = {key: form[key] if np.isfinite(form[key]) else None for key in ("low", "high")}  # JSON has no infinity
-    return {"nominal": float(form["nominal"]), **ends, "unit": form["unit"], "kind": form["kind"], "doc": form["doc"]}
+    return {key: form[key] for key in ("nominal", "low", "high", "unit", "kind", "doc")}
 
 
 def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.results import COLUMNS, Evaluation, check_folder, evaluation_folder, read_document, read_episodes
+from gym_dr.evaluation.results import (
+    COLUMNS,
+    Evaluation,
+    check_folder,
+    evaluation_folder,
+    read_document,
+    read_episodes,
+    write_document,
+)
 
 
 def test_one_run_is_evaluated_in_its_folder() -> None:
@@ -57,6 +66,11 @@ def test_a_damaged_document_is_named(tmp_path: Path, document: str, message: str
     (tmp_path / "evaluation.json").write_text(document)
     with pytest.raises(RunFolderError, match=rf"evaluation\.json: {message}"):
         read_document(tmp_path)
+
+
+def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:
+    write_document(tmp_path, {"low": -math.inf, "high": [1.5, math.nan]})
+    assert json.loads((tmp_path / "evaluation.json").read_text()) == {"low": None, "high": [1.5, None]}
 
 
 def test_no_evaluation_is_named(tmp_path: Path) -> None:
