@@ -107,7 +107,7 @@ LEAD = {
     "actor_lr": 2e-3,
     "1 - gamma": 4e-3,
     "1 - gae_lambda": 0.02,
-    "entropy_coef": 0.01,
+    "entropy_coef": 0.003,
     "critic_lr / actor_lr": 1.0,
     "reward_scale": 0.1,
 }

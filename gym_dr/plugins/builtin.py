@@ -22,6 +22,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             summary="Advantage actor-critic, many environments in step (Mnih et al. 2016).",
             config="gym_dr.training.config:A2CConfig",
             train="gym_dr.training.a2c:train",
+            num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
         )
     )

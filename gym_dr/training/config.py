@@ -11,26 +11,29 @@ from gym_dr.training.api import option
 
 @dataclass(frozen=True, kw_only=True)
 class A2CConfig:
-    """A2C: advantage actor-critic with separate networks and optimizers (Mnih et al. 2016)."""
+    """A2C: advantage actor-critic with separate networks and optimizers (Mnih et al. 2016).
 
-    updates: int = option(1000, "rollouts of rollout_steps x num_envs transitions, each learned from once")
-    rollout_steps: int = option(128, "steps of each sub-environment between two updates")
+    The defaults were searched on LunarLander with ``benchmarks/search_a2c.py``.
+    """
+
+    updates: int = option(6000, "rollouts of rollout_steps x num_envs transitions, each learned from once")
+    rollout_steps: int = option(64, "steps of each sub-environment between two updates")
     minibatches: int = option(1, "parts of a rollout, each with a gradient step of its own")
-    gamma: float = option(0.999, "discount factor")
-    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
-    entropy_coef: float = option(0.01, "weight of the entropy bonus")
-    actor_lr: float = option(0.001, "learning rate of the actor")
-    critic_lr: float = option(0.005, "learning rate of the critic")
-    schedule: str = option("constant", "constant, or linear: learning rates and entropy bonus fall to 0")
+    gamma: float = option(0.996, "discount factor")
+    gae_lambda: float = option(0.98, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
+    entropy_coef: float = option(0.003, "weight of the entropy bonus")
+    actor_lr: float = option(0.002, "learning rate of the actor")
+    critic_lr: float = option(0.002, "learning rate of the critic")
+    schedule: str = option("linear", "constant, or linear: learning rates and entropy bonus fall to 0")
     optimizer: str = option("rmsprop", "rmsprop or adam, for actor and critic")
-    optimizer_eps: float = option(1e-8, "added to the root of the mean squared gradient")
-    hidden_sizes: tuple[int, ...] = option((32, 32), "units of the hidden layers of both networks")
+    optimizer_eps: float = option(1e-5, "added to the root of the mean squared gradient")
+    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("relu", "relu or tanh, between layers")
-    init: str = option("torch", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
-    reward_scale: float = option(1.0, "rewards are multiplied by it for the losses, not for what is reported")
+    init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    reward_scale: float = option(0.1, "rewards are multiplied by it for the losses, not for what is reported")
     critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
-    normalize_advantages: bool = option(False, "scale each update's advantages to mean 0 and standard deviation 1")
-    max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
+    normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
+    max_grad_norm: float = option(0.5, "largest norm of each network's gradient; 0 for no clipping")
 
     def __post_init__(self) -> None:
         _expect(self.updates >= 1, "updates", "at least 1", self.updates)

@@ -10,6 +10,7 @@ from gym_dr.errors import PluginError
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm, option
+from gym_dr.training.config import A2CConfig
 from tests.cli.command import TINY, gymdr, refused, train
 
 
@@ -50,7 +51,7 @@ def test_the_command_line_beats_the_file_and_the_file_the_defaults(tmp_path: Pat
     # TINY itself gives num_envs and updates on the command line
     assert (config["seed"], config["num_envs"], config["a2c"]["updates"]) == (6, 2, 2)
     assert (config["checkpoint_every"], config["a2c"]["gamma"]) == (7, 0.5)
-    assert (config["resample_every"], config["a2c"]["gae_lambda"]) == (0, 0.95)
+    assert (config["resample_every"], config["a2c"]["gae_lambda"]) == (0, A2CConfig().gae_lambda)
 
 
 def test_a_default_that_is_written_out_still_beats_the_file(tmp_path: Path) -> None:

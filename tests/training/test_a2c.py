@@ -16,7 +16,9 @@ from gym_dr.training.networks import linear_layers
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession
 
-CONFIG = A2CConfig(updates=3, rollout_steps=16, hidden_sizes=(8,))
+CONFIG = A2CConfig(
+    updates=3, rollout_steps=16, hidden_sizes=(8,), schedule="constant", normalize_advantages=False, reward_scale=1.0
+)
 
 
 def weights(state: Any) -> list[list[float]]:
