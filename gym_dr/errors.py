@@ -34,6 +34,10 @@ class RunFolderError(GymDrError, OSError):
     """A run folder that exists already, is missing, is incomplete or cannot be written."""
 
 
+class BusyFolderError(RunFolderError):
+    """A run folder that another process is writing into."""
+
+
 class CheckpointError(GymDrError, OSError):
     """A checkpoint that is missing, truncated or not one of gym_dr's."""
 

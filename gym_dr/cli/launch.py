@@ -6,6 +6,7 @@ at once, and a seed that is run again gives what it would have given.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import multiprocessing
@@ -21,7 +22,9 @@ from typing import Any
 import click
 
 from gym_dr.errors import ConfigError, GymDrError, TrainingError, unknown_name
-from gym_dr.runs.folder import RunFolder, write_atomically
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.stopping import children_end_with_us, stop_signals
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -56,7 +59,10 @@ def launch(folders: Sequence[RunFolder], launcher: str, workers: int | None, ray
     """
     check_launcher(launcher)
     if launcher == "ray":
-        _launch_ray(folders, ray_address)
+        with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
+            for folder in folders:
+                held.enter_context(folder.locked())
+            _launch_ray(folders, ray_address)
     else:
         _launch_local(folders, workers or os.cpu_count() or 1)
 
@@ -84,7 +90,8 @@ def train_config(config_json: str) -> tuple[str, dict[str, bytes]]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = RunFolder.create(Path(temporary) / "run", config_json, overwrite=False)
         message = train_folder(str(folder.path))
-        files = {str(p.relative_to(folder.path)): p.read_bytes() for p in folder.path.rglob("*") if p.is_file()}
+        written = [path for path in folder.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        files = {str(path.relative_to(folder.path)): path.read_bytes() for path in written}
     return message, files
 
 
@@ -92,8 +99,19 @@ def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: dict[str, str] = {}
-    with ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
-        futures = {pool.submit(train_folder, str(folder.path)): folder for folder in folders}
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        """Passes it on: each run ends after its update, at a second signal at once."""
+        received.append(number)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        if len(received) > 1:
+            raise KeyboardInterrupt(number)
+
+    with stop_signals(stop), ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
+        with children_end_with_us():
+            futures = {pool.submit(train_folder, str(folder.path)): folder for folder in folders}
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
@@ -101,12 +119,14 @@ def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
                     message = future.result()
                 except BrokenProcessPool:
                     message = f"its process was ended from outside. Go on with: gymdr resume {path}"
+                if received:
+                    raise KeyboardInterrupt(received[0])
                 if message:
                     failed[path] = message
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             click.echo(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", err=True)
-            raise
+            raise KeyboardInterrupt(*received[:1]) from None
     _report(failed)
 
 

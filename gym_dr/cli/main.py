@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -66,9 +67,10 @@ def main(args: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stop:
         click.echo("Interrupted.", err=True)
-        sys.exit(130)
+        number = (stop.__cause__ or stop).args  # click puts an Abort of its own around an interrupt
+        sys.exit(128 + (number[0] if number else signal.SIGINT))  # 130; 143 for SIGTERM
     except GymDrError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)

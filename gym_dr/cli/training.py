@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from gym_dr.cli.progress import Progress
@@ -15,7 +17,8 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.training.api import Algorithm
+from gym_dr.runs.stopping import stop_signals
+from gym_dr.training.api import Algorithm, Train
 
 
 def run_training(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, resume: bool, bar: bool = True) -> None:
@@ -31,29 +34,63 @@ def run_training(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, 
     Raises:
         PluginError: The algorithm's function cannot be imported.
         CheckpointError: There is nothing usable to resume from.
+        BusyFolderError: Another process writes into the folder.
         TrainingError: Training cannot go on.
+        KeyboardInterrupt: A signal has ended the run; its number is the argument, if it was not while Python began.
     """
     use_one_thread()
     try:
         train = algorithm.train_function()
     except Exception as error:  # whatever a stranger's module raises when it is imported
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
-    session = RunSession(folder, config, lambda updates, row: progress(updates, row), resume=resume)
+    with folder.locked():
+        if folder.killed_owner:
+            click.echo(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.", err=True)
+        _train(folder, config, algorithm, train, resume=resume, bar=bar)
+        plot_training([folder], folder.plots)
+        if config.settings.eval_episodes and algorithm.policy_loader() is not None:
+            policies = open_policies([(folder, config, algorithm)])
+            sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
+            show_short(evaluate_policies(policies, sets, folder.evaluation))
+    click.echo(f"Run folder: {folder.path}")
+
+
+def _train(
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, train: Train, *, resume: bool, bar: bool
+) -> None:
+    """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        if received:
+            raise KeyboardInterrupt(number)
+        received.append(number)
+        # not click.echo, which the signal may have interrupted
+        os.write(2, b"\nStopping after the update under way; once more to stop at once.\n")
+
+    session = RunSession(
+        folder,
+        config,
+        lambda updates, row: progress(updates, row),
+        resume=resume,
+        stop=lambda: received[0] if received else 0,
+    )
     title = f"{algorithm.name} seed {config.settings.seed}"
     try:
-        with Progress(config.options.updates, session.first_update, title, bar=bar) as progress:
+        with (
+            stop_signals(stop),
+            Progress(config.options.updates, session.first_update, title, bar=bar) as progress,
+        ):
             train(session, config.options)
     except KeyboardInterrupt:
-        click.echo(f"Stopped. Go on from the last checkpoint with: gymdr resume {folder.path}", err=True)
+        click.echo(
+            f"Stopped with {session.made} of {config.options.updates} updates made and {session.saved} saved. Go on, "
+            f"to the result of a run that was never stopped, with: gymdr resume {folder.path}",
+            err=True,
+        )
         raise
     finally:
         session.close()
-    plot_training([folder], folder.plots)
-    if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-        policies = open_policies([(folder, config, algorithm)])
-        sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
-        show_short(evaluate_policies(policies, sets, folder.evaluation))
-    click.echo(f"Run folder: {folder.path}")
 
 
 def use_one_thread() -> None:

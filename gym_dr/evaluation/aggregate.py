@@ -13,7 +13,8 @@ import numpy as np
 from gym_dr.evaluation.plots import plot_training, read_metrics
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
-from gym_dr.runs.folder import RunFolder, write_atomically
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import RunFolder
 
 METRICS = "metrics.csv"  # all runs, with a column ``seed``
 CURVE = "training.png"

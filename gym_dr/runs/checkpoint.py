@@ -1,23 +1,23 @@
-"""Checkpoints: tensors and plain values in torch's own file format, loaded without running any code from the file."""
+"""Checkpoints: tensors and plain values (``pack.py``), loaded without running any code from the file."""
 
 from __future__ import annotations
 
 import io
 import re
-import warnings
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import CheckpointError, RunFolderError
-from gym_dr.runs.folder import NETWORKS, RunFolder, write_atomically
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import NETWORKS, RunFolder
+from gym_dr.runs.pack import pack, unpack
 
 FORMAT = "gym_dr checkpoint"
 VERSION = 1
 KEPT = 3  # checkpoints in a run folder; older ones are deleted
 
-_NAME = re.compile(r"update-(\d+)\.pt")
+_NAME = re.compile(r"update-(\d+)\.safetensors")
 
 
 def save_checkpoint(
@@ -33,24 +33,47 @@ def save_checkpoint(
         config: The run's configuration, so that a checkpoint says what it is of.
 
     Raises:
+        CheckpointError: There is something in the state that is neither a tensor nor plain.
         RunFolderError: A file cannot be written; the checkpoints before it are intact then.
     """
     content = {"format": FORMAT, "version": VERSION, "update": update, "config": config}
     content |= {"state": dict(state), "session": dict(session)}
-    path: Path = folder.checkpoints / f"update-{update:08d}.pt"
-    write_atomically(path, _to_bytes(content))
+    path: Path = folder.checkpoints / f"update-{update:08d}.safetensors"
+    try:
+        packed = pack(content)
+    except MemoryError:
+        raise RunFolderError("There is not enough memory to write a checkpoint.") from None
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be written: {error}.") from None
+    write_atomically(path, packed)
+    finish_checkpoint(folder, state)
+    return path
+
+
+def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
+    """Does what follows a checkpoint, again if it was done: writes the networks' weights, deletes old checkpoints.
+
+    The weights are torch files for other programs; nothing here reads them.
+
+    Raises:
+        RunFolderError: A file cannot be written.
+    """
+    import torch  # heavy: only when a checkpoint is written
+
     for name, weights in zip(NETWORKS, folder.weights, strict=True):
         if name in state:
-            write_atomically(weights, _to_bytes(state[name]))
+            buffer = io.BytesIO()
+            # without the versions of modules that torch adds: the same file, whether or not the run was interrupted
+            torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
+            write_atomically(weights, buffer.getvalue())
     unfinished = folder.checkpoints.glob(".update-*.tmp")  # left by a process that was killed while it wrote one
     for old in [*checkpoint_paths(folder)[:-KEPT], *unfinished]:
         old.unlink(missing_ok=True)
-    return path
 
 
 def checkpoint_paths(folder: RunFolder) -> list[Path]:
     """The checkpoints of a run, oldest first."""
-    return sorted(path for path in folder.checkpoints.glob("update-*.pt") if _NAME.fullmatch(path.name))
+    return sorted(path for path in folder.checkpoints.glob("update-*.safetensors") if _NAME.fullmatch(path.name))
 
 
 def load_newest(folder: RunFolder) -> dict[str, Any]:
@@ -66,30 +89,27 @@ def load_newest(folder: RunFolder) -> dict[str, Any]:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Reads a checkpoint with ``weights_only=True``: data, never code.
+    """Reads a checkpoint: data, never code, and no more memory than the file is large.
 
     Raises:
         CheckpointError: The file is missing, truncated or not one of gym_dr's; the message names it.
     """
-    import torch  # heavy: only when a checkpoint is read
-
     try:
-        with warnings.catch_warnings():  # torch comments on files that are not its own
-            warnings.simplefilter("ignore")
-            with zipfile.ZipFile(path) as archive:  # torch itself takes numbers that have changed on the disk
-                if archive.testzip() is not None:
-                    raise zipfile.BadZipFile
-            content = torch.load(path, map_location="cpu", weights_only=True)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise CheckpointError(f"{path}: expected a file, got a link or something else.")
+        content = unpack(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: there is no such checkpoint.") from None
+    except CheckpointError:
+        raise
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except Exception:  # whatever torch raises on bytes that are not its own; it advises to load them as code
+    except (ValueError, MemoryError):
         raise CheckpointError(
             f"{path}: is truncated or not a checkpoint. Delete it to go on from the one before."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: is a torch file, but not a checkpoint of gym_dr.")
+        raise CheckpointError(f"{path}: is a safetensors file, but not a checkpoint of gym_dr.")
     if content.get("version") != VERSION:
         raise CheckpointError(
             f"{path}: expected checkpoint version {VERSION}, got {content.get('version')!r}. "
@@ -102,14 +122,3 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         if not isinstance(content[name], dict):
             raise CheckpointError(f"{path}: expected a table {name!r}, got {type(content[name]).__name__}.")
     return content
-
-
-def _to_bytes(content: Any) -> bytes:
-    import torch  # heavy: only when a checkpoint is written
-
-    buffer = io.BytesIO()
-    try:
-        torch.save(content, buffer)
-    except MemoryError:
-        raise RunFolderError("There is not enough memory to write a checkpoint.") from None
-    return buffer.getvalue()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import signal
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +12,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.stopping import children_end_with_us
 
 VECTORIZATIONS = ("auto", "sync", "async", "native")
 
@@ -106,18 +104,5 @@ def make_vector_env(
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
-    with _interrupts_ignored() if vectorization == "async" else contextlib.nullcontext():
+    with children_end_with_us() if vectorization == "async" else contextlib.nullcontext():
         return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
-
-
-@contextlib.contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started in here leave it to this one, which then ends them."""
-    if threading.current_thread() is not threading.main_thread():  # Python sets signals in the main thread only
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

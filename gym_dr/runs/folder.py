@@ -6,11 +6,14 @@ import contextlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError
 from gym_dr.randomization.spec import read_table
+from gym_dr.runs.durable import sync_folder, write_atomically
+from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 
 CONFIG = "config.json"
 EVALUATION = "evaluation"  # folder inside of a run's, or of one of several seeds
@@ -23,6 +26,9 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         """Names a folder; nothing is read or written yet."""
         self.path = Path(path)
+        self._lock = FolderLock(self.path)
+        self._made: tuple[int, int] | None = None  # identity of the folder, if ``create`` has put a run into it
+        self.killed_owner = ""  # process that was killed while it held the folder, in words
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     metrics = property(lambda self: self.path / "metrics.csv")  # one row an update
@@ -48,26 +54,59 @@ class RunFolder:
         folder = cls(path)
         folder.check_free(overwrite=overwrite)
         try:
-            if folder.config.exists():
-                shutil.rmtree(folder._set_aside, ignore_errors=True)
-                folder._move_files(folder.path, folder._set_aside)
-            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            folder.path.mkdir(parents=True, exist_ok=True)
+            sync_folder(folder.path.parent)
         except OSError as error:
             raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
-        write_atomically(folder.config, config_json.encode())
+        with folder.locked():
+            try:
+                if folder.config.exists():
+                    shutil.rmtree(folder._set_aside, ignore_errors=True)
+                    folder._move_files(folder.path, folder._set_aside)
+                folder.checkpoints.mkdir(exist_ok=True)
+            except OSError as error:
+                raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
+            write_atomically(folder.config, config_json.encode())
+        folder._made = identity(folder.path)
         return folder
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps every other process from writing here, and puts right what one that was killed has left half done.
+
+        Raises:
+            RunFolderError: Another process holds the folder, or it cannot be written.
+        """
+        self.killed_owner = self._lock.acquire()
+        try:
+            try:
+                self._settle()
+            except OSError as error:
+                raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
+            yield
+        finally:
+            self._lock.release()
+
+    def check_ours(self) -> None:
+        """Checks that the folder is still the one that was locked; without a lock there is nothing to check.
+
+        Raises:
+            RunFolderError: It was removed or replaced.
+        """
+        self._lock.check()
+
     def check_free(self, *, overwrite: bool) -> None:
-        """Checks that a new run may be put here; changes nothing.
+        """Checks that a new run may be put here; changes nothing, but for ending what a killed process had begun.
 
         Raises:
             RunFolderError: There is something at the path that is not an empty folder or, with ``overwrite``, a run.
         """
         try:
-            if not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir())):
+            if not self.path.exists() or (self.path.is_dir() and self._is_empty()):
                 return
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be read: {error.strerror or error}.") from None
+        self._settle_replacement()
         if not self._is_run():
             runs = _runs_inside(self.path)
             what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
@@ -77,24 +116,29 @@ class RunFolder:
                 f"{self.path}: exists already. Continue it with 'gymdr resume {self.path}', replace it with "
                 "--overwrite, or choose another --run-dir."
             )
+        self._check_files()
 
     def discard_if_unused(self) -> None:
         """Takes back a run that failed before its first update: what was there before is there again.
 
+        A folder that another process has taken meanwhile, or that is gone, is left alone.
+
         Raises:
             RunFolderError: It cannot be removed.
         """
-        if self.metrics.exists() or self.draws.exists():
+        if self.metrics.exists() or self.draws.exists() or identity(self.path) != self._made:
             return
         try:
-            self._remove_files()
-            if self._set_aside.is_dir():
-                self._move_files(self._set_aside, self.path)
-                self._set_aside.rmdir()
-            elif not any(self.path.iterdir()):
-                self.path.rmdir()
+            with self.locked():
+                self._remove_files()
+                self._settle()  # the one that was set aside has the only configuration now
+        except BusyFolderError:
+            return
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be removed: {error.strerror or error}.") from None
+        with contextlib.suppress(OSError):
+            if self._is_empty():
+                shutil.rmtree(self.path)
 
     def forget_replaced(self) -> None:
         """Deletes the run that this one has replaced."""
@@ -105,15 +149,17 @@ class RunFolder:
         """The folder of a run that exists.
 
         Raises:
-            RunFolderError: There is no run at the path.
+            RunFolderError: There is no run at the path, or a file in it leads elsewhere.
         """
         folder = cls(path)
         if not folder.path.is_dir():
             raise RunFolderError(f"{path}: there is no such run folder.")
+        folder._settle_replacement()
         if not folder.config.is_file():
             runs = _runs_inside(folder.path)
             hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
             raise RunFolderError(f"{path}: is not a run folder, it has no {CONFIG}.{hint}")
+        folder._check_files()
         return folder
 
     def read_config(self) -> dict[str, Any]:
@@ -139,6 +185,26 @@ class RunFolder:
             return False
         return bool(self.checkpoints.is_dir())
 
+    def _is_empty(self) -> bool:
+        """Whether there is nothing but what a process that was killed before it wrote a configuration has left."""
+        return all(
+            child.name in (LOCK, OWNER)
+            or _written_by_us(child, {CONFIG, OWNER})
+            or (child == self.checkpoints and child.is_dir() and not any(child.iterdir()))
+            for child in self.path.iterdir()
+        )
+
+    def _check_files(self) -> None:
+        """A folder may be a stranger's: nothing in it may lead a write, or a read that does not end, elsewhere."""
+        root = self.path.resolve()
+        for path in [*self._files, self._set_aside, self.path / LOCK, self.path / OWNER]:
+            whole = path.is_dir() if path in (self.checkpoints, self._set_aside) else path.is_file()
+            if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == root / path.name):
+                raise RunFolderError(
+                    f"{path}: expected a plain file or folder of the run, got something else, such as a link. "
+                    "Copy what it leads to into the run folder if you trust it."
+                )
+
     @property
     def _files(self) -> list[Path]:
         """What a run writes and nothing else; the configuration last, so that it is a run until then."""
@@ -147,6 +213,32 @@ class RunFolder:
     @property
     def _set_aside(self) -> Path:
         return self.path / ".replaced"
+
+    def _settle_replacement(self) -> None:
+        """Gives a run back that was being replaced when the process that did so was killed."""
+        if not self.config.exists() and (self._set_aside / CONFIG).is_file():
+            self._check_files()
+            with self.locked():
+                pass
+
+    def _settle(self) -> None:
+        """Removes what a killed process left half written, and undoes a replacement that it had not finished.
+
+        Files move with the configuration last, so where it is tells how far the replacement had come.
+        """
+        # gymdr evaluate and gymdr plot take no lock: their files may be under way just now
+        names = {path.name for path in self._files} - {self.evaluation.name, self.plots.name} | {OWNER}
+        for part in [*self.path.iterdir(), *(self.checkpoints.iterdir() if self.checkpoints.is_dir() else [])]:
+            if _written_by_us(part, names) or (part.parent == self.checkpoints and part.suffix == ".tmp"):
+                part.unlink(missing_ok=True)
+        if not self._set_aside.is_dir():
+            return
+        if self.config.exists() and (self._set_aside / CONFIG).exists():
+            if self.metrics.exists():  # the new run has begun
+                self.forget_replaced()
+            return
+        self._move_files(self._set_aside, self.path)
+        self._set_aside.rmdir()
 
     def _remove_files(self) -> None:
         for path in self._files:
@@ -160,6 +252,8 @@ class RunFolder:
         for path in self._files:
             if (source / path.name).exists():
                 os.replace(source / path.name, target / path.name)
+        sync_folder(target)
+        sync_folder(source)
 
 
 def expand(paths: list[str]) -> list[RunFolder]:
@@ -175,20 +269,10 @@ def expand(paths: list[str]) -> list[RunFolder]:
     return folders
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader, or a restart after a crash, finds the old content or the new, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
+def _written_by_us(path: Path, names: set[str]) -> bool:
+    """Whether it is what ``write_atomically`` has begun to write for one of the names."""
+    name, process, ending = (*path.name[1:].rsplit(".", 2), "", "")[:3]
+    return path.name.startswith(".") and name in names and process.isdigit() and ending == "tmp"
 
 
 def _runs_inside(path: Path) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.folder import write_atomically
+from gym_dr.runs.durable import write_atomically
 
 
 class CsvLog:
@@ -19,28 +21,36 @@ class CsvLog:
         """Opens the file for appending; it is made with the first row."""
         self.path = path
         self._columns: list[str] | None = None
-        self._file: io.TextIOWrapper | None = None
+        self._file: io.FileIO | None = None  # without a buffer, so that closing it has nothing left that could fail
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Appends one row and hands it to the operating system.
 
         Raises:
-            RunFolderError: The file cannot be written, or the row has other columns than the file.
+            RunFolderError: The file cannot be written and is as it was before, or the row has other columns than it.
         """
         try:
             if self._file is None:
-                new = not self.path.exists() or self.path.stat().st_size == 0
-                self._columns = list(row) if new else _columns_of(self.path)
-                self._file = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115  closed by close()
-                if new:
-                    csv.writer(self._file).writerow(self._columns)
+                self._open(list(row))
             if list(row) != self._columns:
                 raise RunFolderError(f"{self.path}: expected the columns {self._columns}, got {list(row)}.")
-            csv.writer(self._file).writerow(row.values())
-            self._file.flush()
+            self._append(row.values())
         except OSError as error:
             if isinstance(error, RunFolderError):
                 raise
+            raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
+
+    def sync(self) -> None:
+        """Waits until all rows are on the disk.
+
+        Raises:
+            RunFolderError: They cannot be written.
+        """
+        if self._file is None:
+            return
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
 
     def close(self) -> None:
@@ -48,6 +58,40 @@ class CsvLog:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _open(self, columns: list[str]) -> None:
+        new = not self.path.exists() or self.path.stat().st_size == 0
+        self._columns = columns if new else next(csv.reader(io.StringIO(whole_rows(self.path))), [])
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  closed by close()
+        if new:
+            self._append(columns)
+
+    def _append(self, values: Any) -> None:
+        """Writes one line, all of it or nothing: on a full disk a part of it may be taken."""
+        assert self._file is not None
+        line = io.StringIO(newline="")
+        csv.writer(line, lineterminator="\n").writerow(values)
+        before, rest = self._file.tell(), line.getvalue().encode()
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._file.truncate(before)
+            raise
+
+
+def whole_rows(path: Path) -> str:
+    """The text of a CSV file up to its last whole row.
+
+    A process that was killed may leave a part of a row at the end, a power cut zeros.
+
+    Raises:
+        OSError: It cannot be read.
+        UnicodeDecodeError: It is not text.
+    """
+    content = path.read_bytes().partition(b"\0")[0]
+    return content[: content.rfind(b"\n") + 1].decode()
 
 
 def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
@@ -59,18 +103,19 @@ def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
     if not path.exists():
         return
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            columns = list(reader.fieldnames or [])
-            # a row that a crash cut short lacks its last columns
-            rows = [row for row in reader if all(row.get(c) is not None for c in columns) and keep(row)]
+        reader = csv.DictReader(io.StringIO(whole_rows(path)))
+        columns = list(reader.fieldnames or [])
+        rows = [row for row in reader if keep(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
+    if any(None in row or None in row.values() for row in rows):  # the form of csv for more or fewer than the columns
+        raise RunFolderError(f"{path}: is not what a run has written there (a row has other columns than the first).")
     out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, columns)
-    writer.writeheader()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    if columns:
+        writer.writeheader()
     writer.writerows(rows)
     write_atomically(path, out.getvalue().encode())
 
@@ -84,12 +129,6 @@ def last_update(path: Path) -> int:
     if not path.exists():
         return -1
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return max((int(row["update"]) for row in csv.DictReader(file)), default=-1)
+        return max((int(row["update"]) for row in csv.DictReader(io.StringIO(whole_rows(path)))), default=-1)
     except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
-
-
-def _columns_of(path: Path) -> list[str]:
-    with open(path, encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), [])

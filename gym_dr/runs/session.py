@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.errors import CheckpointError
-from gym_dr.runs.checkpoint import checkpoint_paths, load_checkpoint, save_checkpoint
+from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env
 from gym_dr.runs.folder import RunFolder
@@ -28,7 +28,15 @@ Report = Callable[[int, Mapping[str, float]], None]  # updates made, row of metr
 class RunSession:
     """What an algorithm's ``train`` is given; implements ``gym_dr.training.api.Session``."""
 
-    def __init__(self, folder: RunFolder, config: RunConfig, report: Report, *, resume: bool) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        config: RunConfig,
+        report: Report,
+        *,
+        resume: bool,
+        stop: Callable[[], int] = lambda: 0,
+    ) -> None:
         """Prepares a new run, or one that goes on from its newest checkpoint.
 
         Args:
@@ -36,6 +44,7 @@ class RunSession:
             config: Resolved.
             report: Called after each update with its metrics.
             resume: Whether to go on from the newest checkpoint; a run that was stopped before its first starts again.
+            stop: Asked after each update; a signal's number ends the run there.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed then.
@@ -51,7 +60,9 @@ class RunSession:
         if resume:
             self._restore()
         self._metrics, self._draws = CsvLog(folder.metrics), CsvLog(folder.draws)
-        self._update = self.first_update  # the one under way
+        self._stop = stop
+        self.made = self.first_update  # updates so far, and so the number of the one under way
+        self.saved = self.first_update  # updates in the newest checkpoint
         self._started = time.perf_counter() - self._seconds
 
     def make_envs(self, rollout_steps: int | None) -> RecordDraws:
@@ -71,6 +82,7 @@ class RunSession:
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
+        self.folder.check_ours()
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
@@ -86,21 +98,17 @@ class RunSession:
         self._metrics.write(row)
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
-        self._update = update + 1
+        self.made = update + 1
         self.report(update + 1, row)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """See ``Session.save``."""
         made = update + 1
-        if made % self.config.settings.checkpoint_every and made != self.config.options.updates:
-            return
-        session = {
-            "steps": self._steps,
-            "episodes": self._episodes,
-            "seconds": self._seconds,
-            "window": [[episode_return, length] for episode_return, length in self._window],
-        }
-        save_checkpoint(self.folder, made, state(), session, self.config.to_dict())
+        if made % self.config.settings.checkpoint_every == 0 or made == self.config.options.updates:
+            self._save(made, state())
+        number = self._stop()
+        if number:
+            raise KeyboardInterrupt(number)
 
     def close(self) -> None:
         """Closes environments and files."""
@@ -109,6 +117,18 @@ class RunSession:
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
+
+    def _save(self, made: int, state: Mapping[str, Any]) -> None:
+        session = {
+            "steps": self._steps,
+            "episodes": self._episodes,
+            "seconds": self._seconds,
+            "window": [[episode_return, length] for episode_return, length in self._window],
+        }
+        for log in (self._metrics, self._draws):  # a checkpoint must not outlive rows that were made before it
+            log.sync()
+        save_checkpoint(self.folder, made, state, session, self.config.to_dict())
+        self.saved = made
 
     def _restore(self) -> None:
         paths = checkpoint_paths(self.folder)
@@ -121,6 +141,8 @@ class RunSession:
             )
         for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be made again
             keep_rows(path, lambda row: int(row["update"]) < self.first_update)
+        if self.restored is not None:  # the process may have been killed between its last checkpoint and this
+            finish_checkpoint(self.folder, self.restored)
 
     def _read(self, path: Path) -> None:
         checkpoint = load_checkpoint(path)
@@ -136,7 +158,9 @@ class RunSession:
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
             self._window.extend((float(r), int(n)) for r, n in session["window"])
-        except (KeyError, TypeError, ValueError) as error:
+            if not 0 <= self.first_update <= self.config.options.updates:
+                raise ValueError(f"update {self.first_update} of {self.config.options.updates}")
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
 
     def _record(self, record: EpisodeRecord) -> None:
@@ -144,7 +168,7 @@ class RunSession:
         self._window.append((record.episode_return, record.length))
         self._draws.write(
             {
-                "update": self._update,
+                "update": self.made,
                 "env_index": record.env_index,
                 "seed": record.seed,
                 "draw_index": record.draw_index,

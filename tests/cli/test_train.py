@@ -24,7 +24,8 @@ def test_a_run_leaves_a_complete_folder(tmp_path: Path) -> None:
     assert result.code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
     pictures = {"training.png", "evaluation"}
-    assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt", *pictures}
+    data = {"config.json", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt"}
+    assert names == {*data, *pictures, ".lock"}
 
 
 def test_a_run_evaluates_on_nominal_and_training_draws(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_its_configuration_makes_options(gymdr: Command) -> None:
 
 def test_it_trains_into_a_complete_run_folder(trained: Path) -> None:
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "training.png"}
+    assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "training.png", ".lock"}
     assert json.loads((trained / "config.json").read_text())["cem"]["population"] == 3
     assert len((trained / "metrics.csv").read_text().splitlines()) == 3
 
@@ -68,7 +68,7 @@ def test_its_policy_is_evaluated(gymdr: Command, trained: Path) -> None:
 def test_a_run_that_was_cut_resumes_to_the_same_result(gymdr: Command, trained: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     shutil.copytree(trained, cut)
-    (cut / "checkpoints/update-00000002.pt").unlink()
+    (cut / "checkpoints/update-00000002.safetensors").unlink()
     assert gymdr("resume", cut).returncode == 0
     for name in ("metrics.csv", "draws.csv"):
         ours, theirs = [(folder / name).read_text().splitlines() for folder in (cut, trained)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.runs.folder import RunFolder, expand, write_atomically
+from gym_dr.runs.folder import RunFolder, expand
 
 CONFIG = '{"algorithm": "a2c"}'
 
@@ -33,7 +33,14 @@ def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
 
 def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
     old = make_run(tmp_path / "run")
-    written = [old.metrics, old.draws, old.plots, old.evaluation, *old.weights, old.checkpoints / "update-00000001.pt"]
+    written = [
+        old.metrics,
+        old.draws,
+        old.plots,
+        old.evaluation,
+        *old.weights,
+        old.checkpoints / "update-00000001.safetensors",
+    ]
     for path in written:
         path.write_text("old")  # the evaluation is a folder, which goes like a file
     RunFolder.create(old.path, CONFIG, overwrite=True)
@@ -96,16 +103,3 @@ def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:
         "seed-2",
         "other",
     ]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def fail(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("gym_dr.runs.folder.os.fsync", fail)
-    with pytest.raises(RunFolderError, match="file: cannot be written: No space left on device"):
-        write_atomically(path, b"new")
-    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("file", b"old")]

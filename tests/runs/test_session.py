@@ -19,6 +19,7 @@ from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig, build_config, read_config_file
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession
 from gym_dr.training.a2c import train
 from gym_dr.training.rollout import RolloutCollector
@@ -130,7 +131,7 @@ main(["train", "a2c", "--config", {str(config_file)!r}, "--run-dir", {str(tmp_pa
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == -signal.SIGKILL
     folder = RunFolder.open(tmp_path / "run")
-    assert [path.name for path in checkpoint_paths(folder)] == ["update-00000002.pt"]
+    assert [path.name for path in checkpoint_paths(folder)] == ["update-00000002.safetensors"]
     assert_same_run(run(folder.path, config_of(), resume=True), whole)
 
 
@@ -193,7 +194,10 @@ def test_the_configuration_is_written_before_the_first_step_and_reads_back(
 
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", config_of(checkpoint_every=4))
-    assert [path.name for path in checkpoint_paths(folder)] == ["update-00000004.pt", "update-00000006.pt"]
+    assert [path.name for path in checkpoint_paths(folder)] == [
+        "update-00000004.safetensors",
+        "update-00000006.safetensors",
+    ]
 
 
 def test_the_final_weights_are_those_of_the_newest_checkpoint(whole: RunFolder) -> None:
@@ -231,7 +235,7 @@ def test_a_foreign_checkpoint_stops_a_run_from_being_overwritten(content: bytes,
 def test_damaged_counters_are_refused_and_name_the_file(session: dict[str, Any], tmp_path: Path) -> None:
     folder = run(tmp_path / "run", config_of(), cut_at=4)
     newest = checkpoint_paths(folder)[-1]
-    torch.save({**torch.load(newest, weights_only=True), "session": session}, newest)
+    newest.write_bytes(pack({**unpack(newest), "session": session}))
     with pytest.raises(CheckpointError, match=f"{newest.name}: its counters are damaged"):
         RunSession(folder, config_of(), silent, resume=True)
 

@@ -1,0 +1,119 @@
+"""One process at a time writes into a run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from gym_dr.errors import BusyFolderError, RunFolderError
+from gym_dr.runs.durable import write_atomically
+
+LOCK = ".lock"
+OWNER = ".owner.json"  # who holds the lock; left behind by a process that was killed
+GRACE = 10.0  # seconds that the forked workers of a process that was killed may take to end
+
+
+class FolderLock:
+    """The lock of one run folder. The operating system lets go of it when its process ends, however that comes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Names the lock; nothing is read or written yet."""
+        self.folder = folder
+        self._lock = FileLock(folder / LOCK)
+        self._identity: tuple[int, int] | None = None  # of the lock's file, while it is held
+
+    def acquire(self) -> str:
+        """Takes the lock.
+
+        Returns:
+            Who had it before and was killed; empty if the last one ended well.
+
+        Raises:
+            BusyFolderError: Another process has it.
+            RunFolderError: The folder cannot be written.
+        """
+        try:
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                if not _has_ended(self._read_owner()):
+                    raise
+                self._lock.acquire(timeout=GRACE)  # its workers hold what they have inherited a moment longer
+            killed = self._read_owner()
+            self._identity = identity(self.folder / LOCK)
+            mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            write_atomically(self.folder / OWNER, json.dumps(mine).encode())
+        except Timeout:
+            raise BusyFolderError(
+                f"{self.folder}: is in use by {_words(self._read_owner())}. Wait for it to end, or stop it."
+            ) from None
+        except RunFolderError:
+            self.release()
+            raise
+        except OSError as error:
+            raise RunFolderError(f"{self.folder}: cannot be written: {error.strerror or error}.") from None
+        return _words(killed) if killed else ""
+
+    def release(self) -> None:
+        """Lets go of the lock; its file stays, since removing it would let two others have it at once."""
+        if self._identity == identity(self.folder / LOCK):
+            with contextlib.suppress(OSError):
+                (self.folder / OWNER).unlink(missing_ok=True)
+        self._identity = None
+        self._lock.release()
+
+    def check(self) -> None:
+        """Checks that what is held is still the folder's lock.
+
+        Raises:
+            RunFolderError: The folder was removed, or removed and made again.
+        """
+        if self._identity is not None and self._identity != identity(self.folder / LOCK):
+            raise RunFolderError(
+                f"{self.folder}: was removed or replaced while the run was going on; nothing more is written there."
+            )
+
+    def _read_owner(self) -> dict[str, Any]:
+        try:
+            with open(self.folder / OWNER, "rb") as file:
+                owner = json.loads(file.read(4096))
+        except (OSError, ValueError, RecursionError):  # none, or not written by this module
+            return {}
+        return owner if isinstance(owner, dict) else {}
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file or folder from another one that later has its name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _has_ended(owner: dict[str, Any]) -> bool:
+    """Whether the owner was a process of this machine that is gone."""
+    if os.name == "nt" or owner.get("host") != socket.gethostname() or not isinstance(owner.get("pid"), int):
+        return False  # Windows has no signal that only asks
+    try:
+        os.kill(owner["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def _words(owner: dict[str, Any]) -> str:
+    if not owner:
+        return "another process"
+    pid, host, since = (str(owner.get(name, "?"))[:80] for name in ("pid", "host", "since"))
+    text = f"process {pid} on {host} since {since}"
+    return "".join(letter if letter.isprintable() else "?" for letter in text)  # a file may hold anything

@@ -1,0 +1,114 @@
+"""Tensors and plain values as bytes, in the safetensors format: data only, with sizes that are known before reading.
+
+torch's own files hold a pickle. Even when it is read with ``weights_only=True`` a few hundred bytes of it may ask for
+gigabytes of memory. Here the tensors are raw numbers behind a table of their sizes, which the library checks against
+the file's, and everything else is JSON in the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MAX_HEADER = 16 * 2**20  # bytes of names, sizes and plain values
+MAX_FILE = 4 * 2**30  # bytes
+
+
+def pack(content: Mapping[str, Any]) -> bytes:
+    """Writes nested dicts, lists and tuples of tensors, numbers, text, booleans and None.
+
+    Raises:
+        TypeError: There is something else in it; the message says what and where.
+        ValueError: It is larger than ``unpack`` reads.
+    """
+    from safetensors.torch import save  # heavy, as torch
+
+    tensors: dict[str, Tensor] = {}
+    form = json.dumps(_to_form(dict(content), "content", tensors))
+    data = save(tensors, {"content": form, "sha256": _digest(form, tensors)})
+    if int.from_bytes(data[:8], "little") > MAX_HEADER or len(data) > MAX_FILE:
+        raise ValueError(
+            f"expected at most {MAX_FILE} bytes, and of names and plain values {MAX_HEADER}: keep numbers in tensors"
+        )
+    return bytes(data)
+
+
+def unpack(path: Path) -> Any:
+    """Reads what ``pack`` wrote; memory is bounded by the size of the file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is damaged, too large or something else.
+    """
+    from safetensors import SafetensorError, safe_open  # heavy, as torch
+
+    with open(path, "rb") as file:
+        header = int.from_bytes(file.read(8), "little")
+        size = file.seek(0, 2)
+    if header > min(size, MAX_HEADER) or size > MAX_FILE:
+        raise ValueError(f"a header of {header} bytes in a file of {size}")
+    try:
+        with safe_open(path, framework="pt") as archive:
+            metadata = archive.metadata() or {}
+            # copies: what is given out must not change with the file
+            tensors = {name: archive.get_tensor(name).clone() for name in archive.keys()}  # noqa: SIM118  no iterator
+        form = metadata["content"]
+        if metadata["sha256"] != _digest(form, tensors):
+            raise ValueError("the checksum is another")
+        return _from_form(json.loads(form), tensors)
+    except (SafetensorError, RuntimeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _to_form(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
+    """The JSON form: lists and plain values as they are, all else as a table of one entry that says what it is."""
+    import torch
+
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, torch.Tensor):
+        name = f"{len(tensors):06d}"
+        tensors[name] = value.detach().cpu().contiguous().clone()  # tensors that share memory are refused
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        items = [
+            [_to_form(key, where, tensors), _to_form(item, f"{where}[{key!r}]", tensors)] for key, item in value.items()
+        ]
+        return {"dict": items}
+    if isinstance(value, list | tuple):
+        items = [_to_form(item, f"{where}[{i}]", tensors) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"tuple": items}
+    raise TypeError(f"{where}: expected tensors, numbers, text and containers of those, got {type(value).__name__}")
+
+
+def _from_form(form: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if isinstance(form, list):
+        return [_from_form(item, tensors) for item in form]
+    if not isinstance(form, dict):
+        return form
+    ((kind, value),) = form.items()
+    if kind == "tensor":
+        return tensors[value]
+    if kind == "tuple":
+        return tuple(_from_form(item, tensors) for item in value)
+    if kind == "dict":
+        return {_from_form(key, tensors): _from_form(item, tensors) for key, item in value}
+    raise KeyError(kind)
+
+
+def _digest(form: str, tensors: Mapping[str, Tensor]) -> str:
+    import torch
+
+    digest = hashlib.sha256(form.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():  # an empty one may have strides that cannot be viewed as bytes
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
