@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 200  # letters of a value in a message
+
 
 class GymDrError(Exception):
     """Base of all errors that gym_dr raises on purpose; the command line prints them without a traceback."""
@@ -54,6 +56,12 @@ class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not what was meant."""
 
 
+def shortened(value: object) -> str:
+    """A value as in Python code, cut where it is too long for a message."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
 def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | None = None) -> UnknownNameError:
     """Builds the error for an unknown name, with the nearest known one.
 
@@ -64,7 +72,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
         listing: A command that lists them, where there are too many for the message.
     """
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    # comparing takes time with the square of the length, and a name may come from a stranger's file
+    close = difflib.get_close_matches(str(name)[:LONGEST], names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
-    return UnknownNameError(f"Unknown {kind} {name!r}.{hint}{rest}")
+    return UnknownNameError(f"Unknown {kind} {shortened(name)}.{hint}{rest}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gym_dr.cli.runs import open_run
+from gym_dr.cli.runs import open_run, trust_option
 from gym_dr.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,10 +40,13 @@ EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal and of distribut
 )
 @click.option("--success", type=float, metavar="RETURN", help="from which an episode is solved  [default: the env's]")
 @click.option("--output", metavar="FOLDER", help="where results go  [default: RUN/evaluation; needed for several RUNs]")
-def command(runs: tuple[str, ...], output: str | None, success: float | None, **options: Any) -> None:
+@trust_option
+def command(
+    runs: tuple[str, ...], output: str | None, success: float | None, trust: tuple[str, ...], **options: Any
+) -> None:
     """Evaluate trained policies on nominal values, on what they were trained on, and wherever else they are sent.
 
-    Policies act as in training, so A2C samples its actions. All meet the same draws and the same seeds, so that
+    All policies meet the same draws and the same seeds, so that
     differences between them are paired. A RUN that is a folder of seeds stands for all of them. Evaluating again adds
     to the results; what was interrupted goes on where it stopped.
     """
@@ -58,7 +61,7 @@ def command(runs: tuple[str, ...], output: str | None, success: float | None, **
     if success is not None and not math.isfinite(success):
         raise ConfigError(f"--success: expected a finite return, got {success}.")
     folder = evaluation_folder(runs, output)
-    policies = open_policies([open_run(str(run.path)) for run in expand(list(runs))])
+    policies = open_policies([open_run(str(run.path), trust) for run in expand(list(runs))])
     if options["protocol"] and success_threshold(policies[0].env, success) is None:
         raise ConfigError(f"--protocol dre counts successes, but {policies[0].env} has no threshold: give --success.")
     sets = _sets(policies, **options)
@@ -70,7 +73,7 @@ def command(runs: tuple[str, ...], output: str | None, success: float | None, **
                 sets,
                 folder,
                 success=success,
-                command=_command_line(runs, output=output, success=success, **options),
+                command=_command_line(runs, output=output, success=success, trust=trust, **options),
                 report=progress,
             )
     except KeyboardInterrupt:
@@ -131,11 +134,14 @@ def _command_line(
     episodes: int | None,
     success: float | None,
     output: str | None,
+    trust: tuple[str, ...],
 ) -> str:
     """The command that was given, to be given again."""
     words = ["gymdr", "evaluate", *runs]
     for text in axes:
         words += ["--grid", text]
+    for module in trust:
+        words += ["--trust", module]
     words += ["--corners"] if corners else []
     named = {"sobol": sobol, "protocol": protocol, "episodes": episodes, "success": success, "output": output}
     for name, value in named.items():

@@ -43,7 +43,9 @@ def check_launcher(launcher: str) -> None:
         raise ConfigError("--launcher ray needs Ray: pip install 'gym-dr[ray]'.")
 
 
-def launch(folders: Sequence[RunFolder], launcher: str, workers: int | None, ray_address: str | None) -> None:
+def launch(
+    folders: Sequence[RunFolder], launcher: str, workers: int | None, ray_address: str | None, trusted: Sequence[str]
+) -> None:
     """Trains the runs of several folders whose configurations are written.
 
     Args:
@@ -51,6 +53,7 @@ def launch(folders: Sequence[RunFolder], launcher: str, workers: int | None, ray
         launcher: "local" or "ray".
         workers: Runs at a time on this machine; None for one a core.
         ray_address: Of a running cluster; None starts one on this machine.
+        trusted: Modules that the configurations may have imported.
 
     Raises:
         UnknownNameError: There is no such launcher.
@@ -62,12 +65,12 @@ def launch(folders: Sequence[RunFolder], launcher: str, workers: int | None, ray
         with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
             for folder in folders:
                 held.enter_context(folder.locked())
-            _launch_ray(folders, ray_address)
+            _launch_ray(folders, ray_address, trusted)
     else:
-        _launch_local(folders, workers or os.cpu_count() or 1)
+        _launch_local(folders, workers or os.cpu_count() or 1, trusted)
 
 
-def train_folder(path: str) -> str:
+def train_folder(path: str, trusted: Sequence[str]) -> str:
     """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
 
     Runs in a process of its own. Returns the message of a mistake or a failed training, empty if all went well.
@@ -76,26 +79,26 @@ def train_folder(path: str) -> str:
     from gym_dr.cli.training import run_training
 
     try:
-        run_training(*open_run(path), resume=True, bar=False)
+        run_training(*open_run(path, trusted), resume=True, bar=False)
     except GymDrError as error:
         return str(error)
     return ""
 
 
-def train_config(config_json: str) -> tuple[str, dict[str, bytes]]:
+def train_config(config_json: str, trusted: Sequence[str]) -> tuple[str, dict[str, bytes]]:
     """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
 
     A task on another machine sees no folder of this one, so the files travel back with the result.
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = RunFolder.create(Path(temporary) / "run", config_json, overwrite=False)
-        message = train_folder(str(folder.path))
+        message = train_folder(str(folder.path), trusted)
         written = [path for path in folder.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
         files = {str(path.relative_to(folder.path)): path.read_bytes() for path in written}
     return message, files
 
 
-def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
+def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[str]) -> None:
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: dict[str, str] = {}
@@ -111,7 +114,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
 
     with stop_signals(stop), ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
         with children_end_with_us():
-            futures = {pool.submit(train_folder, str(folder.path)): folder for folder in folders}
+            futures = {pool.submit(train_folder, str(folder.path), trusted): folder for folder in folders}
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
@@ -130,7 +133,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int) -> None:
     _report(failed)
 
 
-def _launch_ray(folders: Sequence[RunFolder], address: str | None) -> None:
+def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequence[str]) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
     if address is None:
         # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
@@ -145,7 +148,7 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None) -> None:
     try:
         # a task whose worker or machine is lost is run again, from the start: the seed decides the result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
-        waiting = {task.remote(folder.config.read_text(encoding="utf-8")): folder for folder in folders}
+        waiting = {task.remote(folder.config.read_text(encoding="utf-8"), trusted): folder for folder in folders}
         failed: dict[str, str] = {}
         while waiting:
             (done,), _ = ray.wait(list(waiting), num_returns=1)

@@ -19,7 +19,11 @@ def command(what: str) -> None:
         rows = [(algorithm.name, algorithm.summary) for algorithm in host.algorithms.values()]
     else:
         rows = [(plugin.name, f"{plugin.package}, {plugin.origin}") for plugin in host.plugins if not plugin.problem]
-        rows += [(plugin.name, f"{plugin.package}: {plugin.problem}") for plugin in host.plugins if plugin.problem]
+        rows += [
+            (plugin.name, f"{plugin.package}, {plugin.origin}: {plugin.problem}")
+            for plugin in host.plugins
+            if plugin.problem
+        ]
     width = max(len(name) for name, _ in rows)
     for name, text in sorted(rows):
         click.echo(f"{name:{width}}  {text}")

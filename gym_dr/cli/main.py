@@ -74,6 +74,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except GymDrError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
+    except MemoryError:
+        click.echo("Error: There is not enough memory.", err=True)
+        sys.exit(2)
     except BrokenPipeError:  # the reader of our output has closed it, as `gymdr list envs | head` does
         sys.stderr.close()
         sys.exit(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import gymnasium as gym
 
-from gym_dr.cli.runs import open_run, plugin_host
+from gym_dr.cli.runs import open_run, plugin_host, trust_option
 from gym_dr.errors import ConfigError, RunFolderError
 
 
@@ -15,7 +15,8 @@ from gym_dr.errors import ConfigError, RunFolderError
 @click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
 @click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes of the policy")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the first episode")
-def command(target: str, human: bool, video: str | None, episodes: int, seed: int) -> None:
+@trust_option
+def command(target: str, human: bool, video: str | None, episodes: int, seed: int, trust: tuple[str, ...]) -> None:
     """Watch a trained policy, or fly yourself.
 
     Every episode has a new draw of the run's training distribution; the values and the return are printed.
@@ -29,7 +30,7 @@ def command(target: str, human: bool, video: str | None, episodes: int, seed: in
         play.play_by_hand(target, seed)
         return
     try:
-        folder, config, algorithm = open_run(target)
+        folder, config, algorithm = open_run(target, trust)
     except RunFolderError as error:
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; fly it with --human, or name a RUN to watch.") from error

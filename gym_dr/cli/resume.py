@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from gym_dr.cli.runs import open_run
+from gym_dr.cli.runs import open_run, trust_option
 
 
 @click.command()
 @click.argument("run")
-def command(run: str) -> None:
+@trust_option
+def command(run: str, trust: tuple[str, ...]) -> None:
     """Go on with a run that was interrupted.
 
     Training continues from the newest checkpoint in the folder RUN and ends as it would have without the interruption.
@@ -24,11 +25,11 @@ def command(run: str) -> None:
     from gym_dr.runs.folder import expand
 
     folders = expand([run])
-    opened = [open_run(str(folder.path)) for folder in folders]
+    opened = [open_run(str(folder.path), trust) for folder in folders]
     for _, config, _ in opened:
         check_device(config.settings.device)
     if folders[0].path == Path(run):
         run_training(*opened[0], resume=True)
     else:
-        launch(folders, "local", workers=None, ray_address=None)
+        launch(folders, "local", workers=None, ray_address=None, trusted=trust)
         show_summary(aggregate(folders, Path(run)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import click
 
 from gym_dr.cli.options import NumberList, field_options, given, read_randomize
 from gym_dr.cli.runs import plugin_host
-from gym_dr.errors import ConfigError, GymDrError, PluginError
+from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_device, check_fields, read_config_file
+from gym_dr.runs.environments import check_module
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
 
@@ -62,6 +64,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         ),
         click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),
         click.Option(["--config"], metavar="FILE", help="TOML or JSON with these settings; options here override it"),
+        click.Option(["--trust"], multiple=True, metavar="MODULE", help="a module that the file may have imported"),
         click.Option(["--run-dir"], metavar="FOLDER", help="the run's own folder  [default: runs/...]"),
         click.Option(["--overwrite"], is_flag=True, help="replace the run that is in the folder"),
         *field_options(algorithm.config_class()),
@@ -109,7 +112,8 @@ def _train(algorithm: Algorithm) -> None:
     ]
     try:
         if seeds:
-            launch(folders, ctx.params["launcher"], ctx.params["workers"], ctx.params["ray_address"])
+            trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
+            launch(folders, ctx.params["launcher"], ctx.params["workers"], ctx.params["ray_address"], trusted)
             show_summary(aggregate(folders, root))
             click.echo(f"Run folders: {root}/seed-*")
         else:
@@ -132,6 +136,8 @@ def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunC
     settings = {**from_file.get("settings", {}), **given(ctx, settings_fields)}
     if seed is not None:
         settings["seed"] = seed
+    if "env" not in given(ctx, ["env"]):
+        check_module(settings.get("env", ""), ctx.params["trust"])
     options = check_fields(algorithm.config_class(), given(ctx, option_fields))
     return build_config(
         algorithm,
@@ -150,8 +156,14 @@ def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     except GymDrError as error:
         raise type(error)(f"{path}: {error}") from None
     named = table.get("randomization")
-    if isinstance(named, str) and named.endswith((".toml", ".json")):
-        table["randomization"] = str(Path(path).parent / named)
+    if isinstance(named, str) and (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        folder = Path(path).parent
+        if not (folder / named).resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. "
+                "Name it on the command line: --randomization FILE."
+            )
+        table["randomization"] = str(folder / named)
     return table
 
 

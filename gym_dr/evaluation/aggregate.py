@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.errors import RunFolderError, shortened
 from gym_dr.evaluation.plots import plot_training, read_metrics
 from gym_dr.evaluation.results import read_document
 from gym_dr.evaluation.statistics import iqm_with_interval
@@ -33,7 +34,8 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
         deviation, and interquartile mean with its 95 % bootstrap interval.
 
     Raises:
-        RunFolderError: A run has no metrics, or a file cannot be read or written.
+        RunFolderError: A run has no metrics, or a file cannot be written or has something else in it.
+        ConfigError: A configuration or evaluation cannot be read.
     """
     import pandas as pd  # heavy
 
@@ -62,7 +64,10 @@ def _statistics(values: list[float]) -> dict[str, float]:
 
 
 def _seed(folder: RunFolder) -> int:
-    return int(folder.read_config()["seed"])
+    seed = folder.read_config().get("seed")
+    if not isinstance(seed, int):
+        raise RunFolderError(f"{folder.config}: expected a whole number 'seed', got {shortened(seed)}.")
+    return seed
 
 
 def _evaluation(folder: RunFolder) -> dict[str, float]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
+from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.metrics import whole_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +34,7 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
     import pandas as pd  # heavy: only when something is plotted
 
     try:
-        table = pd.read_csv(folder.metrics)
+        table = pd.read_csv(io.StringIO(whole_rows(folder.metrics)))
     except FileNotFoundError:
         raise RunFolderError(f"{folder.metrics}: there are no metrics of this run yet.") from None
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
@@ -68,7 +71,9 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         axes = list(figure.subplots(2, 2).flat)
     names = ", ".join(folder.path.name for folder in folders)
     several = f"{len(folders)} runs, mean and standard deviation of their moving averages ({MOVING_AVERAGE} updates)"
-    figure.suptitle(names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several)
+    figure.suptitle(
+        names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several, parse_math=False
+    )
     for ax, column in zip(axes, columns, strict=False):
         title, label = known[column]
         having = [table for table in tables if column in table]
@@ -84,10 +89,12 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         ax.legend()
     for ax in axes[len(columns) :]:
         ax.set_visible(False)
+    picture = io.BytesIO()
     try:
-        figure.savefig(path, dpi=110)
-    except (OSError, ValueError) as error:
+        figure.savefig(picture, dpi=110, format=path.suffix[1:] or "png")
+    except ValueError as error:  # a format that there is not
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
+    write_atomically(path, picture.getvalue())
 
 
 def _smoothed(table: Any, column: str) -> Any:

@@ -63,7 +63,11 @@ class PluginHost:
 
         Raises:
             PluginError: Two plugins add the same name.
+            UnknownNameError: A name to leave out is no plugin's; none has been loaded then.
         """
+        names = {entry_point.name for entry_point in found}
+        for name in sorted(disabled - names - {"all"}):  # misspelled, it would let in what is to be kept out
+            raise unknown_name(f"plugin in {DISABLE}", name, names | {"all"})
         self.plugins: list[LoadedPlugin] = []
         self.algorithms: dict[str, Algorithm] = {}
         self.environments: dict[str, EnvEntry] = {}
@@ -119,7 +123,7 @@ class PluginHost:
 
     def _add(self, name: str, package: str, plugin: Any) -> None:
         """Registers a plugin with pluggy and calls its hooks, all of it or nothing."""
-        origin = getattr(plugin, "__file__", None) or inspect.getmodule(plugin) or plugin
+        origin = getattr(plugin, "__file__", None) or getattr(inspect.getmodule(plugin), "__file__", None) or plugin
         staged = _Staged()
         before = set(gym.registry)
         try:
@@ -201,6 +205,7 @@ def load_plugins() -> PluginHost:
 
     Raises:
         PluginError: Two plugins add the same name.
+        UnknownNameError: ``GYMDR_DISABLE_PLUGINS`` names a plugin that there is not.
     """
     disabled = frozenset(name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip())
     return PluginHost(list(entry_points(group=hookspecs.PROJECT)), disabled)

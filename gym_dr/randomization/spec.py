@@ -36,6 +36,8 @@ else:
 
 Array = npt.NDArray[np.float64]
 
+MAX_FILE = 2**22  # bytes of a configuration
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -237,7 +239,11 @@ def read_table(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # some editors of Windows begin files with a mark
+        with open(path, "rb") as file:  # it may be a pipe, whose size is not known before
+            content = file.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise OSError(f"it is larger than {MAX_FILE} bytes")
+        text = content.decode("utf-8-sig")  # some editors of Windows begin files with a mark
         table = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None

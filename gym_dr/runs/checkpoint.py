@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Mapping
@@ -45,6 +46,8 @@ def save_checkpoint(
         raise RunFolderError("There is not enough memory to write a checkpoint.") from None
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be written: {error}.") from None
+    with contextlib.suppress(OSError):  # what is wrong with the folder is then said of the file
+        folder.checkpoints.mkdir(exist_ok=True)
     write_atomically(path, packed)
     finish_checkpoint(folder, state)
     return path

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
-from gym_dr.errors import ConfigError, GymDrError, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization, read_table
 from gym_dr.runs.environments import VECTORIZATIONS, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
+
+MAX_ENVS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,8 @@ class RunSettings:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
+        if self.num_envs > MAX_ENVS:
+            raise ConfigError(f"num_envs: expected at most {MAX_ENVS}, got {self.num_envs}.")
         if self.resample_every > self.checkpoint_every:
             raise ConfigError(
                 f"resample_every: expected at most checkpoint_every ({self.checkpoint_every}), where draws begin anew, "
@@ -86,7 +90,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     table = read_table(path)
     written_for = table.pop("algorithm", algorithm.name)
     if written_for != algorithm.name:
-        raise ConfigError(f"{path}: is for algorithm {written_for!r}, not {algorithm.name!r}.")
+        raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
     options = table.pop(algorithm.name, {})
     own = {field.name for field in dataclasses.fields(algorithm.config_class())}
     randomization = table.pop("randomization", None)
@@ -96,7 +100,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
             f"{path}: {', '.join(misplaced)}: expected in the table [{algorithm.name}], not outside of it."
         )
     if not isinstance(options, dict):
-        raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {options!r}.")
+        raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {shortened(options)}.")
     try:
         checked: dict[str, Any] = {
             "settings": check_fields(RunSettings, table, also=("algorithm", "randomization", algorithm.name)),
@@ -175,13 +179,15 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) is tuple:
         if isinstance(value, list | tuple):
             return tuple(_convert(name, get_args(hint)[0], item) for item in value)
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        raise ConfigError(f"{name}: expected a number of at most 64 bits, got one of {value.bit_length()}.")
     elif hint is float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
     elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     expected = "a list" if get_origin(hint) is tuple else getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{name}: expected {expected}, got {value!r}.")
+    raise ConfigError(f"{name}: expected {expected}, got {shortened(value)}.")
 
 
 def check_device(device: str) -> None:

@@ -19,7 +19,6 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(content)
             file.flush()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
+from collections.abc import Collection
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
@@ -35,6 +37,24 @@ def check_env_id(env_id: str) -> None:
         # is likelier than misspelling the rest.
         elsewhere = [known for known in gym.registry if known.rpartition("/")[2] == name]
         raise unknown_name("environment", name, elsewhere or gym.registry, listing="gymdr list envs")
+
+
+def check_module(env_id: str, trusted: Collection[str]) -> None:
+    """Checks an id that a file gives: a file alone may not have a module imported, which runs its code.
+
+    Args:
+        env_id: Such as ``module:id``.
+        trusted: Modules that the user has named; those that are imported already run nothing new.
+
+    Raises:
+        ConfigError: It would import another one.
+    """
+    module, colon, _ = env_id.rpartition(":")
+    if colon and module not in trusted and module not in sys.modules:
+        raise ConfigError(
+            f"env: expected the id of an environment, got {shortened(env_id)}, which would import a module, and so run "
+            f"code, because a file says so. If you trust the module: --trust {shortened(module)[1:-1]}"
+        )
 
 
 def check_vectorization(env_id: str, vectorization: str) -> None:

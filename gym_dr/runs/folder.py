@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError
+from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
 from gym_dr.randomization.spec import read_table
 from gym_dr.runs.durable import sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
@@ -170,7 +170,9 @@ class RunFolder:
         """
         table = read_table(self.config)
         if not isinstance(table.get("algorithm"), str):
-            raise ConfigError(f"{self.config}: expected the name of an algorithm, got {table.get('algorithm')!r}.")
+            raise ConfigError(
+                f"{self.config}: expected the name of an algorithm, got {shortened(table.get('algorithm'))}."
+            )
         return table
 
     def write_json(self, path: Path, content: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import io
 import os
 from collections.abc import Callable, Mapping
@@ -12,6 +13,8 @@ from typing import Any
 
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
+
+MAX_FILE = 2**30  # bytes; the logs of runs are read whole
 
 
 class CsvLog:
@@ -90,6 +93,8 @@ def whole_rows(path: Path) -> str:
         OSError: It cannot be read.
         UnicodeDecodeError: It is not text.
     """
+    if path.stat().st_size > MAX_FILE:
+        raise OSError(errno.EFBIG, f"is larger than {MAX_FILE} bytes")
     content = path.read_bytes().partition(b"\0")[0]
     return content[: content.rfind(b"\n") + 1].decode()
 

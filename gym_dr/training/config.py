@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gym_dr.errors import ConfigError
 from gym_dr.training.api import option
+
+MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +94,7 @@ def _expect(good: bool, name: str, expected: str, got: object) -> None:
 
 def _expect_layers(sizes: tuple[int, ...]) -> None:
     _expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
+    # a configuration may be a stranger's, and evaluating his run must not take all memory
+    weights = sum(before * after for before, after in pairwise(sizes))
+    small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
+    _expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)

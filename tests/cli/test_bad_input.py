@@ -208,7 +208,7 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_picture_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     train(tmp_path / "run")
-    assert f"{tmp_path / 'no/x.png'}: the picture" in refused(
+    assert f"{tmp_path / 'no/x.png'}: cannot be written: No such file" in refused(
         gymdr("plot", tmp_path / "run", "--output", tmp_path / "no/x.png")
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -270,6 +271,13 @@ def test_a_disabled_plugin_is_not_imported(site: Site) -> None:
     assert site.host("bad").problems() == []
 
 
+def test_a_misspelled_name_is_refused_before_any_plugin_is_imported(site: Site) -> None:
+    site.install("bad", "import os\nos.environ['EXPLODED'] = 'yes'")
+    with pytest.raises(UnknownNameError, match=r"Unknown plugin in GYMDR_DISABLE_PLUGINS 'bda'\. Did you mean 'bad'"):
+        site.host("bda")
+    assert "EXPLODED" not in os.environ
+
+
 def test_all_disables_every_plugin_but_gym_drs_own(site: Site) -> None:
     site.install("good", GOOD)
     site.install("bad", "raise RuntimeError('boom')")
@@ -284,6 +292,7 @@ def test_the_environment_variable_disables_by_name(
     value: str, loaded: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.install("good", GOOD)
+    site.install("other", "")
     monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
     monkeypatch.setenv("GYMDR_DISABLE_PLUGINS", value)
     # past the cache, whose answer is that of this process

@@ -1,0 +1,271 @@
+"""A run folder or configuration from a stranger is data: it runs nothing, leads nowhere, and takes no memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gym_dr.cli.runs import open_run
+from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.spec import MAX_FILE, read_table
+from gym_dr.runs.checkpoint import load_checkpoint
+from gym_dr.runs.config import build_config
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.pack import pack, unpack
+from tests.cli.command import files, gymdr, refused, train
+
+A2C = load_plugins().algorithm("a2c")
+SETTINGS = {"env": "CartPole-v1", "num_envs": 2, "vectorization": "sync"}
+
+
+def make_run(path: Path, **changes: Any) -> RunFolder:
+    """A run folder as a stranger might send it, never trained."""
+    form = build_config(A2C, {**SETTINGS, "env": "gym_dr/LunarLanderDR-v3"}, {"updates": 1}, "wide").to_dict()
+    return RunFolder.create(path, json.dumps({**form, **changes}), overwrite=False)
+
+
+@pytest.fixture
+def evil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module that leaves a folder behind when it is imported."""
+    (tmp_path / "evil_module.py").write_text(f"import os\nimport gym_dr\nos.mkdir({str(tmp_path / 'exploded')!r})\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "evil_module", raising=False)
+    return "evil_module:gym_dr/LunarLanderDR-v3"
+
+
+@pytest.mark.parametrize("command", ["resume", "evaluate", "play"])
+def test_a_run_folder_cannot_have_a_module_imported(command: str, evil: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "run", env=evil)
+    assert "--trust evil_module" in refused(gymdr(command, tmp_path / "run"))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_a_module_that_the_user_trusts_is_imported(evil: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "run", env=evil)
+    open_run(str(tmp_path / "run"), ["evil_module"])
+    assert (tmp_path / "exploded").exists()
+
+
+def test_a_configuration_file_cannot_have_a_module_imported(evil: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(f'env = "{evil}"\n')
+    assert "--trust evil_module" in refused(train(tmp_path / "run", "--config", tmp_path / "c.toml"))
+    assert not (tmp_path / "exploded").exists()
+    # on the command line it is the user's own wish
+    assert train(tmp_path / "run", "--config", tmp_path / "c.toml", "--env", evil).code == 0
+    assert (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("name", ["../there.toml", "/etc/passwd.toml", "sub/../../there.toml", "../there"])
+def test_a_path_in_a_file_does_not_lead_out_of_its_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / "there.toml").write_text("gravity = -9\n")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/c.toml").write_text(f'randomization = "{name}"\n')
+    message = refused(train(tmp_path / "run", "--config", tmp_path / "here/c.toml"))
+    assert f"expected a file beside or below this one, got '{name}'" in message
+    make_run(tmp_path / "stranger", randomization=name)
+    assert "expected a table in a run folder" in refused(gymdr("evaluate", tmp_path / "stranger"))
+
+
+LINKS: dict[str, Callable[[RunFolder], Path]] = {
+    "metrics": lambda folder: folder.metrics,
+    "draws": lambda folder: folder.draws,
+    "plots": lambda folder: folder.plots,
+    "evaluation": lambda folder: folder.evaluation,
+    "weights": lambda folder: folder.weights[0],
+    "checkpoints": lambda folder: folder.checkpoints,
+    "lock": lambda folder: folder.path / ".lock",
+    "replaced": lambda folder: folder.path / ".replaced",
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("command", [["resume"], ["plot"], ["train", "a2c", "--overwrite", "--run-dir"]])
+def test_a_link_in_a_run_folder_leads_no_write_elsewhere(command: list[str], name: str, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    link, target = LINKS[name](folder), tmp_path / "mine"
+    if name in ("checkpoints", "replaced"):
+        target.mkdir()
+        (target / "update-00000001.safetensors").write_text("mine")
+        if name == "checkpoints":
+            link.rmdir()
+    else:
+        target.write_text("mine")
+        link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    before = files(tmp_path)
+    assert f"{link}: expected a plain file or folder of the run" in refused(gymdr(*command, folder.path))
+    assert files(tmp_path) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", ["metrics", "evaluation"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    os.mkfifo(LINKS[name](folder))
+    assert "expected a plain file" in refused(gymdr("plot", folder.path))
+
+
+def test_a_configuration_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "c.json").touch()
+    os.truncate(tmp_path / "c.json", 10 * 2**30)  # takes no room on the disk
+    with pytest.raises(ConfigError, match=f"c.json: cannot be read: it is larger than {MAX_FILE} bytes"):
+        read_table(tmp_path / "c.json")
+
+
+def test_metrics_are_read_up_to_a_limit(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    folder.metrics.touch()
+    os.truncate(folder.metrics, 10 * 2**30)
+    for command in ("plot", "resume"):
+        assert "is larger than" in refused(gymdr(command, folder.path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"num_envs": 10**12}, "num_envs: expected at most 1000000"),
+        ({"seed": 10**400}, "seed: expected a number of at most 64 bits"),
+        ({"a2c": {"hidden_sizes": [10**6, 10**6]}}, "hidden_sizes: expected at most 65536 units in a layer"),
+        ({"a2c": {"hidden_sizes": [60000, 60000]}}, "hidden_sizes: expected at most 65536 units in a layer"),
+        ({"a2c": {"gamma": 10**400}}, "gamma: expected a number of at most 64 bits"),
+        ({"env": "x" * 10**6}, "Unknown environment 'xxx"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_sizes_in_a_configuration_are_bounded(changes: dict[str, Any], expected: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "run", **changes)
+    message = refused(gymdr("evaluate", tmp_path / "run"))
+    assert expected in message
+    assert len(message) < 1000
+
+
+def test_a_name_of_markup_is_drawn_as_it_is(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / r"$\frac{")
+    folder.metrics.write_text("update,return_mean\n0,1\n")
+    assert gymdr("plot", folder.path).code == 0
+
+
+# --- mutated real files -----------------------------------------------------------------------------------------------
+
+NASTY = [
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1e308,
+    float("nan"),
+    "",
+    "x:y",
+    "../x.toml",
+    "\0",
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    "uniform:1:2",
+]
+
+
+def mutate_bytes(rng: random.Random, content: bytes) -> bytes:
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        at, length = rng.randrange(len(changed) + 1), rng.choice([1, 1, 4, 8, 64])
+        kind = rng.randrange(4)
+        if kind == 0:
+            changed[at : at + length] = rng.randbytes(length)
+        elif kind == 1:
+            del changed[at : at + length]
+        elif kind == 2:
+            changed[at:at] = changed[at : at + length]
+        elif at < len(changed):
+            changed[at] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def mutate_tree(rng: random.Random, value: Any) -> Any:
+    """A copy with one of its parts replaced, removed or renamed."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice(list(value))
+        kind = rng.random()
+        rest = {name: item for name, item in value.items() if name != key}
+        if kind < 0.1:
+            return rest
+        return {**rest, f"{key}x": value[key]} if kind < 0.2 else {**value, key: mutate_tree(rng, value[key])}
+    if isinstance(value, list | tuple) and value and rng.random() < 0.7:
+        at = rng.randrange(len(value))
+        return [*value[:at], mutate_tree(rng, value[at]), *value[at + 1 :]]
+    return rng.choice(NASTY)
+
+
+def fuzz(count: int, seed: int, base: Path) -> dict[str, int]:
+    """Reads mutated configurations and checkpoints; returns how many of each were refused."""
+    rng = random.Random(seed)
+    folder = make_run(base / "run")
+    config = json.loads(folder.config.read_text())
+    state = {"actor": {"w": torch.zeros(3, 4)}, "optimizer": {"state": {0: {"step": torch.tensor(1.0)}}, "lr": [0.1]}}
+    session = {"steps": 8, "episodes": 1, "seconds": 0.5, "window": [[1.0, 2]]}
+    path = folder.checkpoints / "update-00000001.safetensors"
+    path.write_bytes(
+        pack(
+            {
+                "format": "gym_dr checkpoint",
+                "version": 1,
+                "update": 1,
+                "config": config,
+                "state": state,
+                "session": session,
+            }
+        )
+    )
+    checkpoint, whole = path.read_bytes(), unpack(path)
+    text = folder.config.read_bytes()
+    refusals = {"config": 0, "checkpoint": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of odd but possible randomizations
+        for number in range(count):
+            kind = "config" if number % 2 else "checkpoint"
+            structured = rng.random() < 0.3
+            try:
+                if kind == "config":
+                    folder.config.write_bytes(
+                        json.dumps(mutate_tree(rng, config)).encode() if structured else mutate_bytes(rng, text)
+                    )
+                    open_run(str(folder.path))
+                else:
+                    changed = mutate_tree(rng, whole) if structured else None
+                    path.write_bytes(pack(changed) if isinstance(changed, dict) else mutate_bytes(rng, checkpoint))
+                    load_checkpoint(path)
+            except GymDrError:
+                refusals[kind] += 1
+    return refusals
+
+
+def check_fuzz(count: int, base: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refusals = fuzz(count, seed=count, base=base)
+    # a mutation may leave a valid file: another seed, or a space more
+    assert refusals["config"] > count / 4
+    assert refusals["checkpoint"] > count / 4
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * 1024 < 200 * 2**20
+
+
+def test_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
+    check_fuzz(1000, tmp_path)
+
+
+@pytest.mark.slow
+def test_100_000_mutated_files_are_read_or_refused(tmp_path: Path) -> None:
+    check_fuzz(100_000, tmp_path)
