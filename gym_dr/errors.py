@@ -52,6 +52,14 @@ class TrainingError(GymDrError, RuntimeError):
     """Training cannot go on, for example because a loss is not finite."""
 
 
+class NotFiniteError(TrainingError):
+    """An observation, reward, loss or gradient that is NaN or infinite; nothing has been changed by it."""
+
+
+class SkippedUpdateWarning(UserWarning):
+    """An update that was left out because something in it was not finite."""
+
+
 class RandomizationWarning(UserWarning):
     """A randomization that is possible but probably not what was meant."""
 

@@ -16,6 +16,7 @@ from gym_dr.randomization.spec import Randomization, read_table
 from gym_dr.runs.environments import VECTORIZATIONS, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
 
+ON_NAN = ("stop", "skip")
 MAX_ENVS = 1_000_000
 
 
@@ -32,6 +33,7 @@ class RunSettings:
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
     )
     eval_episodes: int = option(100, "episodes of each evaluation at the end; 0 for none")
+    on_nan: str = option("stop", "what an update does whose loss or observation is not finite: stop or skip")
     device: str = option("cpu", "where the networks are: cpu or cuda")
 
     def __post_init__(self) -> None:
@@ -44,6 +46,8 @@ class RunSettings:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
+        if self.on_nan not in ON_NAN:
+            raise unknown_name("on_nan", self.on_nan, ON_NAN)
         if self.num_envs > MAX_ENVS:
             raise ConfigError(f"num_envs: expected at most {MAX_ENVS}, got {self.num_envs}.")
         if self.resample_every > self.checkpoint_every:

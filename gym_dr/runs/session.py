@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gym_dr.errors import CheckpointError
+from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
 from gym_dr.training.api import seed_for
+from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
 
 WINDOW = 100  # episodes in the running means of return and length
+SKIPS = 10  # updates in a row that --on-nan skip leaves out
+RESTARTS = 2**32  # index of the seeds that environments get after such an update; segments have those below
 
 Report = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 
@@ -56,6 +61,7 @@ class RunSession:
         self.envs: RecordDraws | None = None
         self._resample: Callable[[], None] | None = None  # where updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
+        self._skipped, self._skipped_in_row = 0, 0  # updates that were left out
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         if resume:
             self._restore()
@@ -72,13 +78,37 @@ class RunSession:
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
-        self.envs = RecordDraws(envs, self._record)
+        self.envs = RecordDraws(RequireFinite(envs), self._record)
         return self.envs
 
     def segment_seed(self, update: int) -> int | None:
         """See ``Session.segment_seed``."""
         segment, within = divmod(update, self.config.settings.checkpoint_every)
-        return None if within else seed_for(self.seed, stream=0, index=segment)
+        if within == 0:
+            return seed_for(self.seed, stream=0, index=segment)
+        return seed_for(self.seed, stream=0, index=RESTARTS + update) if self._skipped_in_row else None
+
+    @contextlib.contextmanager
+    def attempt(self, update: int) -> Iterator[None]:
+        """See ``Session.attempt``.
+
+        Raises:
+            TrainingError: The update has failed and is not to be left out, or too many in a row have been.
+        """
+        try:
+            yield
+            self._skipped_in_row = 0
+        except (TrainingError, InvalidActionError) as error:
+            cause = f"Update {update}: {error}"
+            if not isinstance(error, NotFiniteError):
+                raise TrainingError(f"{cause} {self._last_good()}") from error
+            if self.config.settings.on_nan == "stop":
+                way_out = f"To leave such updates out: gymdr resume {self.folder.path} --on-nan skip"
+                raise TrainingError(f"{cause} {self._last_good()} {way_out}") from error
+            self._skipped, self._skipped_in_row = self._skipped + 1, self._skipped_in_row + 1
+            if self._skipped_in_row > SKIPS:
+                raise TrainingError(f"{cause} {SKIPS} updates before it were skipped. {self._last_good()}") from error
+            warnings.warn(f"{cause} The update is skipped.", SkippedUpdateWarning, stacklevel=3)
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
@@ -92,6 +122,7 @@ class RunSession:
             "episodes": self._episodes,
             "return_mean": float(np.mean(returns)) if returns else float("nan"),
             "length_mean": float(np.mean(lengths)) if lengths else float("nan"),
+            "skipped": self._skipped,
             **metrics,
             "seconds": round(self._seconds, 3),
         }
@@ -118,11 +149,18 @@ class RunSession:
         self._metrics.close()
         self._draws.close()
 
+    def _last_good(self) -> str:
+        paths = checkpoint_paths(self.folder)
+        return f"The last good checkpoint is {paths[-1]}." if paths else "There is no checkpoint yet."
+
     def _save(self, made: int, state: Mapping[str, Any]) -> None:
+        for name in _not_finite(state):
+            raise TrainingError(f"Update {made - 1}: {name} of the algorithm is not finite. {self._last_good()}")
         session = {
             "steps": self._steps,
             "episodes": self._episodes,
             "seconds": self._seconds,
+            "skipped": [self._skipped, self._skipped_in_row],
             "window": [[episode_return, length] for episode_return, length in self._window],
         }
         for log in (self._metrics, self._draws):  # a checkpoint must not outlive rows that were made before it
@@ -146,7 +184,8 @@ class RunSession:
 
     def _read(self, path: Path) -> None:
         checkpoint = load_checkpoint(path)
-        here = self.config.to_dict()
+        # what to do about updates that fail changes nothing about those that did not
+        here = {**self.config.to_dict(), "on_nan": checkpoint["config"].get("on_nan")}
         if checkpoint["config"] != here:
             raise CheckpointError(
                 f"{path}: is of another configuration than {self.folder.config}: "
@@ -157,6 +196,7 @@ class RunSession:
             self.restored, self.first_update = checkpoint["state"], int(checkpoint["update"])
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
+            self._skipped, self._skipped_in_row = map(int, session["skipped"])
             self._window.extend((float(r), int(n)) for r, n in session["window"])
             if not 0 <= self.first_update <= self.config.options.updates:
                 raise ValueError(f"update {self.first_update} of {self.config.options.updates}")
@@ -178,6 +218,18 @@ class RunSession:
                 **record.params,
             }
         )
+
+
+def _not_finite(state: Any, name: str = "state") -> Iterator[str]:
+    """The names of tensors that are not finite."""
+    import torch  # heavy: only when a checkpoint is written
+
+    if isinstance(state, torch.Tensor):
+        if not torch.isfinite(state).all():
+            yield name
+    elif isinstance(state, Mapping | list | tuple):
+        for key, value in state.items() if isinstance(state, Mapping) else enumerate(state):
+            yield from _not_finite(value, f"{name}[{key!r}]")
 
 
 def _differences(saved: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:

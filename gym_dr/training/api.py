@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -51,7 +52,17 @@ class Session(Protocol):
         ...
 
     def segment_seed(self, update: int) -> int | None:
-        """The seed to reset the environments with before this update; None within a segment."""
+        """The seed to reset the environments with before this update; None to go on with them as they are."""
+        ...
+
+    def attempt(self, update: int) -> AbstractContextManager[None]:
+        """Around all of an update but ``log`` and ``save``: what is not finite in it stops the run or, with
+        ``--on-nan skip``, ends the block.
+
+        An algorithm raises ``NotFiniteError`` for a loss or gradient before it changes anything; observations and
+        rewards are looked at by the environments of ``make_envs``. After an update that was left out
+        ``segment_seed`` gives the next one fresh environments.
+        """
         ...
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
@@ -69,8 +80,9 @@ class Session(Protocol):
 
         Args:
             update: The update that has just ended.
-            state: Called only when a checkpoint is due; returns all that is needed to go on, as tensors, numbers, text
-                and containers of those. Entries ``actor`` and ``critic`` are also written to files of their own.
+            state: Called only when a checkpoint is due; returns all that is needed to go on, as finite tensors,
+                numbers, text and containers of those. Entries ``actor`` and ``critic`` are also written to files of
+                their own.
         """
         ...
 

@@ -1,0 +1,74 @@
+"""Environments that return numbers, or say which of them did not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import VectorEnv, VectorWrapper
+
+from gym_dr.errors import NotFiniteError
+
+if TYPE_CHECKING:
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
+
+class RequireFinite(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Raises where an observation or reward is NaN or infinite, before anything is computed from it.
+
+    Observations that are no arrays of floating-point numbers are not looked at.
+    """
+
+    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Wraps a vector environment."""
+        super().__init__(env)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments.
+
+        Raises:
+            NotFiniteError: An observation is not finite.
+        """
+        observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # as Gymnasium's
+        self._check("observation", observations, info)
+        return observations, info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the sub-environments.
+
+        Raises:
+            NotFiniteError: An observation or reward is not finite.
+        """
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        self._check("observation", observations, info)
+        self._check("reward", rewards, info)
+        return observations, rewards, terminations, truncations, info
+
+    def play(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Plays many steps at once, as the environment's ``play`` does.
+
+        Raises:
+            NotFiniteError: An observation or reward is not finite.
+        """
+        stop, info = cast(Any, self.env).play(policy, noise, steps, first, last)
+        self._check("observation", steps.observations[first + 1 : stop + 1].swapaxes(0, 1), info)
+        self._check("reward", steps.rewards[first:stop].swapaxes(0, 1), info)
+        return int(stop), info
+
+    def _check(self, what: str, values: Any, info: dict[str, Any]) -> None:
+        """Looks at an array with the sub-environments along its first axis."""
+        if not (isinstance(values, np.ndarray) and values.dtype.kind == "f") or np.isfinite(values).all():
+            return
+        bad = ~np.isfinite(values).reshape(self.num_envs, -1)
+        i = int(np.flatnonzero(bad.any(axis=1))[0])
+        value = values.reshape(self.num_envs, -1)[i][bad[i]][0]
+        seeds = getattr(self.env, "draw_seeds", None) or self.env.unwrapped.np_random_seed
+        seed = f", seed {seeds[i]}" if isinstance(seeds, tuple) else ""
+        draw = f", draw {int(info['draw_index'][i])}" if "draw_index" in info else ""
+        raise NotFiniteError(f"Sub-environment {i}{seed}{draw} returned {value} in its {what}.")
