@@ -9,6 +9,7 @@ Image-Based Robot Learning"): it is needed in training only, where the draw is k
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,6 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
-from gym_dr.errors import TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import A2CConfig
@@ -36,6 +36,7 @@ from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.sampling import make_sampler, trained_policy
 from gym_dr.wrappers.vector_params import spaces_of
 
+LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
 
 
@@ -99,7 +100,8 @@ class A2C:
         """One gradient step for each network on each minibatch; returns mean losses and entropy.
 
         Raises:
-            TrainingError: A loss is not finite; that minibatch and those after it have changed nothing.
+            NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed
+                nothing.
         """
         with torch.no_grad():
             values = self.value(critic_inputs(rollout))
@@ -116,11 +118,6 @@ class A2C:
         policy_loss, entropy = -(batch.advantages * log_probs).mean(), entropies.mean()
         actor_loss = policy_loss - self.entropy_coef * entropy
         critic_loss = (batch.returns - self.value(batch.critic_inputs)).pow(2).mean()
-        if not (torch.isfinite(actor_loss) and torch.isfinite(critic_loss)):
-            raise TrainingError(
-                f"A loss is not finite: actor {actor_loss.item()}, critic {critic_loss.item()}. "
-                "Lower the learning rates or set max_grad_norm."
-            )
         trained = [(self.actor_optimizer, self.actor), (self.critic_optimizer, self.critic)]
         gradient_step(actor_loss + critic_loss, trained, self.config.max_grad_norm)  # no weight is in both
         return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
@@ -208,9 +205,11 @@ def train(session: Session, config: A2CConfig) -> None:
         if seed is not None:
             collector.reset(seed)
         agent.schedule(update)
-        rollout = collector.collect(agent.sampler)
-        losses = agent.update(rollout)
-        session.log(update, steps=int(rollout.valid.sum()), **losses)
+        steps, losses = 0, dict.fromkeys(LOSSES, math.nan)
+        with session.attempt(update):
+            rollout = collector.collect(agent.sampler)
+            steps, losses = int(rollout.valid.sum()), agent.update(rollout)
+        session.log(update, steps=steps, **losses)
         session.save(update, agent.state)
 
 

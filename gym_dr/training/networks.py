@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gym_dr.errors import CheckpointError, ConfigError
+from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
@@ -214,14 +214,25 @@ def gradient_step(loss: Tensor, trained: Sequence[tuple[torch.optim.Optimizer, n
         loss: A scalar.
         trained: Optimizers, each with the network whose gradient is clipped.
         max_norm: Largest norm of each network's gradient; 0 for no clipping.
+
+    Raises:
+        NotFiniteError: The loss or a gradient is not finite; nothing has changed.
+        TrainingError: The step has led to weights that are not finite.
     """
+    if not torch.isfinite(loss):
+        raise NotFiniteError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
     for optimizer, _ in trained:
         optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+    weights = [p for optimizer, _ in trained for group in optimizer.param_groups for p in group["params"]]
+    if not all(torch.isfinite(p.grad).all() for p in weights if p.grad is not None):
+        raise NotFiniteError("A gradient is not finite. Lower the learning rate.")
     for optimizer, network in trained:
         if max_norm > 0:
             nn.utils.clip_grad_norm_(network.parameters(), max_norm)
         optimizer.step()
+    if not all(torch.isfinite(p).all() for p in weights):
+        raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
 
 
 def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ batch and weighted with the returns, and the policy takes one gradient step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,6 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
-from gym_dr.errors import TrainingError
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.networks import (
@@ -71,7 +71,7 @@ class Reinforce:
         """One gradient step; returns losses and mean entropy.
 
         Raises:
-            TrainingError: A loss is not finite; the networks are unchanged then.
+            NotFiniteError: The loss or its gradient is not finite; the networks are unchanged then.
         """
         learned = self.config.baseline == "learned"
         batch = make_batch(episodes, self.value if learned else None, self.config.gamma)
@@ -84,11 +84,9 @@ class Reinforce:
         actor_loss = -(log_probs * weights).sum() / batch.episodes - self.config.entropy_coef * entropy
         critic_loss = (batch.returns - values).pow(2).mean()
         loss = actor_loss + critic_loss if learned else actor_loss
-        if not torch.isfinite(loss):
-            raise TrainingError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
         gradient_step(loss, [(self.optimizer, self.actor)], self.config.max_grad_norm)
-        losses = {"actor_loss": actor_loss.item(), "entropy": entropy.item()}
-        return {**losses, "critic_loss": critic_loss.item()} if learned else losses
+        values_of = {"actor_loss": actor_loss, "entropy": entropy, "critic_loss": critic_loss}
+        return {name: values_of[name].item() for name in losses_of(self.config)}
 
     def state(self) -> dict[str, Any]:
         """All that training needs to go on, as tensors."""
@@ -108,6 +106,11 @@ class Reinforce:
         load_weights(self.actor, state, "actor")
         load_weights(self.critic, state, "critic")
         load_optimizers(self, state, ("optimizer",))
+
+
+def losses_of(config: ReinforceConfig) -> tuple[str, ...]:
+    """The columns of the metrics; without a learned baseline there is no critic."""
+    return ("actor_loss", "entropy", "critic_loss") if config.baseline == "learned" else ("actor_loss", "entropy")
 
 
 def make_batch(episodes: Rollout, value: Callable[[Tensor], Tensor] | None, gamma: float) -> Batch:
@@ -142,9 +145,11 @@ def train(session: Session, config: ReinforceConfig) -> None:
         agent.load_state(session.restored)
     for update in range(session.first_update, config.updates):
         seed = session.segment_seed(update)
-        episodes = collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
-        losses = agent.update(episodes)
-        session.log(update, steps=int(episodes.valid.sum()), **losses)
+        steps, losses = 0, dict.fromkeys(losses_of(config), math.nan)
+        with session.attempt(update):
+            episodes = collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
+            steps, losses = int(episodes.valid.sum()), agent.update(episodes)
+        session.log(update, steps=steps, **losses)
         session.save(update, agent.state)
 
 

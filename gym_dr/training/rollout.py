@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from torch import Tensor
 
 from gym_dr.compiled.steps import Steps
-from gym_dr.errors import ConfigError, TrainingError
+from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalised_context
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
@@ -78,7 +78,8 @@ class RolloutCollector:
             sampler: Chooses actions.
 
         Raises:
-            TrainingError: An observation or reward is not finite, or ``reset`` was not called.
+            NotFiniteError: An observation or reward is not finite.
+            TrainingError: ``reset`` was not called.
         """
         if self._observations is None:
             raise TrainingError("Expected reset() before collect().")
@@ -146,7 +147,7 @@ def collect_episodes(
 
     Raises:
         ConfigError: The environment resets in another way than at the next step.
-        TrainingError: An observation or reward is not finite.
+        NotFiniteError: An observation or reward is not finite.
     """
     _check_next_step(envs)
     sampler.begin()
@@ -192,7 +193,7 @@ def _rollout(
     device: str,
 ) -> Rollout:
     if not (np.isfinite(observations).all() and np.isfinite(rewards).all()):
-        raise TrainingError("The environment returned an observation or reward that is not finite.")
+        raise NotFiniteError("The environment returned an observation or reward that is not finite.")
     return Rollout(
         observations=torch.from_numpy(observations).to(device),
         actions=torch.from_numpy(actions).to(device),
