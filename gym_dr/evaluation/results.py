@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.runs.folder import CONFIG, EVALUATION, write_atomically
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import CONFIG, EVALUATION
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -225,14 +225,19 @@ def gradient_step(loss: Tensor, trained: Sequence[tuple[torch.optim.Optimizer, n
         optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
     weights = [p for optimizer, _ in trained for group in optimizer.param_groups for p in group["params"]]
-    if not all(torch.isfinite(p.grad).all() for p in weights if p.grad is not None):
+    if not _finite([p.grad for p in weights if p.grad is not None]):
         raise NotFiniteError("A gradient is not finite. Lower the learning rate.")
     for optimizer, network in trained:
         if max_norm > 0:
             nn.utils.clip_grad_norm_(network.parameters(), max_norm)
         optimizer.step()
-    if not all(torch.isfinite(p).all() for p in weights):
+    if not _finite(weights):
         raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
+
+
+def _finite(tensors: Sequence[Tensor]) -> bool:
+    """Whether all numbers are; one call for all, since the tensors are small."""
+    return bool(torch.isfinite(torch.cat([tensor.detach().flatten() for tensor in tensors])).all())
 
 
 def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:
