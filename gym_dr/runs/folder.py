@@ -199,9 +199,12 @@ class RunFolder:
     def _check_files(self) -> None:
         """A folder may be a stranger's: nothing in it may lead a write, or a read that does not end, elsewhere."""
         root = self.path.resolve()
-        for path in [*self._files, self._set_aside, self.path / LOCK, self.path / OWNER]:
-            whole = path.is_dir() if path in (self.checkpoints, self._set_aside) else path.is_file()
-            if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == root / path.name):
+        folders = (self.checkpoints, self.evaluation, self._set_aside)
+        inside = list(self.evaluation.iterdir()) if self.evaluation.is_dir() else []
+        for path in [*self._files, *inside, self._set_aside, self.path / LOCK, self.path / OWNER]:
+            whole = path.is_dir() if path in folders else path.is_file()
+            place = root / path.relative_to(self.path)
+            if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == place):
                 raise RunFolderError(
                     f"{path}: expected a plain file or folder of the run, got something else, such as a link. "
                     "Copy what it leads to into the run folder if you trust it."

@@ -37,14 +37,15 @@ def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
         old.metrics,
         old.draws,
         old.plots,
-        old.evaluation,
+        old.evaluation / "episodes.csv",
         *old.weights,
         old.checkpoints / "update-00000001.safetensors",
     ]
     for path in written:
-        path.write_text("old")  # the evaluation is a folder, which goes like a file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("old")
     RunFolder.create(old.path, CONFIG, overwrite=True)
-    assert not any(path.exists() for path in written)
+    assert not any(path.exists() for path in [*written, old.evaluation])
 
 
 def test_overwriting_leaves_other_files_alone(tmp_path: Path) -> None:
