@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gym_dr import registration
+from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.plugins import builtin
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.distributions import (
@@ -52,6 +53,7 @@ __all__ = [
     "RecordDraws",
     "ResampleParams",
     "Scale",
+    "SupervisedVectorEnv",
     "Uniform",
     "VectorParams",
     "load_plugins",

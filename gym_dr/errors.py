@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 LONGEST = 200  # letters of a value in a message
 
@@ -58,6 +58,37 @@ class NotFiniteError(TrainingError):
 
 class SkippedUpdateWarning(UserWarning):
     """An update that was left out because something in it was not finite."""
+
+
+class WorkerError(GymDrError, RuntimeError):
+    """A sub-environment's process that was killed, raised, hung or answered in a wrong shape.
+
+    All processes of its vector environment have been ended.
+
+    Attributes:
+        env_index: Of the sub-environment.
+        seed: What it was seeded with; None before its first reset.
+        draw_index: The draw of its last observation, as it counts them: resets since it was seeded; None before the
+            first, and where there are no draws.
+        params: The values in force then.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        env_index: int,
+        seed: int | None,
+        draw_index: int | None,
+        params: Mapping[str, float] | None,
+    ) -> None:
+        """Keeps the message and which episode was lost."""
+        super().__init__(message)
+        self.env_index, self.seed, self.draw_index, self.params = env_index, seed, draw_index, dict(params or {})
+
+
+class WorkerWarning(UserWarning):
+    """A worker failed and was replaced; its episode was truncated."""
 
 
 class RandomizationWarning(UserWarning):

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Box, MultiDiscrete, Space
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
 
 Mask = npt.NDArray[np.bool_]
 
@@ -75,3 +76,36 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
         if not good:
             raise RandomizationError(f"Expected seeds that are whole numbers >= 0 or None, got {value!r}.")
     return [None if value is None else int(value) for value in seeds]
+
+
+def check_actions(actions: Any, space: Space[Any]) -> Any:
+    """The actions of all sub-environments, as an array where the space is one of arrays.
+
+    Numbers beyond the bounds of a Box are let through: environments clip them, as Gymnasium's do.
+
+    Args:
+        actions: What ``step`` was given.
+        space: ``action_space`` of the vector environment.
+
+    Raises:
+        InvalidActionError: Another shape or type, not finite, or none of the choices.
+    """
+    if not isinstance(space, Box | MultiDiscrete):
+        if not space.contains(actions):
+            raise InvalidActionError(f"Expected actions from {space}, got {actions!r}.")
+        return actions
+    try:
+        array = np.asarray(actions)
+    except ValueError:  # lists of different lengths
+        raise InvalidActionError(f"Expected actions of shape {space.shape}, got {actions!r}.") from None
+    kinds, what = ("fiu", "numbers") if isinstance(space, Box) and space.dtype.kind == "f" else ("iu", "whole numbers")
+    if array.shape != space.shape or array.dtype.kind not in kinds:
+        raise InvalidActionError(
+            f"Expected actions that are {what} of shape {space.shape}, got shape {array.shape}, dtype {array.dtype}."
+        )
+    if isinstance(space, Box):
+        if not np.isfinite(array).all():
+            raise InvalidActionError("Expected finite actions, got nan or infinity.")
+    elif not ((array >= space.start) & (array - space.start < space.nvec)).all():
+        raise InvalidActionError(f"Expected actions from {space}, got {array.tolist()}.")
+    return array

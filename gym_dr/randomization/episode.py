@@ -107,6 +107,11 @@ class RandomizedEnv:
         """Which draw is in force: the number of resets since the environment was seeded."""
         return self.episode.draw_index
 
+    @draw_index.setter
+    def draw_index(self, value: int) -> None:
+        """The next reset makes the draw after this one: where a lost environment's successor goes on."""
+        self.episode.draw_index = int(value)
+
     def set_params(self, values: Mapping[str, float] | None) -> None:
         """Fixes parameters from the next reset on, beside those fixed before; None hands all back to the draws.
 

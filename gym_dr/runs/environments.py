@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import sys
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -104,7 +105,12 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
 
 
 def make_vector_env(
-    env_id: str, num_envs: int, vectorization: str, randomization: Randomization | None
+    env_id: str,
+    num_envs: int,
+    vectorization: str,
+    randomization: Randomization | None,
+    *,
+    restart_workers: bool = False,
 ) -> VectorEnv[Any, Any, Any]:
     """A vector environment.
 
@@ -113,6 +119,7 @@ def make_vector_env(
         num_envs: Sub-environments.
         vectorization: "auto" (native where there is one, else sync), "sync", "async" or "native".
         randomization: None for environments without parameters.
+        restart_workers: Whether async workers that fail are replaced.
 
     Raises:
         UnknownNameError: There is no such environment or vectorization.
@@ -124,5 +131,7 @@ def make_vector_env(
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
-    with children_end_with_us() if vectorization == "async" else contextlib.nullcontext():
-        return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+    if vectorization == "async":
+        with children_end_with_us():
+            return SupervisedVectorEnv([partial(gym.make, env_id, **kwargs)] * num_envs, restart=restart_workers)
+    return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)

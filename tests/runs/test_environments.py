@@ -6,11 +6,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import Constant, Randomization
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.runs import environments
 from gym_dr.runs.environments import check_env_id, check_vectorization, make_env, make_vector_env, param_space_of
 
 LANDER = "gym_dr/LunarLanderDR-v3"
@@ -56,7 +58,7 @@ def test_native_is_refused_where_there_is_none() -> None:
         make_vector_env("Acrobot-v1", 2, "native", None)
 
 
-@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", AsyncVectorEnv)])
+@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", SupervisedVectorEnv)])
 def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vectorization: str, kind: type) -> None:
     envs = make_vector_env(LANDER, 2, vectorization, Randomization({"gravity": Constant(-5)}))
     assert isinstance(envs.unwrapped, kind)
@@ -76,10 +78,11 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
     handlers: list[Any] = []
     before = signal.getsignal(signal.SIGINT)
 
-    def make_vec(*args: Any, **kwargs: Any) -> None:
+    def make(*args: Any, **kwargs: Any) -> None:
         handlers.append(signal.getsignal(signal.SIGINT))
 
-    monkeypatch.setattr(gym, "make_vec", make_vec)
+    monkeypatch.setattr(gym, "make_vec", make)
+    monkeypatch.setattr(environments, "SupervisedVectorEnv", make)
     make_vector_env("CartPole-v1", 2, "async", None)
     make_vector_env("CartPole-v1", 2, "sync", None)
     assert handlers == [signal.SIG_IGN, before]

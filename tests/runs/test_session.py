@@ -254,18 +254,17 @@ def test_ctrl_c_ends_async_workers_without_a_word_from_them(tmp_path: Path) -> N
     # the interrupt reaches the whole group, as from a terminal, in the middle of waiting for the workers
     program = f"""
 import os, signal
-from gymnasium.vector import AsyncVectorEnv
+from gym_dr.envs.supervised.worker import Worker
 from gym_dr.cli.main import main
-poll = AsyncVectorEnv._poll_pipe_envs
+receive = Worker.receive
 calls = []
-def poll_and_interrupt(self, timeout=None):
-    calls.append(timeout)
-    ready = poll(self, timeout)
-    if len(calls) == 9:
-        self.parent_pipes[0].recv()
+def receive_and_interrupt(self, *args):
+    calls.append(args)
+    answer = receive(self, *args)
+    if len(calls) == 31:
         os.killpg(0, signal.SIGINT)
-    return ready
-AsyncVectorEnv._poll_pipe_envs = poll_and_interrupt
+    return answer
+Worker.receive = receive_and_interrupt
 main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir", {str(tmp_path / "run")!r}])
 """
     command = [sys.executable, "-c", program]

@@ -1,0 +1,388 @@
+"""Sub-environments in processes of their own, watched: what Gymnasium's async vector environment does, and when one
+of them fails it says which and under which draw, leaves nothing behind, and can go on with another in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from gym_dr.envs.supervised.answers import check_form
+from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
+from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_mask, check_seeds
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, WorkerError, WorkerWarning
+
+Request = tuple[Any, ...]  # a command and its arguments
+
+
+@dataclass
+class _Slot:
+    """What is known of one sub-environment."""
+
+    worker: Worker
+    observation: Any  # the latest one; zeros before the first
+    seed: int | None = None  # None before the first reset
+    told: dict[str, Any] = field(default_factory=dict)  # "params" and "draw_index" of the latest info
+    begun: bool = False  # whether there is an episode
+    done: bool = False  # it ended with the last step and was not reset since
+    lost: bool = False  # its worker was replaced between two steps: the next one tells that it is truncated
+    fresh: bool = False  # its worker was replaced and has not made a step since
+    restarts: int = 0  # since it was seeded
+    attributes: dict[str, Any] = field(default_factory=dict)  # what set_attr has set
+
+
+class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
+    """Like Gymnasium's ``AsyncVectorEnv``, but a worker that fails is noticed, named and, if wanted, replaced.
+
+    A worker fails when it is killed, raises, does not answer in time or answers in a wrong shape. Then all processes
+    are ended and ``WorkerError`` names the sub-environment, its seed and its draw. With ``restart`` a new worker takes
+    its place instead, with a ``WorkerWarning``: its episode ends with a step of reward 0 that repeats the last
+    observation, is truncated and has ``info["worker_restarted"]``. The draws go on as if nothing had happened: the next
+    episode has the same seed and the next draw index. The lost random generator is replaced by one that follows from
+    the seed and the number of restarts since. A worker that fails again before its first step is not replaced again.
+
+    Observations come through pipes, not shared memory, so there is none to leave behind.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym_dr.SupervisedVectorEnv([lambda: gym.make("gym_dr/LunarLanderDR-v3")] * 2, restart=True)
+        >>> _, info = envs.reset(seed=42)
+        >>> info["params"]["gravity"].shape
+        (2,)
+        >>> envs.close()
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn],
+        *,
+        timeout: float = 60.0,
+        restart: bool = False,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        """Starts a process for each constructor.
+
+        Args:
+            env_fns: Make the sub-environments, which have the same spaces.
+            timeout: Seconds that workers have for an answer, the making of their environment included.
+            restart: Whether a failed worker is replaced.
+            autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
+
+        Raises:
+            ConfigError: An argument is impossible.
+            WorkerError: A sub-environment cannot be made.
+        """
+        super().__init__()
+        if not (isinstance(timeout, int | float | np.number) and 0.0 < timeout < float("inf")):
+            raise ConfigError(f"Expected timeout to be seconds above 0, got {timeout!r}.")
+        self.env_fns = list(env_fns)
+        if not self.env_fns:
+            raise ConfigError("Expected at least one constructor of an environment, got none.")
+        self.num_envs = len(self.env_fns)
+        self.timeout, self.restart = float(timeout), bool(restart)
+        self._mode = check_autoreset_mode(autoreset_mode)
+        template = self.env_fns[0]()
+        self.metadata = {**template.metadata, "autoreset_mode": self._mode}
+        self.render_mode = template.render_mode
+        self.single_observation_space, self.single_action_space = template.observation_space, template.action_space
+        template.close()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._pid = os.getpid()
+        self._replaced: list[str] = []  # what is to be warned of
+        self._slots: list[_Slot] = []
+        nothing = create_empty_array(self.single_observation_space, 1)
+        first = next(iter(iterate(batch_space(self.single_observation_space, 1), nothing)))
+        for i in range(self.num_envs):
+            self._slots.append(_Slot(Worker(self.env_fns[i]), observation=first))
+        _, faults, _ = self._exchange(dict.fromkeys(range(self.num_envs), ("ready",)))
+        for i, fault in faults.items():
+            self._fail(i, fault)
+        for name, space in (
+            ("observation_space", self.single_observation_space),
+            ("action_space", self.single_action_space),
+        ):
+            others = [i for i, other in enumerate(self.get_attr(name)) if other != space]
+            if others:
+                self.close(terminate=True)
+                raise ConfigError(f"Expected the same {name} everywhere; sub-environments {others} have another.")
+
+    # ---- Gymnasium's interface --------------------------------------------------------------------------------------
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
+        """The seed of each sub-environment; None before its first reset."""
+        return tuple(slot.seed for slot in self._slots)
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]  # as SyncVectorEnv
+        """Copies of the sub-environments' generators."""
+        return self.get_attr("np_random")
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins new episodes.
+
+        Args:
+            seed: An integer gives sub-environment i ``seed + i``; a sequence gives each its own.
+            options: Handed to each sub-environment, but for ``"reset_mask"``, shape ``(num_envs,)`` bool: resets only
+                some.
+
+        Raises:
+            EnvStateError: The environment is closed.
+            RandomizationError: An impossible seed or mask; nothing has changed then.
+            WorkerError: A worker failed.
+        """
+        self._check_open()
+        options = {} if options is None else options
+        mask = check_mask(options.get("reset_mask"), self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
+        if not mask.any():
+            raise RandomizationError("Expected at least one True in options['reset_mask'].")
+        options.pop("reset_mask", None)  # as Gymnasium does
+        chosen = np.flatnonzero(mask).tolist()
+        answers = self._ask({i: ("reset", seeds[i], options or None) for i in chosen})
+        info: dict[str, Any] = {}
+        for i in chosen:
+            slot = self._slots[i]
+            if seeds[i] is not None:
+                slot.seed, slot.restarts = seeds[i], 0
+            slot.attributes.pop("exact_params", None)  # VectorParams' values for this one episode
+            info = self._add_info(info, self._begin(slot, answers[i]), i)
+        unknown = [i for i in chosen if self._slots[i].seed is None]
+        for i, known in self._ask({i: ("call", "np_random_seed", (), {}) for i in unknown}).items():
+            self._slots[i].seed = known if known is not None and known >= 0 else None
+        self._announce()
+        return self._stack(), info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps every sub-environment, or resets it if its mode says so.
+
+        Raises:
+            EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
+            InvalidActionError: The actions are not of the space; nothing has changed then.
+            WorkerError: A worker failed.
+        """
+        self._check_open()
+        rows = list(iterate(self.action_space, check_actions(actions, self.action_space)))
+        self._check_begun()
+        requests: dict[int, Request] = {}
+        for i, slot in enumerate(self._slots):
+            if slot.done:  # NEXT_STEP
+                requests[i] = ("reset", None, None)
+            elif not slot.lost:
+                requests[i] = ("step", rows[i])
+        answers = self._ask(requests)
+        rewards = np.zeros(self.num_envs)
+        terminations, truncations = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
+        infos: list[dict[str, Any]] = []
+        for i, slot in enumerate(self._slots):
+            if slot.lost:
+                slot.lost, truncations[i] = False, True
+                slot.done = True
+                infos.append({**slot.told, "worker_restarted": True})
+            elif requests[i][0] == "reset":
+                infos.append(self._begin(slot, answers[i]))
+            else:
+                slot.observation, rewards[i], terminations[i], truncations[i], step_info = answers[i]
+                slot.fresh, slot.done = False, bool(terminations[i] or truncations[i])
+                infos.append(self._tell(slot, step_info))
+        if self._mode == AutoresetMode.SAME_STEP:
+            self._restart_ended(infos)
+        info: dict[str, Any] = {}
+        for i, own in enumerate(infos):
+            info = self._add_info(info, own, i)
+        self._announce()
+        return self._stack(), rewards, terminations, truncations, info
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame of each sub-environment."""
+        return self.call("render")
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of every sub-environment, or gets an attribute; what it raises is raised here.
+
+        Raises:
+            EnvStateError: The environment is closed.
+            WorkerError: A worker failed.
+        """
+        self._check_open()
+        answers = self._ask(dict.fromkeys(range(self.num_envs), ("call", name, args, kwargs)))
+        self._announce()
+        return tuple(answers[i] for i in range(self.num_envs))
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of every sub-environment."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of every sub-environment, and of those that replace them.
+
+        Args:
+            name: Of the attribute.
+            values: A list or tuple has one for each; anything else is for all.
+
+        Raises:
+            EnvStateError: The environment is closed.
+            ConfigError: There are not as many values as sub-environments.
+            WorkerError: A worker failed.
+        """
+        self._check_open()
+        each = list(values) if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise ConfigError(f"Expected {self.num_envs} values for {name!r}, got {len(each)}.")
+        self._ask({i: ("set", name, value) for i, value in enumerate(each)})
+        for slot, value in zip(self._slots, each, strict=True):
+            slot.attributes[name] = value
+        self._announce()
+
+    def close_extras(self, *, terminate: bool = False) -> None:
+        """Ends all processes.
+
+        Args:
+            terminate: At once, without a chance to close their environments.
+        """
+        if getattr(self, "_pid", None) == os.getpid():  # a fork has the pipes too, but the workers are not its own
+            stop([slot.worker for slot in self._slots], 0.0 if terminate else CLOSE_SECONDS)
+
+    # ---- episodes ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, slot: _Slot, answer: tuple[Any, dict[str, Any]]) -> dict[str, Any]:
+        """Notes the beginning of an episode; returns its info."""
+        slot.observation, info = answer
+        slot.begun, slot.done, slot.lost = True, False, False
+        return self._tell(slot, info)
+
+    def _tell(self, slot: _Slot, info: dict[str, Any]) -> dict[str, Any]:
+        slot.told = {key: info[key] for key in ("params", "draw_index") if key in info}
+        return info
+
+    def _restart_ended(self, infos: list[dict[str, Any]]) -> None:
+        """SAME_STEP: begins new episodes where some ended, and puts what ended into their info."""
+        ended = [i for i, slot in enumerate(self._slots) if slot.done]
+        final = {i: {"final_obs": self._slots[i].observation, "final_info": infos[i]} for i in ended}
+        for i, answer in self._ask(dict.fromkeys(ended, ("reset", None, None))).items():
+            infos[i] = {**final[i], **self._begin(self._slots[i], answer)}
+
+    def _stack(self) -> Any:
+        """The latest observations as a new batch."""
+        out = create_empty_array(self.single_observation_space, self.num_envs)
+        rows = [slot.observation for slot in self._slots]
+        return deepcopy(concatenate(self.single_observation_space, rows, cast(Any, out)))
+
+    def _announce(self) -> None:
+        """Warns of replaced workers, after all is in place, since a warning may be made an exception."""
+        while self._replaced:
+            warnings.warn(self._replaced.pop(0), WorkerWarning, stacklevel=3)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise EnvStateError("The vector environment is closed.")
+
+    def _check_begun(self) -> None:
+        if not all(slot.begun for slot in self._slots):
+            raise EnvStateError("Expected reset() of every sub-environment before step().")
+        ended = [i for i, slot in enumerate(self._slots) if slot.done]
+        if ended and self._mode == AutoresetMode.DISABLED:
+            raise EnvStateError(
+                "Expected reset(options={'reset_mask': ...}) of sub-environments whose episode ended before step(): "
+                f"{ended[:10]}."
+            )
+
+    # ---- workers ----------------------------------------------------------------------------------------------------
+
+    def _ask(self, requests: Mapping[int, Request]) -> dict[int, Any]:
+        """Sends requests and collects the answers by sub-environment.
+
+        Failed workers are replaced; what replaces them is asked again, unless it was a step of the lost episode.
+
+        Raises:
+            WorkerError: A worker failed and cannot be replaced.
+            Exception: The first that a sub-environment refused its request with.
+        """
+        answers, faults, refused = self._exchange(requests)
+        for i, fault in faults.items():
+            self._replace(i, fault)
+        again = {i: requests[i] for i in faults if requests[i][0] != "step"}
+        more, failed, refused_too = self._exchange(again)
+        for i, fault in failed.items():
+            self._fail(i, fault)
+        for error in refused + refused_too:
+            raise error
+        return {**answers, **more}
+
+    def _exchange(self, requests: Mapping[int, Request]) -> tuple[dict[int, Any], dict[int, Fault], list[Exception]]:
+        """Sends requests; returns the answers and the faults by sub-environment, and the refusals."""
+        for i, request in requests.items():
+            self._slots[i].worker.send(*request)
+        deadline = time.monotonic() + self.timeout
+        answers: dict[int, Any] = {}
+        faults: dict[int, Fault] = {}
+        refused: list[Exception] = []
+        for i, request in requests.items():
+            try:
+                answer = self._slots[i].worker.receive(deadline, self.timeout)
+                check_form(request[0], answer, self.single_observation_space)
+                answers[i] = answer
+            except Fault as fault:
+                faults[i] = fault
+            except Exception as error:
+                refused.append(error)
+        return answers, faults, refused
+
+    def _replace(self, i: int, fault: Fault) -> None:
+        """Puts a new worker where one failed, in the state that the next reset needs.
+
+        Raises:
+            WorkerError: It is not to be replaced, or its replacement failed too.
+        """
+        slot = self._slots[i]
+        if not self.restart or slot.fresh:
+            self._fail(i, fault)
+        lost = slot.begun and not slot.done
+        outcome = ", and its episode is truncated" if lost else ""
+        self._replaced.append(f"{self._name(i)} {fault}. It was replaced{outcome}.")
+        stop([slot.worker], CLOSE_SECONDS if fault.alive else 0.0)
+        slot.worker = Worker(self.env_fns[i])
+        slot.lost, slot.fresh = lost, True
+        slot.restarts += 1
+        state = (slot.seed, slot.told.get("draw_index"), slot.restarts, slot.attributes)
+        _, failed, _ = self._exchange({i: ("restore", *state)})
+        if failed:
+            self._fail(i, failed[i])
+
+    def _fail(self, i: int, fault: Fault) -> NoReturn:
+        """Ends everything and says why."""
+        slot = self._slots[i]
+        stop([slot.worker], CLOSE_SECONDS if fault.alive else 0.0)
+        stop(other.worker for other in self._slots if other is not slot)
+        self.closed = True
+        again = ", having been replaced just before" if slot.fresh else ""
+        advice = "" if self.restart else " To go on with another in its place: SupervisedVectorEnv(..., restart=True)."
+        error = WorkerError(
+            f"{self._name(i)} {fault}{again}. All other workers have been ended.{advice}",
+            env_index=i,
+            seed=slot.seed,
+            draw_index=slot.told.get("draw_index"),
+            params=slot.told.get("params"),
+        )
+        raise error from (RuntimeError(f"in the worker:\n{fault.trace}") if fault.trace else None)
+
+    def _name(self, i: int) -> str:
+        """The sub-environment with its seed and draw, for messages."""
+        slot = self._slots[i]
+        if not slot.begun:
+            return f"Sub-environment {i} (before its first reset)"
+        drawn = ", ".join(f"{name}={value:.6g}" for name, value in slot.told.get("params", {}).items())
+        draw = f", draw {slot.told['draw_index']}: {drawn}" if "draw_index" in slot.told else ""
+        return f"Sub-environment {i} (seed {slot.seed}{draw})"
