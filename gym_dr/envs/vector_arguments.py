@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, MultiDiscrete, Space
+from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
@@ -65,7 +65,7 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
         return [None] * num_envs
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         seeds: list[Any] = list(range(int(seed), int(seed) + num_envs))
-    elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
+    elif isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str) and getattr(seed, "ndim", 1) == 1:
         seeds = list(seed)
     else:
         raise RandomizationError(f"Expected a whole number, a list of them or None as seed, got {seed!r}.")
@@ -78,34 +78,64 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
     return [None if value is None else int(value) for value in seeds]
 
 
-def check_actions(actions: Any, space: Space[Any]) -> Any:
-    """The actions of all sub-environments, as an array where the space is one of arrays.
+def check_reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
+    """The mask in the options of ``reset``; all where there is none.
 
-    Numbers beyond the bounds of a Box are let through: environments clip them, as Gymnasium's do.
+    Raises:
+        RandomizationError: The options are no mapping, or the mask is no boolean array with a True in it.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise RandomizationError(f"Expected options that are a dict or None, got {options!r}.")
+    mask = check_mask((options or {}).get("reset_mask"), num_envs)
+    if not mask.any():
+        raise RandomizationError("Expected at least one True in options['reset_mask'].")
+    return mask
+
+
+def check_actions(actions: Any, space: Space[Any]) -> Any:
+    """Checks the actions of all sub-environments before any of them is used.
+
+    Numbers beyond the bounds of a Box of floats are let through: environments clip them, as Gymnasium's do.
 
     Args:
         actions: What ``step`` was given.
-        space: ``action_space`` of the vector environment.
+        space: ``action_space`` of the vector environment. Of spaces that are not made of arrays nothing is checked.
+
+    Returns:
+        The actions, with arrays in place of lists and choices in the type of the space.
 
     Raises:
         InvalidActionError: Another shape or type, not finite, or none of the choices.
     """
-    if not isinstance(space, Box | MultiDiscrete):
-        if not space.contains(actions):
+    if isinstance(space, Dict | Tuple):
+        spaces: Any = space.spaces
+        keys = list(spaces) if isinstance(spaces, Mapping) else range(len(spaces))
+        kind = Mapping if isinstance(spaces, Mapping) else tuple
+        if not isinstance(actions, kind) or len(actions) != len(keys) or not all(k in keys for k in _keys(actions)):
             raise InvalidActionError(f"Expected actions from {space}, got {actions!r}.")
+        parts = {key: check_actions(cast(Any, actions)[key], spaces[key]) for key in keys}
+        return parts if isinstance(spaces, Mapping) else tuple(parts.values())
+    if not isinstance(space, Box | MultiDiscrete):
         return actions
+    floats = isinstance(space, Box) and space.dtype.kind == "f"
     try:
         array = np.asarray(actions)
     except ValueError:  # lists of different lengths
         raise InvalidActionError(f"Expected actions of shape {space.shape}, got {actions!r}.") from None
-    kinds, what = ("fiu", "numbers") if isinstance(space, Box) and space.dtype.kind == "f" else ("iu", "whole numbers")
-    if array.shape != space.shape or array.dtype.kind not in kinds:
+    if array.shape != space.shape or array.dtype.kind not in ("fiu" if floats else "iu"):
         raise InvalidActionError(
-            f"Expected actions that are {what} of shape {space.shape}, got shape {array.shape}, dtype {array.dtype}."
+            f"Expected actions that are {'numbers' if floats else 'whole numbers'} of shape {space.shape}, "
+            f"got shape {array.shape} and dtype {array.dtype}."
         )
-    if isinstance(space, Box):
+    if floats:
         if not np.isfinite(array).all():
             raise InvalidActionError("Expected finite actions, got nan or infinity.")
-    elif not ((array >= space.start) & (array - space.start < space.nvec)).all():
+        return array
+    low, high = (space.low, space.high) if isinstance(space, Box) else (space.start, space.start + space.nvec - 1)
+    if not ((array >= low) & (array <= high)).all():
         raise InvalidActionError(f"Expected actions from {space}, got {array.tolist()}.")
-    return array
+    return array.astype(space.dtype)  # Gymnasium's Discrete refuses some types of whole numbers
+
+
+def _keys(actions: Any) -> Any:
+    return actions if isinstance(actions, Mapping) else range(len(actions))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from gym_dr.envs.vector_arguments import check_mask
+from gym_dr.envs.vector_arguments import check_reset_mask
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -60,8 +60,8 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments and their sums."""
+        mask = check_reset_mask(options, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
-        mask = check_mask(options.get("reset_mask"), self.num_envs)
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
         self._returns[mask], self._lengths[mask], self._done[mask], self.paused[mask] = 0.0, 0, False, False
         seeds = _draw_seeds(self.env)

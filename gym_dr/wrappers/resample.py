@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from gym_dr.envs.vector_arguments import check_mask
+from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.space import ParamSpace
@@ -138,10 +138,11 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
 
         Raises:
             UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value or mask in ``options``; nothing has changed then.
+            RandomizationError: An impossible seed, or value or mask in ``options``; nothing has changed then.
         """
+        mask = check_reset_mask(options, self.num_envs)
+        check_seeds(seed, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
-        mask = check_mask(options.get("reset_mask"), self.num_envs)
         if options.get("params") is not None:
             self.param_space.check_vector(options["params"], self.num_envs)
         if seed is None and self._seeds is None:
@@ -187,12 +188,7 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
         """Starts the draws of the masked sub-environments anew; returns a seed for each."""
-        if isinstance(seed, int | np.integer):
-            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
-        else:
-            seeds = [None if s is None else int(s) for s in seed]
-        if len(seeds) != self.num_envs:
-            raise RandomizationError(f"Expected a seed for each of {self.num_envs} sub-environments, got {len(seeds)}.")
+        seeds = check_seeds(seed, self.num_envs)
         words = np.zeros(self.num_envs, dtype=np.uint64) if self._seeds is None else self._seeds.copy()
         for i, s in enumerate(seeds):
             if s is None and self._seeds is None:  # unseeded from the start: a seed of our own, so that it can be keyed

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
-from gym_dr.envs.vector_arguments import check_mask
+from gym_dr.envs.vector_arguments import check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.episode import EpisodeParams
 from gym_dr.randomization.space import ParamSpace
@@ -132,22 +132,34 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
 
         Raises:
             UnknownNameError: There is no such parameter; nothing has changed then.
-            RandomizationError: A value is impossible; nothing has changed then.
+            RandomizationError: A value, seed or mask is impossible; nothing has changed then.
         """
+        mask = check_reset_mask(options, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        if "reset_mask" in options:
+            options["reset_mask"] = mask
         values = options.pop("params", None)
         if values is not None:
-            mask = check_mask(options.get("reset_mask"), self.num_envs)
             rows = self._rows(self.param_space.check_vector(values, self.num_envs))
             exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
             self._sub_envs.set_attr("exact_params", exact)
         try:
             # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
-            return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
-        except ValueError:  # refused before it began, so the exact values must not wait for the next reset
+            return self.env.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]
+        except ValueError:  # refused by a sub-environment: the exact values must not wait for the next reset
             if values is not None:
                 self._sub_envs.set_attr("exact_params", [{} for _ in range(self.num_envs)])
             raise
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps the sub-environments.
+
+        Raises:
+            InvalidActionError: The actions are not of the action space; nothing has changed then. Without this check
+                those sub-environments would have been stepped that come before one which refuses.
+        """
+        return self.env.step(check_actions(actions, self.env.action_space))
 
     def _rows(self, arrays: Mapping[str, Array]) -> list[dict[str, float]]:
         """Arrays by name -> one mapping for each sub-environment."""

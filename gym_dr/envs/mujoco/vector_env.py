@@ -25,6 +25,14 @@ from gym_dr.envs.mujoco.tasks import Task
 from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
 from gym_dr.randomization.context import Context
+from gym_dr.envs.vector_arguments import (
+    check_autoreset_mode,
+    check_mask,
+    check_reset_mask,
+    check_seeds,
+    check_whole_number,
+)
+from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 
@@ -280,10 +288,8 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
         """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
+        mask = check_reset_mask(options, self.num_envs)
         options = {} if options is None else options
-        mask = check_mask(options.get("reset_mask"), self.num_envs)
-        if not mask.any():
-            raise RandomizationError("Expected at least one True in options['reset_mask'].")
         values = options.get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)

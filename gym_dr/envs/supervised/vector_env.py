@@ -18,8 +18,8 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 
 from gym_dr.envs.supervised.answers import check_form
 from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
-from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_mask, check_seeds
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, WorkerError, WorkerWarning
+from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_reset_mask, check_seeds
+from gym_dr.errors import ConfigError, EnvStateError, WorkerError, WorkerWarning
 
 Request = tuple[Any, ...]  # a command and its arguments
 
@@ -144,11 +144,9 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             WorkerError: A worker failed.
         """
         self._check_open()
+        mask = check_reset_mask(options, self.num_envs)
         options = {} if options is None else options
-        mask = check_mask(options.get("reset_mask"), self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
-        if not mask.any():
-            raise RandomizationError("Expected at least one True in options['reset_mask'].")
         options.pop("reset_mask", None)  # as Gymnasium does
         chosen = np.flatnonzero(mask).tolist()
         answers = self._ask({i: ("reset", seeds[i], options or None) for i in chosen})
