@@ -1,0 +1,66 @@
+"""Long runs: memory stays flat, observations stay plausible, and nothing is left of environments that were closed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_dr
+from benchmarks.soak import STEPS, soak
+from tests.envs.supervised.trouble import left_over
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
+
+# no component of an observation may come near these, whatever is drawn; MuJoCo's Hopper clips velocities to 10
+BOUNDS = {"gym_dr/LunarLanderDR-v3": 100.0, "gym_dr/HopperDR-v5": 1000.0}
+
+
+@pytest.mark.parametrize("env_id", STEPS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(2000, id="a little"), pytest.param(1, marks=pytest.mark.slow, id="in full")]
+)
+def test_a_long_run_keeps_its_memory_and_plausible_observations(env_id: str, part: int) -> None:
+    result = soak(env_id, STEPS[env_id] // part)
+    assert result.finite
+    assert max(np.abs(result.low).max(), np.abs(result.high).max()) < BOUNDS[env_id]
+    if part == 1:  # a short run is all warm-up
+        after = result.memory[1:]
+        assert max(after) <= 1.02 * min(after), f"resident after each tenth: {result.memory}"
+        assert result.draws > 10
+    print(f"steps/s of each tenth: {[round(speed) for speed in result.speeds]}")
+
+
+def use(kind: str) -> None:
+    name, mode = kind.split(" ")
+    envs: Any
+    if mode == "supervised":
+        envs = gym_dr.SupervisedVectorEnv([lambda: gym.make(name)] * 2)
+    else:
+        envs = gym.make_vec(name, 2, vectorization_mode=None if mode == "native" else mode)
+    envs.reset(seed=1)
+    envs.step(envs.action_space.sample())
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "gym_dr/LunarLanderDR-v3 native",
+        "gym_dr/LunarLanderDR-v3 sync",
+        "gym_dr/LunarLanderDR-v3 async",
+        "gym_dr/LunarLanderDR-v3 supervised",
+        "gym_dr/HopperDR-v5 native",
+    ],
+)
+@pytest.mark.parametrize("rounds", [pytest.param(5, id="5"), pytest.param(1000, marks=pytest.mark.slow, id="1000")])
+def test_environments_that_were_closed_leave_nothing(kind: str, rounds: int) -> None:
+    for _ in range(2):
+        use(kind)
+    before = left_over()
+    for _ in range(rounds):
+        use(kind)
+    assert left_over() == before
