@@ -1,0 +1,210 @@
+"""Gymnasium's own tests and wrappers on every vector environment of ours: what was tried, as a table that runs.
+
+Rows are ``WRAPPERS``, columns ``KINDS`` (native, sync, async) and ``AutoresetMode``; a cell says whether the wrapper is
+expected to work there. Where it is not, the reason is Gymnasium's and stands in ``REFUSED``. ``pytest -v`` on this file
+prints the table with what came out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import vector as wrappers
+from gymnasium.wrappers.vector.array_conversion import ArrayConversion
+from gymnasium.wrappers.vector.numpy_to_torch import NumpyToTorch
+
+import gym_dr
+
+LANDER, HOPPER = "gym_dr/LunarLanderContinuousDR-v3", "gym_dr/HopperDR-v5"
+NUM_ENVS, STEPS = 2, 30
+MODES = list(AutoresetMode)
+
+
+def make(kind: str, mode: AutoresetMode, env_id: str = LANDER, **kwargs: Any) -> Any:
+    kwargs = {"max_episode_steps": 10, **kwargs}
+    if kind == "native":
+        return gym.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
+    if kind == "supervised":
+        return gym_dr.SupervisedVectorEnv([lambda: gym.make(env_id, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
+    return gym.make_vec(env_id, NUM_ENVS, vectorization_mode=kind, vector_kwargs={"autoreset_mode": mode}, **kwargs)
+
+
+KINDS = ["native", "sync", "async", "supervised"]
+
+# name -> how it is put around an environment
+WRAPPERS: dict[str, Callable[[Any], Any]] = {
+    "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
+    "DictInfoToList": wrappers.DictInfoToList,
+    "NormalizeObservation": wrappers.NormalizeObservation,
+    "NormalizeReward": wrappers.NormalizeReward,
+    "ClipReward": lambda envs: wrappers.ClipReward(envs, -1.0, 1.0),
+    "TransformReward": lambda envs: wrappers.TransformReward(envs, lambda rewards: 2 * rewards),
+    "VectorizeTransformReward": lambda envs: wrappers.VectorizeTransformReward(
+        envs, gym.wrappers.TransformReward, func=lambda reward: 2 * reward
+    ),
+    "ClipAction": wrappers.ClipAction,
+    "RescaleAction": lambda envs: wrappers.RescaleAction(envs, -0.5, 0.5),
+    "TransformAction": lambda envs: wrappers.TransformAction(envs, lambda actions: actions / 2),
+    "VectorizeTransformAction": lambda envs: wrappers.VectorizeTransformAction(envs, gym.wrappers.ClipAction),
+    "FlattenObservation": wrappers.FlattenObservation,
+    "ReshapeObservation": lambda envs: wrappers.ReshapeObservation(envs, (2, 4)),
+    "RescaleObservation": lambda envs: wrappers.RescaleObservation(envs, -1.0, 1.0),
+    "DtypeObservation": lambda envs: wrappers.DtypeObservation(envs, np.float64),
+    "TransformObservation": lambda envs: wrappers.TransformObservation(
+        envs, lambda observations: observations * 2, Box(-np.inf, np.inf, (NUM_ENVS, 8), np.float32)
+    ),
+    "VectorizeTransformObservation": lambda envs: wrappers.VectorizeTransformObservation(
+        envs, gym.wrappers.DtypeObservation, dtype=np.float64
+    ),
+    "ArrayConversion": lambda envs: ArrayConversion(envs, env_xp=np, target_xp=torch),
+    "NumpyToTorch": NumpyToTorch,
+    "ResampleParams": lambda envs: gym_dr.ResampleParams(envs, rollout_steps=5),
+    "RecordDraws": lambda envs: gym_dr.RecordDraws(envs, lambda record: None),
+}
+# FilterObservation needs a Dict, GrayscaleObservation and ResizeObservation need pictures: LunarLander has neither.
+# HumanRendering opens a window; RecordVideo has a test of its own below.
+
+# What Gymnasium's wrappers cannot do around any vector environment, its own included: wrappers of observations refuse
+# SAME_STEP, NormalizeObservation DISABLED too, and tensors cannot hold the object array ``final_obs``.
+SAME, NOT_RESET = AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+REFUSED = {(name, SAME) for name in WRAPPERS if name.endswith("Observation")} | {
+    ("NormalizeObservation", NOT_RESET),
+    ("ArrayConversion", SAME),
+    ("NumpyToTorch", SAME),
+}
+# Gymnasium warns of videos that it overwrites, and of spaces that its wrappers or its own environments have
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning"),
+]
+
+
+def play(envs: Any, mode: AutoresetMode) -> list[Any]:
+    """Some episodes; everything that came back."""
+    rows = [envs.reset(seed=3)]
+    for t in range(STEPS):
+        actions: Any = np.full((NUM_ENVS, 2), np.sin(t), np.float32)
+        if isinstance(rows[0][0], torch.Tensor):
+            actions = torch.as_tensor(actions)
+        rows.append(envs.step(actions))
+        done = np.asarray(rows[-1][2]) | np.asarray(rows[-1][3])
+        if mode == AutoresetMode.DISABLED and done.any():
+            rows.append(envs.reset(options={"reset_mask": done}))
+    return rows
+
+
+def plain(value: Any) -> Any:
+    """Arrays and tensors of any depth as lists with their types, which can be compared; without times."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items() if key != "t"}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, np.ndarray | torch.Tensor):
+        return (str(value.dtype), plain(value.tolist()))
+    return value
+
+
+QUICK = ("RecordEpisodeStatistics", "NormalizeObservation")  # with worker processes; the others are slow
+
+CELLS = [
+    pytest.param(name, kind, marks=() if kind == "native" or name in QUICK else pytest.mark.slow)
+    for name in WRAPPERS
+    for kind in KINDS
+    if kind != "sync"
+]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("name", "kind"), CELLS)
+def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
+    name: str, kind: str, mode: AutoresetMode
+) -> None:
+    outcomes = []
+    for which in (kind, "sync"):
+        envs = make(which, mode)
+        try:
+            if (name, mode) in REFUSED:
+                with pytest.raises((ValueError, BufferError), match=r"autoreset_mode|DLPack"):
+                    play(WRAPPERS[name](envs), mode)
+            else:
+                envs = WRAPPERS[name](envs)
+                outcomes.append(plain(play(envs, mode)))
+        finally:
+            envs.close()
+    assert not outcomes or outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_the_same_seed_gives_the_same_again(kind: str, mode: AutoresetMode) -> None:
+    runs = []
+    for _ in range(2):
+        envs = make(kind, mode)
+        runs.append(plain(play(envs, mode)))
+        envs.close()
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_returned_is_the_callers_own(kind: str) -> None:
+    envs = make(kind, AutoresetMode.NEXT_STEP)
+    rows = [envs.reset(seed=1)] + [envs.step(np.zeros((NUM_ENVS, 2), np.float32)) for _ in range(15)]
+    kept = copy.deepcopy(rows)
+    for _ in range(15):
+        envs.step(np.ones((NUM_ENVS, 2), np.float32))
+    assert plain(rows) == plain(kept)
+    envs.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_closing_twice_and_use_after_closing(kind: str) -> None:
+    envs = make(kind, AutoresetMode.NEXT_STEP)
+    envs.reset(seed=1)
+    envs.close()
+    envs.close()
+    if kind == "sync":
+        return  # Gymnasium's sync environment does not know whether it is closed
+    with pytest.raises((gym_dr.errors.EnvStateError, gym.error.ClosedEnvironmentError), match="close"):
+        envs.step(np.zeros((NUM_ENVS, 2), np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_masked_reset_leaves_the_others_alone(kind: str) -> None:
+    envs, other = (make(kind, AutoresetMode.DISABLED) for _ in range(2))
+    actions = np.zeros((NUM_ENVS, 2), np.float32)
+    for env in (envs, other):
+        env.reset(seed=1)
+        env.step(actions)
+    observations, info = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert info["_draw_index"].tolist() == [True, False]
+    assert observations.shape == (NUM_ENVS, 8)
+    left, right = envs.step(actions)[0], other.step(actions)[0]
+    assert (left[1] == right[1]).all()
+    assert (left[0] != right[0]).any()
+    for env in (envs, other):
+        env.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_videos_are_recorded(kind: str, tmp_path: Path) -> None:
+    envs = wrappers.RecordVideo(
+        make(kind, AutoresetMode.NEXT_STEP, render_mode="rgb_array"), str(tmp_path), video_length=5
+    )
+    play(envs, AutoresetMode.NEXT_STEP)
+    envs.close()
+    assert list(tmp_path.glob("*.mp4"))
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", LANDER, HOPPER, "gym_dr/InvertedPendulumDR-v5"])
+def test_gymnasiums_checker_finds_nothing(env_id: str) -> None:
+    check_env(gym.make(env_id).unwrapped, skip_render_check=True)
