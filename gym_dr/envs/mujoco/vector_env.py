@@ -22,9 +22,6 @@ from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.info import Info, merge_info, spread_params
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.tasks import Task
-from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError
-from gym_dr.randomization.context import Context
 from gym_dr.envs.vector_arguments import (
     check_autoreset_mode,
     check_mask,
@@ -33,6 +30,7 @@ from gym_dr.envs.vector_arguments import (
     check_whole_number,
 )
 from gym_dr.errors import ConfigError, EnvStateError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 

@@ -25,9 +25,6 @@ from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
 from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
-from gym_dr.envs.vector_arguments import check_autoreset_mode, check_mask, check_seeds, check_whole_number
-from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError
-from gym_dr.randomization.context import Context
 from gym_dr.envs.vector_arguments import (
     check_autoreset_mode,
     check_mask,
@@ -36,6 +33,7 @@ from gym_dr.envs.vector_arguments import (
     check_whole_number,
 )
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
