@@ -28,6 +28,9 @@ class RunSettings:
     seed: int = option(1, "seed of everything random in the run")
     num_envs: int = option(10, "sub-environments stepped together")
     vectorization: str = option("auto", f"how they are stepped: {', '.join(VECTORIZATIONS)}")
+    restart_workers: bool = option(
+        False, "replace async workers that fail and truncate their episodes, instead of ending the run"
+    )
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
@@ -57,6 +60,10 @@ class RunSettings:
             )
         if self.vectorization not in VECTORIZATIONS:
             raise unknown_name("vectorization", self.vectorization, VECTORIZATIONS)
+        if self.restart_workers and self.vectorization != "async":
+            raise ConfigError(
+                f"restart_workers: expected with vectorization async, which has workers, got {self.vectorization}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,13 @@ class RunSession:
     def make_envs(self, rollout_steps: int | None) -> RecordDraws:
         """See ``Session.make_envs``."""
         settings = self.config.settings
-        envs = make_vector_env(settings.env, settings.num_envs, settings.vectorization, self.config.randomization)
+        envs = make_vector_env(
+            settings.env,
+            settings.num_envs,
+            settings.vectorization,
+            self.config.randomization,
+            restart_workers=settings.restart_workers,
+        )
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,8 +13,11 @@ from gym_dr import Constant, Randomization
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
-from gym_dr.runs import environments
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.runs import environments, session
+from gym_dr.runs.config import build_config
 from gym_dr.runs.environments import check_env_id, check_vectorization, make_env, make_vector_env, param_space_of
+from gym_dr.runs.folder import RunFolder
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 
@@ -87,3 +91,19 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
     make_vector_env("CartPole-v1", 2, "sync", None)
     assert handlers == [signal.SIG_IGN, before]
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_a_session_hands_the_restart_of_workers_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
+    )
+    config = build_config(
+        load_plugins().algorithm("a2c"), {"vectorization": "async", "restart_workers": True}, {}, None
+    )
+    run = session.RunSession(
+        RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
+    )
+    run.make_envs(8)
+    run.close()
+    assert given == [{"restart_workers": True}]
