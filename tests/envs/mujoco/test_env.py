@@ -105,6 +105,15 @@ def diverge(envs: Any, sub: int) -> None:
         unwrapped.envs[sub].unwrapped.data.qvel[:] = 1e12
 
 
+@pytest.mark.parametrize("make", [native, sync, single])
+def test_what_mujoco_says_of_gymnasiums_models_is_not_logged(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make("HalfCheetah").close()  # compiling it gives a warning of deprecation, which MuJoCo writes to MUJOCO_LOG.TXT
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("name", ["Hopper", "Ant"])
 @pytest.mark.parametrize("make", [native, sync])
