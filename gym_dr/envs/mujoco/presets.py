@@ -4,9 +4,14 @@
 "Domain Randomization via Entropy Maximization") vary: the mass of every link, friction, and the damping of the joints.
 Their ranges are ours.
 ``random`` and ``extreme`` are R and E of the generalization protocol of Packer et al. (2018, "Assessing Generalization
-in Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside of that box. Their
-robots vary power, density and friction, their CartPole force, length and mass. The ranges are theirs, as factors of
-their nominal values; environments that are not in the paper get those of its robots.
+in Deep Reinforcement Learning", code at github.com/sunblaze-ucb/rl-generalization): R is a box around the nominal
+values, E has every parameter outside of that box. None of their environments is one of these, so:
+
+- theirs are the parameters (power, density and friction of Roboschool's Hopper and HalfCheetah; push force, pole length
+  and pole mass of the classic CartPole) and their ranges, divided by the nominal values to be factors;
+- ours is where these factors go: to MuJoCo's Hopper and HalfCheetah; to the pendulums, whose poles are some fifty times
+  as heavy as CartPole's, with draws of their own for the two links of the double one; and Hopper's to all other robots
+  (their Pendulum and Acrobot, which have no cart, are not used).
 """
 
 from __future__ import annotations
@@ -22,9 +27,11 @@ def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mi
     return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
 
 
-# Packer et al., Hopper: power 0.6 to 0.9 (0.4 to 1.1 in E) around 0.75; density 750 to 1250 (500 to 1500) around 1000;
-# friction 0.5 to 1.1 (0.2 to 1.4) around 0.8
+# Packer et al., Hopper: power 0.6 to 0.9 (E: 0.4 to 1.1) around 0.75; HalfCheetah: 0.7 to 1.1 (0.5 to 1.3) around 0.9;
+# both: density 750 to 1250 (500 to 1500) around 1000, friction 0.5 to 1.1 (0.2 to 1.4) around 0.8
 _POWER, _POWER_OUTSIDE = Uniform(0.8, 1.2), _outside(0.4 / 0.75, 0.8, 1.2, 1.1 / 0.75)
+_CHEETAH = Uniform(0.7 / 0.9, 1.1 / 0.9)
+_CHEETAH_OUTSIDE = _outside(0.5 / 0.9, 0.7 / 0.9, 1.1 / 0.9, 1.3 / 0.9)
 _MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), _outside(0.5, 0.75, 1.25, 1.5)
 _CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), _outside(0.25, 0.625, 1.375, 1.75)
 # Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
@@ -39,7 +46,7 @@ _POLE_OUTSIDE: dict[str, Distribution] = {
     "mass": _outside(0.1, 0.5, 5.0, 10.0),
     "force": _outside(0.1, 0.5, 1.5, 2.0),
 }
-_LEGGED = ("Hopper", "HalfCheetah", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
+_LEGGED = ("Hopper", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
 
 
 def _links(spread: Uniform, *others: str) -> Randomization:
@@ -64,12 +71,14 @@ def _pole(spreads: dict[str, Distribution]) -> Randomization:
     )
 
 
-def _family(*others: str) -> dict[str, Randomization]:
+def _family(
+    *others: str, power: Distribution = _POWER, power_outside: Distribution = _POWER_OUTSIDE
+) -> dict[str, Randomization]:
     return {
         "default": _links(_NARROW, *others),
         "wide": _links(_WIDE, *others),
-        "random": _robot(_POWER, _MASS, _CONTACT, *others),
-        "extreme": _robot(_POWER_OUTSIDE, _MASS_OUTSIDE, _CONTACT_OUTSIDE, *others),
+        "random": _robot(power, _MASS, _CONTACT, *others),
+        "extreme": _robot(power_outside, _MASS_OUTSIDE, _CONTACT_OUTSIDE, *others),
     }
 
 
@@ -86,6 +95,7 @@ PRESETS: dict[str, dict[str, Randomization]] = {
     "InvertedPendulum": _pendulum(),
     "InvertedDoublePendulum": _pendulum(),
     **{name: _family("geom_friction") for name in _LEGGED},
+    "HalfCheetah": _family("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
     "Swimmer": _family("density", "viscosity"),  # what it pushes against is water
     "Reacher": _family(),  # its target is a body too, but a kinematic one: its mass changes nothing
     "Pusher": _family("geom_friction"),
