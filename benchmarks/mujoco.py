@@ -1,7 +1,7 @@
 """How fast the native MuJoCo environments are: against EnvPool, a bare batch, SyncVectorEnv and no randomization.
 
 Sides alternate, and each counts steps of sub-environments per second, resets included.
-Run it with: python -m benchmarks.mujoco [rounds]     (EnvPool is optional: pip install envpool)
+Run it with: python -m benchmarks.mujoco [rounds]     (EnvPool is optional: pip install "gym-dr[bench]")
 """
 
 from __future__ import annotations
