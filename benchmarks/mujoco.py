@@ -86,6 +86,30 @@ class BareBatch:
             self._qpos[fallen] += self._noise.uniform(-5e-3, 5e-3, (len(fallen), self._qpos.shape[1]))
 
 
+def shares(name: str, steps: int) -> None:
+    """Prints where the time of the native environment goes: what is left to gain is in the last number."""
+    envs = native(name, randomization=DIFFERENT)
+    engine, spent = envs.unwrapped._engine, {"step": 0.0, "write": 0.0, "start": 0.0}
+
+    def timed(part: str) -> Callable[..., None]:
+        work = getattr(engine, part)
+
+        def call(*args: Any) -> None:
+            spent[part] += seconds(lambda: work(*args))
+
+        return call
+
+    for part in spent:
+        setattr(engine, part, timed(part))
+    total = envs.num_envs * steps / speed(envs, actions_for(envs), steps)
+    simulated, edited, begun = (spent[part] / total for part in ("step", "write", "start"))
+    print(
+        f"  {name:18} simulation {simulated:6.1%}   new draws into models {edited:6.1%}   first states {begun:6.1%}"
+        f"   all else {1 - simulated - edited - begun:6.1%}"
+    )
+    envs.close()
+
+
 def compare(title: str, sides: dict[str, Any], reference: str, steps: int, rounds: int) -> None:
     """Times some environments in turn and prints the table."""
     timers: dict[str, Callable[[], float]] = {
@@ -113,6 +137,9 @@ def main() -> None:
     compare(f"Hopper, {MANY} envs, against a bare batch", sides, "bare mujoco.batch", 80, rounds)
     sides = {"native, nominal": native("Hopper", randomization="none"), "native, default": native("Hopper")}
     compare(f"Hopper, {MANY} envs, new draws every episode", sides, "native, nominal", 80, rounds)
+    print(f"\nWhere the time goes, {MANY} envs, {THREADS} threads, new draws every episode")
+    for name in NAMES:
+        shares(name, STEPS[name])
     sync = gym.make_vec("Hopper-v5", 10, vectorization_mode="sync")
     sync.reset(seed=0)
     sides = {"Gymnasium SyncVectorEnv": sync, "native, default": native("Hopper", 10)}

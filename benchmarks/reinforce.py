@@ -1,11 +1,19 @@
-"""REINFORCE against the loop of Gymnasium's tutorial: the same episodes, networks and optimizer, on one core.
+"""REINFORCE against the loop of Gymnasium's tutorial: the same number of episodes, networks and optimizer.
 
-Run it with: python -m benchmarks.reinforce [episodes]
+One seed on one core, then the tutorial's five seeds: its loop takes one after the other, ours one a core. Every side
+counts steps of complete episodes per second, updates included; what processes need to start is left out.
+
+Run it with: python -m benchmarks.reinforce [episodes] [rounds]     (of each seed; the tutorial has 5000, for which its
+loop takes four minutes a seed)
 """
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
+import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import gymnasium as gym
 import numpy as np
@@ -20,7 +28,9 @@ from gym_dr.training.reinforce import Reinforce
 from gym_dr.training.rollout import collect_episodes
 
 ENV_ID = "InvertedPendulum-v5"
-CONFIG = ReinforceConfig(lr=1e-4, gamma=0.99, baseline="none")
+NATIVE = "gym_dr/InvertedPendulumDR-v5"
+SEEDS = (1, 2, 3, 5, 8)  # the tutorial's
+CONFIG = ReinforceConfig(lr=1e-4, schedule="constant", gamma=0.99, baseline="none")
 
 
 class TutorialPolicy(nn.Module):
@@ -39,9 +49,9 @@ class TutorialPolicy(nn.Module):
         return torch.distributions.Normal(self.mean(features) + 1e-6, spread + 1e-6)
 
 
-def tutorial_loop(episodes: int) -> float:
-    """One sample at a time with its own graph, one update an episode; returns steps per second."""
-    torch.manual_seed(1)
+def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
+    """One sample at a time with its own graph, one update an episode; returns steps and seconds."""
+    torch.manual_seed(seed)
     env = gym.make(ENV_ID)
     policy = TutorialPolicy()
     optimizer = torch.optim.AdamW(policy.parameters(), lr=CONFIG.lr)
@@ -50,7 +60,7 @@ def tutorial_loop(episodes: int) -> float:
     def play() -> None:
         nonlocal steps
         for episode in range(episodes):
-            observation, _ = env.reset(seed=1 if episode == 0 else None)
+            observation, _ = env.reset(seed=seed if episode == 0 else None)
             log_probs, rewards, over = [], [], False
             while not over:
                 distribution = policy(torch.tensor(np.array([observation]), dtype=torch.float32))
@@ -72,43 +82,74 @@ def tutorial_loop(episodes: int) -> float:
             optimizer.step()
 
     spent = seconds(play)
-    return steps / spent
+    return steps, spent
 
 
-def ours(episodes: int, num_envs: int, env_id: str, mode: str | None) -> float:
-    """gym_dr's loop, as many updates as episodes with one environment; returns steps per second that count."""
+def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> tuple[int, float]:
+    """gym_dr's loop, as many updates as episodes with one environment; returns steps that count and seconds."""
+    torch.set_num_threads(1)  # also where this is called in a process of its own
     records: list[EpisodeRecord] = []
     envs = RecordDraws(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
-    agent = Reinforce(envs, CONFIG, seed=1, device="cpu")
+    agent = Reinforce(envs, CONFIG, seed=seed, device="cpu")
     steps = 0
 
     def play() -> None:
         nonlocal steps
         for update in range(episodes // num_envs):
-            rollout = collect_episodes(envs, agent.sampler, 1, seed=1 if update == 0 else None, device="cpu")
+            rollout = collect_episodes(envs, agent.sampler, 1, seed=seed if update == 0 else None, device="cpu")
             agent.update(rollout)
             steps += int(rollout.valid.sum())
 
     spent = seconds(play)
     envs.close()
-    return steps / spent
+    return steps, spent
+
+
+def rate(measured: tuple[int, float]) -> float:
+    """Steps per second."""
+    return measured[0] / measured[1]
+
+
+def all_seeds(pool: ProcessPoolExecutor, num_envs: int, episodes: int) -> float:
+    """The tutorial's seeds in the processes of ``pool``; returns their steps together per second."""
+    results: list[tuple[int, float]] = []
+    train = functools.partial(ours, num_envs, NATIVE, None, episodes)
+    spent = seconds(lambda: results.extend(pool.map(train, SEEDS)))
+    return sum(steps for steps, _ in results) / spent
 
 
 def main() -> None:
-    """Prints one table."""
+    """Prints two tables."""
     episodes = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     torch.set_num_threads(1)
-    native = "gym_dr/InvertedPendulumDR-v5"
     measured = alternate(
         {
-            "tutorial's loop": lambda: tutorial_loop(episodes),
-            "ours, 1 environment, sync": lambda: ours(episodes, 1, ENV_ID, "sync"),
-            "ours, 1 environment, native": lambda: ours(episodes, 1, native, None),
-            "ours, 10 environments, native": lambda: ours(episodes, 10, native, None),
+            "tutorial's loop": lambda: rate(tutorial_loop(episodes)),
+            "ours, 1 environment, sync": lambda: rate(ours(1, ENV_ID, "sync", episodes)),
+            "ours, 1 environment, native": lambda: rate(ours(1, NATIVE, None, episodes)),
+            "ours, 10 environments, native": lambda: rate(ours(10, NATIVE, None, episodes)),
         },
-        rounds=3,
+        rounds,
     )
     report(f"REINFORCE, {episodes} episodes of {ENV_ID}", measured, "tutorial's loop", "steps/s")
+
+    def series() -> float:
+        steps, spent = zip(*(tutorial_loop(episodes, seed) for seed in SEEDS), strict=True)
+        return rate((sum(steps), sum(spent)))
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        measured = alternate(  # the round that does not count starts the processes
+            {
+                "tutorial's loop, in series": series,
+                "ours, 1 environment each": lambda: all_seeds(pool, 1, episodes),
+                "ours, 10 environments each": lambda: all_seeds(pool, 10, episodes),
+            },
+            rounds,
+        )
+    title = f"REINFORCE, {episodes} episodes of each of {len(SEEDS)} seeds, {cores} processes"
+    report(title, measured, "tutorial's loop, in series", "steps/s")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from gym_dr.training.networks import (
     mlp,
     observation_size,
     orthogonal,
+    set_learning_rates,
 )
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout, RolloutCollector
@@ -126,12 +127,9 @@ class A2C:
         """Sets the learning rates and the entropy's weight for an update."""
         left = 1.0 - update / self.config.updates if self.config.schedule == "linear" else 1.0
         self.entropy_coef = self.config.entropy_coef * left
-        for optimizer, lr in (
-            (self.actor_optimizer, self.config.actor_lr),
-            (self.critic_optimizer, self.config.critic_lr),
-        ):
-            for group in optimizer.param_groups:
-                group["lr"] = lr * left
+        set_learning_rates(
+            [(self.actor_optimizer, self.config.actor_lr), (self.critic_optimizer, self.config.critic_lr)], left
+        )
 
     def state(self) -> dict[str, Any]:
         """All that training needs to go on, as tensors."""

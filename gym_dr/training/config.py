@@ -63,15 +63,16 @@ class A2CConfig:
 class ReinforceConfig:
     """REINFORCE: Monte Carlo policy gradient on complete episodes (Williams 1992)."""
 
-    updates: int = option(500, "gradient steps, each on num_envs x episodes_per_env complete episodes")
+    updates: int = option(250, "gradient steps, each on num_envs x episodes_per_env complete episodes")
     episodes_per_env: int = option(1, "episodes of each sub-environment in an update")
     gamma: float = option(0.99, "discount factor")
     lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one")
+    schedule: str = option("linear", "constant, or linear: learning rate and entropy bonus fall to 0 over the updates")
     # "normalize" punishes the last steps of episodes that the limit cuts, since their returns lack their future;
     # "learned" knows what the rest is worth
     baseline: str = option("learned", "subtracted from returns: none, normalize (mean 0, deviation 1) or learned")
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
-    max_grad_norm: float = option(0.0, "largest norm of the gradient; 0 for no clipping")
+    max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
 
     def __post_init__(self) -> None:
@@ -81,9 +82,11 @@ class ReinforceConfig:
         _expect(0.0 < self.lr < math.inf, "lr", "above 0 and finite", self.lr)
         for name in ("entropy_coef", "max_grad_norm"):
             _expect(0.0 <= getattr(self, name) < math.inf, name, "0 or above and finite", getattr(self, name))
-        _expect(
-            self.baseline in ("none", "normalize", "learned"), "baseline", "none, normalize or learned", self.baseline
-        )
+        for name, choices in (
+            ("schedule", ("constant", "linear")),
+            ("baseline", ("none", "normalize", "learned")),
+        ):
+            _expect(getattr(self, name) in choices, name, " or ".join(choices), getattr(self, name))
         _expect_layers(self.hidden_sizes)
 
 

@@ -240,6 +240,13 @@ def _finite(tensors: Sequence[Tensor]) -> bool:
     return bool(torch.isfinite(torch.cat([tensor.detach().flatten() for tensor in tensors])).all())
 
 
+def set_learning_rates(optimizers: Sequence[tuple[torch.optim.Optimizer, float]], left: float) -> None:
+    """Sets the learning rate of each optimizer to the share ``left`` of its first one, which comes with it."""
+    for optimizer, lr in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = lr * left
+
+
 def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:
     """Loads optimizers and the generator ``owner.generator`` out of saved state.
 

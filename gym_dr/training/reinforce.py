@@ -27,10 +27,13 @@ from gym_dr.training.networks import (
     make_actor,
     mlp,
     observation_size,
+    set_learning_rates,
 )
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
 from gym_dr.training.sampling import make_sampler, trained_policy
+
+_SHORTEST_DISCOUNT = 1e-3  # at which values are still scaled by the horizon: gamma may be 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,7 @@ class Batch:
 
 
 class Reinforce:
-    """Policy, baseline if there is one, their optimizer and the generator that samples actions."""
+    """Policy, baseline, their optimizers and the generator that samples actions."""
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> None:
         """Builds networks for the environment's spaces, initialised from ``seed``.
@@ -57,18 +60,23 @@ class Reinforce:
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor).to(device)
             self.critic = mlp(observation_size(envs), config.hidden_sizes, 1, "tanh").to(device)
-        networks = [self.actor, self.critic] if config.baseline == "learned" else [self.actor]
-        self.optimizer = torch.optim.AdamW([p for network in networks for p in network.parameters()], lr=config.lr)
+        self.actor_optimizer = torch.optim.AdamW(self.actor.parameters(), lr=config.lr, fused=True)
+        self.critic_optimizer = torch.optim.AdamW(self.critic.parameters(), lr=config.lr, fused=True)
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
+        self.entropy_coef = config.entropy_coef
+        # what a reward of 1 for ever is worth: the network's outputs stay near 1, where it is after some dozen updates.
+        # To reach returns of 100 itself takes hundreds, in which every action looks good and every truncation bad, and
+        # the policy collapses
+        self._horizon = 1.0 / max(1.0 - config.gamma, _SHORTEST_DISCOUNT)
 
     def value(self, observations: Tensor) -> Tensor:
         """The baseline's values, shape of ``observations`` without its last axis."""
-        values: Tensor = self.critic(observations).squeeze(-1)
+        values: Tensor = self._horizon * self.critic(observations).squeeze(-1)
         return values
 
     def update(self, episodes: Rollout) -> dict[str, float]:
-        """One gradient step; returns losses and mean entropy.
+        """One gradient step for each network; returns losses and mean entropy.
 
         Raises:
             NotFiniteError: The loss or its gradient is not finite; the networks are unchanged then.
@@ -81,19 +89,27 @@ class Reinforce:
             weights = (weights - weights.mean()) / (weights.std(correction=0) + 1e-8)
         log_probs, entropies = self.actor.log_prob_and_entropy(batch.observations, batch.actions)
         entropy = entropies.mean()
-        actor_loss = -(log_probs * weights).sum() / batch.episodes - self.config.entropy_coef * entropy
+        actor_loss = -(log_probs * weights).sum() / batch.episodes - self.entropy_coef * entropy
         critic_loss = (batch.returns - values).pow(2).mean()
         loss = actor_loss + critic_loss if learned else actor_loss
-        gradient_step(loss, [(self.optimizer, self.actor)], self.config.max_grad_norm)
+        trained = [(self.actor_optimizer, self.actor), (self.critic_optimizer, self.critic)][: 1 + learned]
+        gradient_step(loss, trained, self.config.max_grad_norm)  # no weight is in both
         values_of = {"actor_loss": actor_loss, "entropy": entropy, "critic_loss": critic_loss}
         return {name: values_of[name].item() for name in losses_of(self.config)}
+
+    def schedule(self, update: int) -> None:
+        """Sets the learning rates and the entropy's weight for an update."""
+        left = 1.0 - update / self.config.updates if self.config.schedule == "linear" else 1.0
+        self.entropy_coef = self.config.entropy_coef * left
+        set_learning_rates([(self.actor_optimizer, self.config.lr), (self.critic_optimizer, self.config.lr)], left)
 
     def state(self) -> dict[str, Any]:
         """All that training needs to go on, as tensors."""
         return {
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "actor_optimizer": self.actor_optimizer.state_dict(),
+            "critic_optimizer": self.critic_optimizer.state_dict(),
             "generator": self.generator.get_state(),
         }
 
@@ -105,7 +121,7 @@ class Reinforce:
         """
         load_weights(self.actor, state, "actor")
         load_weights(self.critic, state, "critic")
-        load_optimizers(self, state, ("optimizer",))
+        load_optimizers(self, state, ("actor_optimizer", "critic_optimizer"))
 
 
 def losses_of(config: ReinforceConfig) -> tuple[str, ...]:
@@ -145,6 +161,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
         agent.load_state(session.restored)
     for update in range(session.first_update, config.updates):
         seed = session.segment_seed(update)
+        agent.schedule(update)
         steps, losses = 0, dict.fromkeys(losses_of(config), math.nan)
         with session.attempt(update):
             episodes = collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)

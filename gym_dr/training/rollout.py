@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -19,7 +19,10 @@ from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.record import RecordDraws
 
-_NOISE_STEPS = 64  # for which noise is drawn at a time where a rollout's length is not known
+_PIECE = 64  # steps for which noise and memory are made at a time where a rollout's length is not known
+
+# noise, steps, row -> the next row to play, and info of the last step
+Advance = Callable[[npt.NDArray[np.float32], Steps, int], tuple[int, dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,45 +89,29 @@ class RolloutCollector:
         count, num_envs = self.rollout_steps, self.envs.num_envs
         sampler.begin()
         noise = draw_noise(sampler, count, num_envs)
-        numbers = 0 if isinstance(sampler.actor, CategoricalActor) else noise.shape[2]  # one noise an action
-        steps = Steps.allocate(count, num_envs, inputs=self._observations.shape[1], actions=numbers)
-        steps.observations[0] = self._observations
+        steps = _allocate(sampler, noise, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
         contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
         if contexts is not None:
             contexts[0] = self._context
-        advance = self._play if isinstance(sampler, CompiledSampler) and plays(self.envs) else self._step
+        advance = _advance(self.envs, sampler)
         t = 0
         while t < count:
             valid[t] = ~self._done
-            stop, info = advance(sampler, noise, steps, t)
+            stop, info = advance(noise, steps, t)
             self._context = self._context_of(info)
             if contexts is not None:  # only row t can be a reset, which shows the new draw already
                 contexts[t + 1 : stop + 1] = self._context
             t = stop
             self._done = steps.terminated[t - 1] | steps.truncated[t - 1]
         self._observations = steps.observations[count].copy()
-        actions = steps.sampled if steps.sampled.shape[2] else steps.chosen
         rollout = _rollout(
-            steps.observations, actions, steps.rewards, steps.terminated, steps.truncated, valid, self.device
+            steps.observations, _actions(steps), steps.rewards, steps.terminated, steps.truncated, valid, self.device
         )
         return rollout if contexts is None else replace(rollout, context=torch.from_numpy(contexts).to(self.device))
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
         return normalised_context(info["params"], self.shown) if self.shown else None
-
-    def _step(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
-        """Plays row t; returns the next one, and info."""
-        actions, env_actions = sampler.act(steps.observations[t], noise[t])
-        (steps.sampled if steps.sampled.shape[2] else steps.chosen)[t] = actions
-        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = self.envs.step(env_actions)
-        steps.observations[t + 1] = observations
-        return t + 1, info
-
-    def _play(self, sampler: Any, noise: npt.NDArray[Any], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
-        """Plays rows from t on until an episode ends; returns the next one, and info of the last step."""
-        stop, info = cast(Any, self.envs).play(sampler.policy, noise, steps, t, len(noise))
-        return int(stop), info
 
 
 def collect_episodes(
@@ -151,27 +138,31 @@ def collect_episodes(
     """
     _check_next_step(envs)
     sampler.begin()
-    current, _ = envs.reset(seed=seed)
+    observations, _ = envs.reset(seed=seed)
     playing = np.ones(envs.num_envs, dtype=np.bool_)  # whose quota is not reached
     done, finished = ~playing, np.zeros(envs.num_envs, dtype=np.int64)
-    observations = [np.asarray(current, np.float32)]
-    rows: list[tuple[Any, ...]] = []
-    noise: list[npt.NDArray[Any]] = []
+    advance = _advance(envs, sampler)
+    pieces: list[tuple[npt.NDArray[Any], ...]] = []
     while playing.any():
-        if not noise:
-            noise = list(draw_noise(sampler, _NOISE_STEPS, envs.num_envs)[::-1])
-        actions, env_actions = sampler.act(observations[-1], noise.pop())
-        valid = playing & ~done
-        current, rewards, terminated, truncated, _ = envs.step(env_actions)
-        observations.append(np.asarray(current, np.float32))
-        rows.append((actions, rewards, terminated, truncated, valid))
-        done = terminated | truncated
-        if done.any():
-            finished += done & valid
-            playing = finished < episodes_per_env
-            envs.paused[:] = ~playing
-    actions, rewards, terminated, truncated, valid = (np.stack(column) for column in zip(*rows, strict=True))
-    return _rollout(np.stack(observations), actions, rewards, terminated, truncated, valid, device)
+        noise = draw_noise(sampler, _PIECE, envs.num_envs)
+        steps = _allocate(sampler, noise, observations)
+        valid = np.empty((_PIECE, envs.num_envs), dtype=np.bool_)
+        t = 0
+        while t < _PIECE and playing.any():
+            first = t
+            t, _ = advance(noise, steps, first)
+            valid[first:t] = playing
+            valid[first] &= ~done
+            done = steps.terminated[t - 1] | steps.truncated[t - 1]
+            if done.any():
+                finished += done & valid[t - 1]
+                playing = finished < episodes_per_env
+                envs.paused[:] = ~playing
+        observations = steps.observations[t]
+        rows = (steps.observations, _actions(steps), steps.rewards, steps.terminated, steps.truncated, valid)
+        pieces.append(tuple(row[:t] for row in rows))
+    seen, actions, rewards, terminated, truncated, valid = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    return _rollout(np.concatenate([seen, observations[None]]), actions, rewards, terminated, truncated, valid, device)
 
 
 def plays(envs: VectorEnv[Any, Any, Any]) -> bool:
@@ -181,6 +172,42 @@ def plays(envs: VectorEnv[Any, Any, Any]) -> bool:
             return False
         envs = envs.env
     return bool(getattr(envs, "plays", False))
+
+
+def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
+    """How to play from a row on: until an episode ends in one call where the environment can, else a step."""
+
+    def step(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+        actions, env_actions = sampler.act(steps.observations[t], noise[t])
+        _actions(steps)[t] = actions
+        observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = envs.step(env_actions)
+        steps.observations[t + 1] = observations
+        return t + 1, info
+
+    if not (isinstance(sampler, CompiledSampler) and plays(envs)):
+        return step
+    policy = sampler.policy
+
+    def play(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+        stop, info = cast(Any, envs).play(policy, noise, steps, t, len(noise))
+        return int(stop), info
+
+    return play
+
+
+def _allocate(sampler: Sampler, noise: npt.NDArray[np.float32], observations: npt.NDArray[Any]) -> Steps:
+    """Memory for as many steps as there is noise, the first observations in place."""
+    count, num_envs, numbers = noise.shape
+    if isinstance(sampler.actor, CategoricalActor):
+        numbers = 0  # else one noise an action
+    steps = Steps.allocate(count, num_envs, inputs=observations.shape[1], actions=numbers)
+    steps.observations[0] = observations
+    return steps
+
+
+def _actions(steps: Steps) -> npt.NDArray[Any]:
+    """The network's own actions, (T, N, ...)."""
+    return steps.sampled if steps.sampled.shape[2] else steps.chosen
 
 
 def _rollout(

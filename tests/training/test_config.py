@@ -40,7 +40,8 @@ def test_impossible_values_are_refused(values: dict[str, Any], message: str) -> 
         ({"gamma": -0.1}, "gamma: expected between 0 and 1"),
         ({"lr": 0.0}, "lr: expected above 0"),
         ({"entropy_coef": -1.0}, "entropy_coef: expected 0 or above"),
-        ({"baseline": "mean"}, "baseline: expected none, normalize or learned, got 'mean'"),
+        ({"schedule": "cosine"}, "schedule: expected constant or linear"),
+        ({"baseline": "mean"}, "baseline: expected none or normalize or learned, got 'mean'"),
         ({"hidden_sizes": ()}, "hidden_sizes: expected one or more layers"),
     ],
 )

@@ -15,7 +15,7 @@ from gym_dr.training.reinforce import Reinforce, load_policy, make_batch, train
 from gym_dr.training.rollout import Rollout
 from tests.training.fake_session import FakeSession
 
-CONFIG = ReinforceConfig(updates=3, hidden_sizes=(8,), baseline="none", gamma=0.5)
+CONFIG = ReinforceConfig(updates=3, hidden_sizes=(8,), baseline="none", gamma=0.5, schedule="constant")
 
 
 def weights(state: Any) -> list[list[float]]:
@@ -79,6 +79,31 @@ def test_a_learned_baseline_moves_towards_the_returns() -> None:
     made, episodes = agent(baseline="learned", lr=0.01), cart_pole_episodes()
     losses = [made.update(episodes)["critic_loss"] for _ in range(60)]
     assert losses[-1] < 0.2 * losses[0]
+
+
+def test_a_learned_baseline_reaches_the_returns_of_endless_episodes_within_a_hundred_updates() -> None:
+    made, episodes = agent(baseline="learned", lr=0.003, gamma=0.99), cart_pole_episodes()
+    episodes.rewards[:] = 0.0
+    episodes.rewards[-1] = 100.0  # what a reward of 1 for ever is worth; the loss is 97 to 100, squared, at first
+    losses = [made.update(episodes)["critic_loss"] for _ in range(100)]
+    assert losses[0] > 9000.0
+    assert losses[-1] < 900.0
+
+
+def test_the_learning_rate_falls_to_zero_over_the_updates() -> None:
+    made = agent(updates=4, lr=0.1, schedule="linear")
+    for update, expected in ((0, 0.1), (3, 0.025)):
+        made.schedule(update)
+        for optimizer in (made.actor_optimizer, made.critic_optimizer):
+            assert optimizer.param_groups[0]["lr"] == pytest.approx(expected)
+
+
+def test_each_networks_gradient_is_clipped() -> None:
+    made, episodes = agent(baseline="learned", max_grad_norm=1e-3), cart_pole_episodes()
+    made.update(episodes)
+    for network in (made.actor, made.critic):
+        norm = torch.stack([p.grad.square().sum() for p in network.parameters() if p.grad is not None]).sum().sqrt()
+        assert norm == pytest.approx(1e-3, rel=1e-2)
 
 
 def test_a_loss_that_is_not_finite_leaves_the_policy_alone() -> None:

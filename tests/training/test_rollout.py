@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gym_dr import EpisodeRecord, RecordDraws, ResampleParams
 from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.training import rollout as rollout_module
-from gym_dr.training.networks import make_actor
+from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.rollout import RolloutCollector, collect_episodes, plays
 from gym_dr.training.sampling import CompiledSampler, Sampler, TorchSampler, make_sampler
 
@@ -146,6 +146,14 @@ def test_the_next_collection_begins_with_new_episodes_and_counts_again() -> None
     assert len(records) == 4
 
 
+def test_episodes_may_be_of_any_length() -> None:
+    envs = RecordDraws(SyncVectorEnv([lambda: Counter(150, True), lambda: Counter(64, False)]), print)
+    rollout = collect_episodes(envs, sampler_of(envs), 1, seed=0, device="cpu")
+    assert rollout.observations[:, 0, 1].tolist() == list(range(151))
+    assert rollout.valid.sum(axis=0).tolist() == [150, 64]
+    assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
+
+
 def test_episodes_that_are_not_finite_stop_the_training() -> None:
     envs = RecordDraws(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
     with pytest.raises(TrainingError, match="not finite"):
@@ -198,6 +206,42 @@ def test_playing_in_one_call_gives_what_stepping_gives(
     assert len(played_records) > 10
     if not close:
         assert played_records == stepped_records
+
+
+def pendulum_rollouts(how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> Any:
+    """Rollouts of fixed length, then of complete episodes, of a native MuJoCo environment, and what was recorded."""
+    records: list[EpisodeRecord] = []
+    envs: Any = gym.make_vec("gym_dr/InvertedPendulumDR-v5", 5, randomization="wide", max_episode_steps=90)
+    if kwargs:
+        envs = ResampleParams(envs, **kwargs)
+    envs = RecordDraws(envs, records.append)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        actor = make_actor(envs, (16, 8), "tanh", TwoHeadedGaussianActor)
+    sampler: Any = make_sampler(actor, torch.Generator().manual_seed(4), "cpu", 5)
+    assert isinstance(sampler, CompiledSampler)
+    assert plays(envs)
+    if how == "stepwise":
+        monkeypatch.setattr(rollout_module, "plays", lambda envs: False)
+    collector = RolloutCollector(envs, 150, "cpu")
+    collector.reset(seed=5)
+    rollouts = [collector.collect(sampler) for _ in range(2)]
+    rollouts += [collect_episodes(envs, sampler, 4, seed=6, device="cpu") for _ in range(2)]
+    envs.close()
+    return rollouts, records
+
+
+@pytest.mark.parametrize("resampling", [{}, {"rollout_steps": 70, "every": 2}])
+def test_a_mujoco_environment_plays_what_it_would_step(
+    resampling: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played, played_records = pendulum_rollouts("played", monkeypatch, **resampling)
+    stepped, stepped_records = pendulum_rollouts("stepwise", monkeypatch, **resampling)
+    for one, other in zip(played, stepped, strict=True):
+        for name in ("observations", "actions", "rewards", "terminated", "truncated", "valid"):
+            np.testing.assert_array_equal(np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
+    assert len(played_records) > 60
+    assert played_records == stepped_records
 
 
 def test_wrappers_that_know_only_steps_are_stepped() -> None:

@@ -120,14 +120,17 @@ class BatchEngine(Engine):
         self.qvel[envs] = qvel
         self._counts[envs] = QUIET
         self._batch.forward(envs)
+        self._counts[envs] = QUIET  # only what a step warns of counts
 
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         self.qvel[envs[:, None], dofs] += velocities
 
     def step(self, envs: Indices | None, substeps: int) -> None:
-        self._counts[...] = QUIET
         self._batch.step(envs, nstep=substeps)
-        np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
+        self.diverged[:] = False
+        if (self._counts != QUIET).any():  # seldom, and cheaper to ask than to count anew in every step
+            np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
+            self._counts[...] = QUIET
 
     def snapshot(self, env: int, model: Any, data: Any) -> None:
         self._batch.get_model(env, model)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,10 @@ from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
 
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -46,6 +50,16 @@ class _Reset(NamedTuple):
     mask: Mask
     seeds: list[int | None]
     exact: dict[str, Array]
+
+
+class _Outcome(NamedTuple):
+    """What a step led to."""
+
+    rewards: Array
+    terminations: Mask
+    truncations: Mask
+    info: Info  # of the sub-environments that did not reset
+    resetting: Mask  # those that did
 
 
 class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
@@ -224,26 +238,52 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
             InvalidActionError: The actions are not such; nothing has changed then.
         """
         self._check_step(actions)
-        actions = np.asarray(actions)
-        engine, task = self._engine, self._task
-        resetting = self._done
-        some_reset = bool(resetting.any())
-        before = task.before(engine)
-        engine.ctrl[:] = actions
-        engine.step(np.flatnonzero(~resetting) if some_reset else None, self._template.frame_skip)
-        self._elapsed += 1
-        if some_reset:
-            self._begin(np.flatnonzero(resetting), {})
-        rewards, terminations, step_info = task.outcome(engine, actions, before)
-        observations = task.observe(engine, slice(None))
-        limit = np.inf if self._max_steps is None else self._max_steps
-        truncations = self._elapsed >= limit
-        if some_reset:
-            rewards[resetting], terminations[resetting] = 0.0, False
-        if engine.diverged.any():
-            self._end_diverged(observations, rewards, terminations, truncations)
-        self._observations = observations
-        return self._finish(rewards, terminations, truncations, step_info, resetting)
+        return self._finish(*self._advance(np.asarray(actions)))
+
+    @property
+    def plays(self) -> bool:
+        """Whether ``play`` can be used."""
+        return self._mode == AutoresetMode.NEXT_STEP
+
+    def play(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Many steps in one call, for trainers: what ``step`` does with the actions of a small policy.
+
+        Goes on until an episode ends, so that ``info`` is made for the last row only, and wrappers need look at no
+        other. NEXT_STEP autoreset.
+
+        Args:
+            policy: Chooses the actions.
+            noise: Shape ``(T, num_envs, nu)`` float32, what the policy samples by.
+            steps: Rows from ``first`` on are filled; ``observations[first]`` is where to go on from.
+            first: The first row to play.
+            last: The row after the last one to play at most.
+
+        Returns:
+            The row after the last one played, and info as of the last step.
+
+        Raises:
+            EnvStateError: Closed, not reset yet, or made for another autoreset mode.
+            InvalidActionError: The policy's actions are not finite; they were not applied.
+        """
+        from gym_dr.compiled.policy import act
+
+        if not self.plays:
+            raise EnvStateError("Expected NEXT_STEP autoreset for play().")
+        arguments, choose = policy.arguments(), cast(Any, act)
+        actions = np.zeros(self.action_space.shape or (), np.float32)
+        for t in range(first, last):
+            choose(*arguments, steps.observations[t], noise[t], steps.chosen[t], steps.sampled[t], actions)
+            self._check_step(actions)
+            outcome = self._advance(actions)
+            steps.rewards[t], steps.terminated[t], steps.truncated[t] = outcome[:3]
+            steps.observations[t + 1] = self._observations
+            ended = bool((steps.terminated[t] | steps.truncated[t]).any())
+            if ended or t == last - 1:
+                break
+            self._done = np.zeros_like(self._done)
+        return t + 1, self._finish(*outcome)[4]
 
     def render(self) -> tuple[Any, ...] | None:
         """Draws every sub-environment.
@@ -293,6 +333,30 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         seeds = check_seeds(seed, self.num_envs)
         options.pop("reset_mask", None)
         return _Reset(mask, seeds, exact)
+
+    # ---- steps ----------------------------------------------------------------------------------------------------
+
+    def _advance(self, actions: npt.NDArray[Any]) -> _Outcome:
+        """Steps or resets every sub-environment; what is to be told of it follows in ``_finish``."""
+        engine, task = self._engine, self._task
+        resetting = self._done
+        some_reset = bool(resetting.any())
+        before = task.before(engine)
+        engine.ctrl[:] = actions
+        engine.step(np.flatnonzero(~resetting) if some_reset else None, self._template.frame_skip)
+        self._elapsed += 1
+        if some_reset:
+            self._begin(np.flatnonzero(resetting), {})
+        rewards, terminations, step_info = task.outcome(engine, actions, before)
+        observations = task.observe(engine, slice(None))
+        limit = np.inf if self._max_steps is None else self._max_steps
+        truncations = self._elapsed >= limit
+        if some_reset:
+            rewards[resetting], terminations[resetting] = 0.0, False
+        if engine.diverged.any():
+            self._end_diverged(observations, rewards, terminations, truncations)
+        self._observations = observations
+        return _Outcome(rewards, terminations, truncations, step_info, resetting)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 

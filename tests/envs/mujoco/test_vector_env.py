@@ -10,9 +10,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from gym_dr import RecordDraws, ResampleParams, Scale, VectorParams
+from gym_dr.compiled.policy import TWO_HEADS, SmallPolicy
+from gym_dr.compiled.steps import Steps
 from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.memory import ScatteredField
-from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, UnknownNameError
+from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.episode import EpisodeParams
 from tests.envs.mujoco.names import NAMES, assert_same, native, sync
@@ -303,3 +305,28 @@ def test_without_a_render_mode_there_are_no_frames() -> None:
     envs = native("Hopper", 2)
     envs.reset(seed=1)
     assert envs.render() is None
+
+
+def test_play_is_refused_before_a_reset_and_where_episodes_end_otherwise() -> None:
+    policy = SmallPolicy.allocate(
+        sizes=[4, 2],
+        tanh=True,
+        kind=TWO_HEADS,
+        low=np.full(1, -3.0, np.float32),
+        high=np.full(1, 3.0, np.float32),
+        floor=0.0,
+        num_envs=2,
+    )
+    noise, steps = np.zeros((3, 2, 1), np.float32), Steps.allocate(3, 2, inputs=4, actions=1)
+    steps.observations[0] = 0.0
+    envs: Any = native("InvertedPendulum", 2)
+    with pytest.raises(EnvStateError, match="reset"):
+        envs.play(policy, noise, steps, 0, 3)
+    envs.reset(seed=0)
+    with pytest.raises(InvalidActionError, match="finite"):
+        envs.play(policy, np.full_like(noise, np.nan), steps, 0, 3)
+    assert envs.play(policy, noise, steps, 0, 3)[0] == 3
+    other: Any = native("InvertedPendulum", 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    other.reset(seed=0)
+    with pytest.raises(EnvStateError, match="NEXT_STEP"):
+        other.play(policy, noise, steps, 0, 3)
