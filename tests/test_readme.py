@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.cli.main import main
+from gym_dr.evaluation.report import evaluation
 from tests.evaluation.tiny_run import TINY
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +35,8 @@ def test_every_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):  # of a report
+        monkeypatch.setattr(evaluation, name, value)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     commands = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
     assert len(commands) >= 12
@@ -56,6 +59,7 @@ def test_every_command_runs(
             raise AssertionError(f"{line}: {capsys.readouterr().err}") from stop
     assert (tmp_path / "flight.gif").stat().st_size > 1000
     assert (tmp_path / "seeds.png").stat().st_size > 1000
+    assert (tmp_path / "comparison.html").stat().st_size > 1_000_000
 
 
 def test_install_commands_are_one_line_each() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import signal
 import sys
 import warnings
@@ -17,6 +18,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "train": "Train an algorithm on a randomized environment.",
     "resume": "Go on with a run that was interrupted.",
     "evaluate": "Evaluate trained policies.",
+    "report": "Write what policies can bear as one HTML file.",
     "plot": "Draw the training of one or several runs.",
     "play": "Watch a trained policy, or fly yourself.",
     "list": "List environments, algorithms or plugins.",
@@ -58,10 +60,12 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
+    typed = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = _short_warning
     warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
     try:
-        cli.main(args=args, prog_name="gymdr", standalone_mode=False)
+        # the root context keeps what was typed, which run folders record
+        cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

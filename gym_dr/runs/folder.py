@@ -31,6 +31,7 @@ class RunFolder:
         self.killed_owner = ""  # process that was killed while it held the folder, in words
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
+    command = property(lambda self: self.path / "command.txt")  # what was typed to train it
     metrics = property(lambda self: self.path / "metrics.csv")  # one row an update
     draws = property(lambda self: self.path / "draws.csv")  # one row an episode: its draw, return and length
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
@@ -213,7 +214,8 @@ class RunFolder:
     @property
     def _files(self) -> list[Path]:
         """What a run writes and nothing else; the configuration last, so that it is a run until then."""
-        return [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints, self.config]
+        results = [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints]
+        return [*results, self.command, self.config]
 
     @property
     def _set_aside(self) -> Path:

@@ -22,11 +22,11 @@ from tests.cli.command import gymdr, train
 
 def test_help_lists_every_command() -> None:
     out = gymdr("--help").out
-    for name in ("train", "resume", "evaluate", "plot", "play", "list", "params"):
+    for name in ("train", "resume", "evaluate", "report", "plot", "play", "list", "params"):
         assert f"\n  {name} " in out
 
 
-@pytest.mark.parametrize("name", ["train", "resume", "evaluate", "plot", "play", "list", "params"])
+@pytest.mark.parametrize("name", ["train", "resume", "evaluate", "report", "plot", "play", "list", "params"])
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help(name: str, flag: str) -> None:
     result = gymdr(name, flag)

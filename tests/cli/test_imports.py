@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "seaborn", "scipy", "Box2D", "pygame"}
+HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "seaborn", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_a_run_leaves_a_complete_folder(tmp_path: Path) -> None:
     assert result.code == 0
     names = {path.name for path in (tmp_path / "run").iterdir()}
     pictures = {"training.png", "evaluation"}
-    data = {"config.json", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt"}
+    data = {"config.json", "command.txt", "metrics.csv", "draws.csv", "checkpoints", "actor.pt", "critic.pt"}
     assert names == {*data, *pictures, ".lock"}
 
 

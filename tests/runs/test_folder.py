@@ -34,6 +34,7 @@ def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
 def test_overwriting_removes_all_that_the_old_run_wrote(tmp_path: Path) -> None:
     old = make_run(tmp_path / "run")
     written = [
+        old.command,
         old.metrics,
         old.draws,
         old.plots,

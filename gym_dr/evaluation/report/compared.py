@@ -1,0 +1,128 @@
+"""The evaluation as a report looks at it: by groups of runs rather than by single runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.evaluation.report.groups import Group
+from gym_dr.evaluation.results import Evaluation
+
+Array = npt.NDArray[np.float64]
+
+WIDEST_FIRST = ("sobol", "grid", "corners", "distribution", "nominal")  # kinds of sets
+LABELS = {
+    "nominal": "nominal physics",
+    "sobol": "the whole randomized box",
+    "corners": "the corners of the randomized box",
+    "grid": "the grid",
+}
+
+MOST_PARAMETERS = 8  # whose pairs are drawn: 28 of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Groups of runs, and an evaluation in which all of their runs are policies."""
+
+    groups: Sequence[Group]
+    evaluation: Evaluation
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What ``evaluation.json`` says."""
+        return self.evaluation.document
+
+    @property
+    def sets(self) -> list[str]:
+        """Names of the sets, in the order of the file."""
+        return [entry["name"] for entry in self.document["sets"]]
+
+    @cached_property
+    def policies(self) -> list[list[int]]:
+        """For each group where its runs are among the evaluation's policies."""
+        known = {policy["digest"]: index for index, policy in enumerate(self.document["policies"])}
+        return [[known[policy.digest] for policy in group.policies] for group in self.groups]
+
+    @property
+    def comparisons(self) -> list[tuple[int, int]]:
+        """Every two groups, the one that was named later first: who compares names the baseline first."""
+        return [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
+
+    @property
+    def widest(self) -> str:
+        """The set that says most of robustness: one that fills the box, else a grid, else draws."""
+        return min(self.sets, key=lambda name: WIDEST_FIRST.index(self.set_entry(name)["kind"]))
+
+    def label(self, set_name: str) -> str:
+        """What a reader knows a set by."""
+        return LABELS.get(self.set_entry(set_name)["kind"], set_name)
+
+    def set_entry(self, name: str) -> dict[str, Any]:
+        """What ``evaluation.json`` says of one set."""
+        return next(entry for entry in self.document["sets"] if entry["name"] == name)
+
+    def entries(self, group: int) -> list[dict[str, Any]]:
+        """What ``evaluation.json`` says of a group's runs."""
+        return [self.document["policies"][index] for index in self.policies[group]]
+
+    def results(self, group: int, set_name: str) -> list[dict[str, Any]]:
+        """The results of each of a group's runs on a set."""
+        names = [entry["name"] for entry in self.entries(group)]
+        found = {r["policy"]: r for r in self.document["results"] if r["set"] == set_name}
+        return [found[name] for name in names]
+
+    def ranges(self, group: int) -> Mapping[str, Sequence[float]]:
+        """Smallest and largest value in training of what was randomized."""
+        ranges: dict[str, Sequence[float]] = self.entries(group)[0]["ranges"]
+        return ranges
+
+    def returns(self, group: int, set_name: str) -> Array:
+        """Returns of a group's runs on a set.
+
+        Returns:
+            Shape ``(runs, episodes)``; column i is the same draw and the same episode seed in every run of every group.
+        """
+        whole = self._returns[set_name][self.policies[group]]
+        return np.asarray(whole.reshape(len(whole), -1), dtype=np.float64)
+
+    def values(self, set_name: str) -> dict[str, Array]:
+        """The parameters that vary in a set: name -> value in each episode, in the order of ``returns``."""
+        found: dict[str, Array] = self._values[set_name]
+        return found
+
+    def pairs(self, set_name: str) -> list[tuple[str, str]]:
+        """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
+        return list(combinations(self.important(set_name)[:MOST_PARAMETERS], 2))
+
+    def important(self, set_name: str) -> list[str]:
+        """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
+        names = list(self.values(set_name))
+        totals = dict.fromkeys(names, 0.0)
+        for result in self.document["results"]:
+            if found := result["sensitivity"]:
+                for name, index in zip(found["parameters"], found["total"], strict=True):
+                    if name in totals:
+                        totals[name] += index["value"] or 0.0  # none where nothing varied
+        return sorted(names, key=lambda name: -totals[name])  # keeps the order of equals
+
+    @cached_property
+    def _returns(self) -> dict[str, Any]:
+        return {name: self.evaluation.returns(name) for name in self.sets}
+
+    @cached_property
+    def _values(self) -> dict[str, dict[str, Array]]:
+        table = self.evaluation.episodes
+        first = table[table["policy"] == self.document["policies"][0]["name"]]
+        found = {}
+        for name in self.sets:
+            rows = first[first["set"] == name]
+            columns = {p: rows[p].to_numpy(dtype=np.float64) for p in self.document["parameters"]}
+            found[name] = {p: column for p, column in columns.items() if np.ptp(column) > 0}
+        return found

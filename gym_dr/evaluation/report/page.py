@@ -1,0 +1,182 @@
+"""Puts tables, plots and film strips into one HTML file that needs no network: styles and scripts are inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.errors import ConfigError
+from gym_dr.runs.folder import write_atomically
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+DIGITS = 5  # significant ones of a plotted number; more make the file larger and no picture different
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One plot."""
+
+    title: str
+    figure: go.Figure
+    description: str  # what is in it, for those who cannot see it
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Plots that are looked at together."""
+
+    panels: Sequence[Panel]
+    name: str = ""  # what a reader chooses it by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One question, the plots that answer it and a sentence on how to read them."""
+
+    key: str  # its address within the page
+    title: str
+    lead: str  # the question
+    how_to_read: str
+    views: Sequence[View]
+    choice: str = ""  # what the reader chooses among where there are several views
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One value of a table, with its interval where there is one."""
+
+    value: str
+    interval: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table with a row for each policy."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """Frames of one episode."""
+
+    title: str
+    text: str
+    facts: Mapping[str, str]
+    frames: Sequence[tuple[str, str]]  # caption, picture as a data URI
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """How the runs of one policy were made."""
+
+    name: str
+    text: str
+    commands: Sequence[tuple[str, str]]  # what it is, the command
+    config: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything that is in the page."""
+
+    title: str
+    facts: Sequence[str]  # environment, policies, episodes
+    answers: Sequence[str]  # sentences that come first
+    tables: Sequence[Table]
+    sections: Sequence[Section]
+    films: Sequence[Film]
+    film_notes: Sequence[str]
+    origins: Sequence[Origin]
+    made_by: str  # command line of the report
+    made_with: str  # versions
+
+
+def check_installed() -> None:
+    """Checks, before anything is computed, that the packages that draw a report are there.
+
+    Raises:
+        ConfigError: One is missing.
+    """
+    try:
+        import jinja2  # noqa: F401  used by ``render``
+        import plotly  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"A report needs the package {error.name!r}, which is not installed: pip install 'gym-dr[report]'"
+        ) from None
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Writes the page whole or not at all.
+
+    Raises:
+        RunFolderError: The file cannot be written.
+    """
+    write_atomically(path, render(report).encode())
+
+
+def render(report: Report) -> str:
+    """The page as text. All text in it is escaped, and a policy in its head lets no script run but the three in it."""
+    import jinja2
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("gym_dr.evaluation.report", "template"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    here = Path(__file__).parent / "template"
+    scripts = [get_plotlyjs(), (here / "report.js").read_text(encoding="utf-8")]
+    return templates.get_template("report.html.jinja").render(
+        report=report,
+        figures=_figures(report.sections),
+        style=Markup((here / "report.css").read_text(encoding="utf-8")),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_script_hash(script) for script in scripts],
+    )
+
+
+def plain(text: object) -> str:
+    """Text for a plot's labels, in which Plotly would else read tags and, in hover texts, ``%{...}``."""
+    return html.escape(str(text), quote=False).replace("%", "&#37;")
+
+
+def _figures(sections: Sequence[Section]) -> dict[str, Any]:
+    """Panel addresses -> figures as JSON knows them."""
+    return {
+        f"{section.key}-{v}-{p}": _json_form(json.loads(panel.figure.to_json(validate=True)))
+        for section in sections
+        for v, view in enumerate(section.views)
+        for p, panel in enumerate(view.panels)
+    }
+
+
+def _json_form(value: Any) -> Any:
+    """Rounds numbers; JSON has none that are not finite, and Plotly leaves a gap for null."""
+    if isinstance(value, dict):
+        return {name: _json_form(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_json_form(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def _script_hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

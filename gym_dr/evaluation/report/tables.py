@@ -1,0 +1,213 @@
+"""The tables of a report, and the sentences that say what they come to."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gym_dr.evaluation.report.compared import Array, Compared
+from gym_dr.evaluation.report.page import Cell, Table
+
+STATISTICS = {  # as evaluation.json calls them -> as a reader does
+    "mean": "Mean return",
+    "median": "Median",
+    "iqm": "IQM",
+    "std": "SD",
+    "cvar_25": "Worst 25%",
+    "cvar_10": "Worst 10%",
+    "success_rate": "Success",
+}
+NOTE = (
+    "Small numbers are 95% bootstrap intervals. IQM: mean of the middle half of the episodes. SD: standard deviation. "
+    "Worst 25% and 10%: mean return of that share of the episodes with the lowest returns (CVaR). Worst cell: the "
+    "lowest mean return at one place."
+)
+
+
+class Difference(NamedTuple):
+    """A difference with its 95% interval; None where there is none."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def summary_tables(compared: Compared) -> list[Table]:
+    """A table for each set, with a row for each run."""
+    tables = []
+    for name in compared.sets:
+        results = [
+            (entry["name"], result)
+            for g in range(len(compared.groups))
+            for entry, result in zip(compared.entries(g), compared.results(g, name), strict=True)
+        ]
+        columns = [key for key in STATISTICS if key in results[0][1]["statistics"]]
+        cells = compared.set_entry(name)["cells"] > 1
+        heads = ["Policy", *(STATISTICS[key] for key in columns), *(["Worst cell"] if cells else []), "Worst episode"]
+        rows = []
+        for policy, result in results:
+            row = [_cell(result["statistics"][key], percent=key == "success_rate") for key in columns]
+            if cells:
+                row.append(_cell(result["worst_cell"]["mean"]))
+            rows.append((policy, [*row, Cell(value=_number(result["min"]))]))
+        tables.append(Table(caption=_caption(compared, name), columns=heads, rows=rows))
+    if tables:
+        last = tables[-1]
+        tables[-1] = Table(caption=last.caption, columns=last.columns, rows=last.rows, notes=[NOTE])
+    return [*tables, *_differences(compared), *_breaking(compared), *_generalization(compared)]
+
+
+def answers(compared: Compared) -> list[str]:
+    """What the evaluation says, in sentences; the first answers the question that the page is for."""
+    names = dict.fromkeys([compared.widest, *(name for name in ("nominal",) if name in compared.sets)])
+    baseline = [pair for pair in compared.comparisons if pair[1] == 0]
+    said = [_comparison(compared, first, second, name) for name in names for first, second in baseline]
+    return said + [_level(compared, group) for group in range(len(compared.groups))]
+
+
+def where(compared: Compared, set_name: str) -> str:
+    """A set in words, at the beginning of a sentence."""
+    words = {"nominal": "On", "sobol": "Over", "grid": "On", "corners": "In"}.get(compared.set_entry(set_name)["kind"])
+    return f"{words} {compared.label(set_name)}" if words else f"On the draws of {set_name}"
+
+
+def difference(compared: Compared, first: int, second: int, set_name: str) -> Difference:
+    """Mean return of one group minus that of another.
+
+    For single runs it is the evaluation's paired difference over episodes. For several seeds the seeds' means are
+    compared (Welch's t interval), since a policy that is trained again has another seed.
+    """
+    names = [[entry["name"] for entry in compared.entries(g)] for g in (first, second)]
+    if len(names[0]) == len(names[1]) == 1:
+        for entry in compared.document["differences"]:
+            if entry["set"] == set_name and {entry["policy"], entry["other"]} == {names[0][0], names[1][0]}:
+                found = entry["statistics"]["mean"]
+                if entry["policy"] == names[0][0]:
+                    return Difference(**found)
+                low, high = [None if found[end] is None else -found[end] for end in ("high", "low")]
+                return Difference(value=-found["value"], low=low, high=high)
+    a, b = (compared.returns(g, set_name).mean(axis=1) for g in (first, second))
+    value = float(a.mean() - b.mean())
+    if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
+        return Difference(value=value, low=None, high=None)
+    return Difference(value, *_welch(a, b))
+
+
+def _welch(a: Array, b: Array) -> tuple[float, float]:
+    from scipy import stats  # heavy
+
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    return float(interval.low), float(interval.high)
+
+
+def _comparison(compared: Compared, first: int, second: int, set_name: str) -> str:
+    found = difference(compared, first, second, set_name)
+    a, b = (compared.groups[g].name for g in (first, second))
+    place = where(compared, set_name)
+    words = "more" if found.value >= 0 else "less"
+    text = f"{place}, {a} returns {abs(found.value):.1f} {words} than {b} on average"
+    if found.low is None or found.high is None:
+        return f"{text}; there are too few seeds for an interval."
+    if found.low <= 0 <= found.high:
+        return (
+            f"{place}, {a} and {b} cannot be told apart: the difference of their mean returns is {found.value:.1f} "
+            f"(95% interval {found.low:.1f} to {found.high:.1f})."
+        )
+    ends = sorted((abs(found.low), abs(found.high)))
+    return f"{text} (95% interval {ends[0]:.1f} to {ends[1]:.1f})."
+
+
+def _level(compared: Compared, group: int) -> str:
+    """What a policy returns, and what that depends on."""
+    name = compared.groups[group].name
+    results = compared.results(group, compared.widest)
+    mean = np.mean([result["statistics"]["mean"]["value"] for result in results])
+    text = f"{where(compared, compared.widest)}, {name} returns {mean:.1f} on average"
+    if "success_rate" in results[0]["statistics"]:
+        solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
+        text += f" and succeeds in {solved:.0%} of the episodes"
+    sensitive = [result["sensitivity"] for result in results if result["sensitivity"]]
+    if sensitive:
+        totals = np.mean([[item["value"] or 0.0 for item in one["total"]] for one in sensitive], axis=0)
+        text += f"; its return depends most on {sensitive[0]['parameters'][int(np.argmax(totals))]}"
+    return f"{text}."
+
+
+def _differences(compared: Compared) -> list[Table]:
+    if not compared.comparisons:
+        return []
+    rows = []
+    for first, second in compared.comparisons:
+        found = [difference(compared, first, second, name) for name in compared.sets]
+        cells = [_cell(item._asdict(), signed=True) for item in found]
+        rows.append((f"{compared.groups[first].name} minus {compared.groups[second].name}", cells))
+    note = (
+        "All policies meet the same draws and episode seeds. An interval that holds 0 leaves open which one is better."
+    )
+    if any(len(group.policies) > 1 for group in compared.groups):
+        note += " With several seeds the interval is that of the seeds' means (Welch)."
+    columns = ["", *(compared.label(name) for name in compared.sets)]
+    return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
+
+
+def _breaking(compared: Compared) -> list[Table]:
+    """The worst cell and the least perturbation that makes a policy fail, on the widest set, if that has cells."""
+    rows = []
+    for g in range(len(compared.groups)):
+        for entry, result in zip(compared.entries(g), compared.results(g, compared.widest), strict=True):
+            worst, least = result["worst_cell"], result["least_perturbation"]
+            if worst is None or least is None:
+                return []
+            near = Cell(
+                value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
+                interval=_values(least["params"]) if least["params"] else least["reason"],
+            )
+            bad = Cell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
+            rows.append((entry["name"], [bad, near]))
+    note = "Least perturbation: the cell nearest to nominal in which the policy fails. Its distance is that of the "
+    note += "parameter that is moved furthest, as a share of the parameter's range."
+    columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
+    caption = f"What breaks it, {where(compared, compared.widest).lower()}"
+    return [Table(caption=caption, columns=columns, rows=rows, notes=[note])]
+
+
+def _generalization(compared: Compared) -> list[Table]:
+    found = compared.document["generalization"]
+    if not found:
+        return []
+    keys = ("default", "interpolation", "extrapolation")
+    rows = [
+        (entry["algorithm"], [Cell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
+        for entry in found
+    ]
+    note = "Success rates as in Packer et al. (2018): default is trained and tested on nominal physics, interpolation "
+    note += "trained and tested on random ones, extrapolation the geometric mean of trained on default and tested on "
+    note += "random, default on extreme, random on extreme."
+    return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
+
+
+def _caption(compared: Compared, set_name: str) -> str:
+    entry = compared.set_entry(set_name)
+    episodes = f"{entry['cells']:,} cells of {entry['episodes']} episodes" if entry["cells"] > 1 else ""
+    return f"{where(compared, set_name)}: {episodes or str(entry['episodes']) + ' episodes'}"
+
+
+def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:
+    def shown(value: float) -> str:
+        return f"{value:.0%}" if percent else _number(value, signed=signed)
+
+    low, high = found["low"], found["high"]
+    interval = "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    return Cell(value=shown(found["value"]), interval=interval)
+
+
+def _values(params: Mapping[str, float]) -> str:
+    return textwrap.fill(", ".join(f"{name} {value:.3g}" for name, value in params.items()), 48)
+
+
+def _number(value: float, *, signed: bool = False) -> str:
+    """One decimal below 100, none above."""
+    return f"{value:{'+' if signed else ''}.{1 if abs(value) < 99.95 else 0}f}"

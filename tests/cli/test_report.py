@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gym_dr.evaluation.report import evaluation
+from tests.cli.command import files, gymdr, refused, train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report") / "run"
+    assert train(folder, "--updates", "50").code == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+        monkeypatch.setattr(evaluation, name, value)
+
+
+def test_one_command_evaluates_and_writes_the_page(run: Path) -> None:
+    result = gymdr("report", run)
+    assert result.code == 0, result.err
+    page = (run / "report.html").read_text()
+    assert "gymdr train a2c" in page
+    assert f"gymdr report {run}" in page
+    assert (run / "evaluation/episodes.csv").is_file()
+    assert "the worst episode" in result.err  # tells what it does
+
+
+def test_several_runs_have_their_page_and_evaluation_beside_each_other(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    train(other, "--randomization", "none")
+    before = files(other)
+    assert gymdr("report", run, other, "--output", tmp_path / "both.html").code == 0
+    assert (tmp_path / "both.html").is_file()
+    assert (tmp_path / "both-evaluation/evaluation.json").is_file()
+    assert files(other) == before
+
+
+@pytest.mark.parametrize("output", ["page.pdf", "nowhere/page.html", "page"])
+def test_an_impossible_page_is_refused_before_anything_is_played(run: Path, output: str, tmp_path: Path) -> None:
+    folder = tmp_path / "e"
+    message = refused(gymdr("report", run, "--output", tmp_path / output, "--evaluation", folder))
+    assert message.startswith("--output: expected a file that ends in .html")
+    assert not folder.exists()
+
+
+def test_the_command_that_trained_a_run_is_kept(tmp_path: Path) -> None:
+    train(tmp_path / "a run", "--seed", "3")
+    typed = (tmp_path / "a run/command.txt").read_text()
+    assert typed.startswith("gymdr train a2c --updates 2")
+    assert typed.endswith(f"--run-dir '{tmp_path}/a run' --seed 3\n")

@@ -1,0 +1,39 @@
+"""Two runs of a few steps and an evaluation of them in which every kind of set is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gym_dr.evaluation.cells as cells
+from gym_dr.cli.runs import open_run
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.standard import nominal_and_training
+from gym_dr.runs.environments import param_space_of
+from tests.evaluation.tiny_run import train_tiny_run
+
+
+def tiny_policies(root: Path, *names: str) -> list[RunPolicy]:
+    """Runs on nominal physics and, from the second on, on the preset "wide", long enough for episodes to end."""
+    runs = [
+        train_tiny_run(root / name, "--randomization", "wide" if i else "none", "--updates", "50")
+        for i, name in enumerate(names)
+    ]
+    return open_policies([open_run(str(run)) for run in runs])
+
+
+def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Compared:
+    """Evaluates on all kinds of sets, with few cells and episodes."""
+    space = param_space_of(policies[0].env)
+    assert space is not None
+    box = cells.training_box(space, [policy.config.randomization for policy in policies])
+    sets = [
+        *nominal_and_training(policies, space, 6),
+        cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
+        cells.corners(box, 1),
+        cells.sobol(box, 4, 5),
+    ]
+    evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")
+    return Compared(groups=group_runs(policies), evaluation=evaluation)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gym_dr.cli.runs import open_run
+from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.report import maps, training
+from gym_dr.evaluation.report.assemble import assemble
+from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.report.page import Section
+from gym_dr.evaluation.standard import nominal_and_training
+from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.folder import RunFolder
+from tests.evaluation.report.sample import tiny_policies
+from tests.evaluation.tiny_run import train_tiny_run
+
+
+def section(found: Section | None) -> Section:
+    assert found is not None
+    return found
+
+
+def test_heat_maps_show_the_means_of_the_evaluation(compared: Compared) -> None:
+    view = section(maps.heat_maps(compared)).views[0]
+    assert [panel.title.rpartition(": ")[2] for panel in view.panels] == ["mean return", "worst episode"] * 2
+    heat = view.panels[2].figure.data[0]  # the second policy, on the grid, which comes first
+    returns = compared.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
+    names = [view.panels[2].figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")]
+    expected = returns.mean(axis=2) if names == ["wind_power", "gravity"] else returns.mean(axis=2).T
+    assert [list(row) for row in heat.z] == expected.tolist()
+
+
+def test_the_training_range_is_drawn_on_heat_maps(compared: Compared) -> None:
+    nominal, _, wide, _ = section(maps.heat_maps(compared)).views[0].panels
+    mark = nominal.figure.data[1]
+    assert {(mark.x[0], mark.y[0])} <= {(-10.0, 15.0), (15.0, -10.0)}
+    frame = wide.figure.layout.shapes[-1]
+    # "wide" reaches from 0.01 to 19.99 N and from -11.99 to -0.01 m/s^2, of which the grid shows -14 to -2
+    gravity, wind = sorted([(frame.x0, frame.x1), (frame.y0, frame.y1)])
+    assert wind == (0.01, 19.99)
+    assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
+
+
+def test_a_difference_map_is_the_later_policy_minus_the_earlier(compared: Compared) -> None:
+    panel = section(maps.difference_maps(compared)).views[0].panels[0]
+    returns = compared.evaluation.returns("grid").mean(axis=2)
+    assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
+
+
+def test_draws_of_training_are_shown_for_what_varied(compared: Compared) -> None:
+    views = section(training.draw_history(compared.groups, param_space_of(compared.document["env"]))).views
+    assert [view.name for view in views] == [compared.groups[1].name]  # the first was trained on nominal physics
+    assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
+
+
+def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path: Path) -> None:
+    runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), "--updates", "60") for s in (1, 2)]
+    groups = group_runs(open_policies([open_run(str(run)) for run in runs]))
+    one, two, mean = training.learning_curves(groups).views[0].panels[0].figure.data
+    assert mean.y[-1] == pytest.approx((one.y[-1] + two.y[-1]) / 2)
+    assert mean.line.width > one.line.width
+
+
+def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
+    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    policies = open_policies([open_run(str(run))])
+    evaluation = evaluate_policies(policies, nominal_and_training(policies, None, 4), tmp_path / "e")
+    compared = Compared(groups=group_runs(policies), evaluation=evaluation)
+    report = assemble(compared, "gymdr report", lambda text: None)
+    assert [found.key for found in report.sections] == ["distributions", "training"]
+
+
+def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path) -> None:
+    policies = tiny_policies(tmp_path, "nominal", "wide")
+    for policy in policies:
+        policy.folder.draws.unlink()
+    assert training.draw_history(group_runs(policies), param_space_of(policies[0].env)) is None
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])
+def test_damaged_draws_are_named(tmp_path: Path, content: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.draws.write_text(content)
+    with pytest.raises(RunFolderError, match=r"draws\.csv"):
+        training.read_draws(folder)

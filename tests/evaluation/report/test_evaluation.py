@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.cli.main import main
+from gym_dr.cli.runs import open_run
+from gym_dr.evaluation import cells
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.report import evaluation
+from gym_dr.evaluation.report.evaluation import complete_evaluation
+from gym_dr.runs.environments import param_space_of
+from tests.evaluation.report.sample import tiny_policies
+from tests.evaluation.tiny_run import train_tiny_run
+
+
+@pytest.fixture(autouse=True)
+def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+        monkeypatch.setattr(evaluation, name, value)
+
+
+def silent(title: str, done: int, total: int) -> None:
+    pass
+
+
+def sets(document: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    return {entry["name"]: (entry["cells"], entry["episodes"]) for entry in document["sets"]}
+
+
+def test_a_run_that_was_not_evaluated_is(tmp_path: Path) -> None:
+    policies = tiny_policies(tmp_path, "nominal", "wide")[1:]
+    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    # 2 points of 4 parameters: 2 x (4 + 2) cells
+    assert sets(found.document) == {"nominal": (1, 2), "training": (1, 2), "sobol": (12, 2)}
+
+
+def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -> None:
+    policies = tiny_policies(tmp_path, "run")
+    space = param_space_of(policies[0].env)
+    assert space is not None
+    asked = [cells.nominal(3), cells.grid(space, {"gravity": [-9.0, -3.0]}, 1)]
+    before = evaluate_policies(policies, asked, tmp_path / "e", success=77.0, command="gymdr evaluate --grid ...")
+    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    # nothing was randomized: the box is that of the preset "default"
+    assert sets(found.document) == {"nominal": (1, 3), "grid": (2, 1), "sobol": (12, 2)}
+    assert found.returns("grid").tolist() == before.returns("grid").tolist()
+    assert found.document["success"] == 77.0
+    assert found.document["command"] == "gymdr evaluate --grid ... && gymdr report"
+
+
+def test_a_complete_evaluation_is_read_and_not_touched(tmp_path: Path) -> None:
+    policies = tiny_policies(tmp_path, "run")
+    complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "e").iterdir()}
+
+    def fail(title: str, done: int, total: int) -> None:
+        raise AssertionError("played again")
+
+    complete_evaluation(policies, tmp_path / "e", "gymdr report again", fail)
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "e").iterdir()} == before
+
+
+def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:
+    first = complete_evaluation(tiny_policies(tmp_path, "run"), tmp_path / "run/evaluation", "gymdr report", silent)
+    main(
+        ["train", "a2c", "--config", str(tmp_path / "run/config.json"), "--seed", "2", "--run-dir", str(tmp_path / "b")]
+    )
+    (tmp_path / "run").rename(tmp_path / "old")
+    (tmp_path / "b").rename(tmp_path / "run")
+    (tmp_path / "old/evaluation").rename(tmp_path / "run/evaluation")
+    policies = open_policies([open_run(str(tmp_path / "run"))])
+    found = complete_evaluation(policies, tmp_path / "run/evaluation", "gymdr report", silent)
+    assert found.document["policies"][0]["digest"] != first.document["policies"][0]["digest"]
+    assert found.returns("sobol").tolist() != first.returns("sobol").tolist()
+
+
+def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:
+    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    found = complete_evaluation(open_policies([open_run(str(run))]), tmp_path / "e", "gymdr report", silent)
+    assert sets(found.document) == {"nominal": (1, 2)}
