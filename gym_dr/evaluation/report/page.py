@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError
-from gym_dr.runs.folder import write_atomically
+from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
