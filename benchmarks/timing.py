@@ -6,24 +6,9 @@ import statistics
 import time
 from collections.abc import Callable
 
+from gym_dr.benchmark.timing import alternate
 
-def alternate(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Runs every side once a round, in turn, so that a slow moment of the machine meets all of them.
-
-    Args:
-        sides: name -> function that does the work and returns what it measured, for example steps per second.
-        rounds: How often; one more round before is not counted.
-
-    Returns:
-        name -> measurements, one a round.
-    """
-    measured: dict[str, list[float]] = {name: [] for name in sides}
-    for round_number in range(rounds + 1):
-        for name, side in sides.items():
-            value = side()
-            if round_number:
-                measured[name].append(value)
-    return measured
+__all__ = ["alternate", "report", "seconds"]
 
 
 def seconds(work: Callable[[], object]) -> float:

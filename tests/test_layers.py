@@ -18,6 +18,7 @@ LAYERS = (
     ("training",),
     ("runs",),
     ("evaluation",),
+    ("benchmark",),
     ("plugins",),
     ("cli",),
 )

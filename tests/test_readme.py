@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gym_dr.benchmark import settings
 from gym_dr.cli.main import main
 from gym_dr.evaluation.report import evaluation
+from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +39,7 @@ def test_every_command_runs(
     monkeypatch.chdir(tmp_path)
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):  # of a report
         monkeypatch.setattr(evaluation, name, value)
+    monkeypatch.setattr(settings, "QUICK", TINY_BENCH)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     commands = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
     assert len(commands) >= 12
@@ -57,6 +60,7 @@ def test_every_command_runs(
             main(arguments)
         except SystemExit as stop:
             raise AssertionError(f"{line}: {capsys.readouterr().err}") from stop
+    assert (tmp_path / "bench" / "throughput.png").stat().st_size > 1000
     assert (tmp_path / "flight.gif").stat().st_size > 1000
     assert (tmp_path / "seeds.png").stat().st_size > 1000
     assert (tmp_path / "comparison.html").stat().st_size > 1_000_000

@@ -1,0 +1,1 @@
+"""What ``gymdr bench`` measures: the speed of stepping, its scaling, the time to learn, and an update's parts."""

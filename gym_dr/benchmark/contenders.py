@@ -1,0 +1,197 @@
+"""The vector environments whose speed is compared, behind one interface: gym_dr's, Gymnasium's, and peers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+
+from gym_dr.envs.lunar_lander.native.physics import usable_threads
+from gym_dr.errors import GymDrError
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import make_env, make_vector_env, param_space_of
+from gym_dr.runs.stopping import children_end_with_us
+
+Mask = npt.NDArray[np.bool_]
+
+_ACTION_BATCHES = 64  # drawn beforehand and used again and again
+
+
+class LeftOutError(Exception):
+    """A contender that cannot take part; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepper:
+    """What the makers below return: a reset vector environment."""
+
+    num_envs: int
+    action_space: gym.Space[Any]  # of one sub-environment
+    step: Callable[[Any], Mask]  # actions (N, ...) -> which episodes ended (N,)
+    resets_at_next_step: bool  # whether the step after an end only resets
+    close: Callable[[], None]
+
+
+class Contender:
+    """Steps a vector environment with random actions; its episodes go on from call to call."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        """Draws the actions."""
+        self.close, self._stepper = stepper.close, stepper
+        space = gym.vector.utils.batch_space(stepper.action_space, stepper.num_envs)
+        space.seed(0)
+        self._actions = [space.sample() for _ in range(_ACTION_BATCHES)]
+        self._done = np.zeros(stepper.num_envs, np.bool_)
+        self._place = 0
+
+    def rate(self, seconds: float) -> float:
+        """Steps of sub-environments per second of stepping, steps that only reset not counted.
+
+        Args:
+            seconds: How long to step; at least one step that counts is made.
+        """
+        step, spent, counted = self._stepper.step, 0.0, 0
+        while spent < seconds or not counted:
+            actions = self._actions[self._place % _ACTION_BATCHES]
+            self._place += 1
+            begin = time.perf_counter()
+            done = step(actions)
+            spent += time.perf_counter() - begin
+            counted += len(done) - int(self._done.sum())
+            if self._stepper.resets_at_next_step:
+                self._done = done
+        return counted / spent
+
+
+def nominal_of(env_id: str) -> Randomization | None:
+    """No randomization, as an environment takes it: all contenders have the same physics."""
+    space = param_space_of(env_id)
+    return None if space is None else resolve("none", space)
+
+
+def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Stepper:
+    """A vector environment that ``gym.make_vec`` makes."""
+    try:
+        envs = make_vector_env(env_id, num_envs, vectorization, nominal_of(env_id))
+    except GymDrError as error:  # no native one, or not memory enough
+        raise LeftOutError(str(error)) from None
+    envs.reset(seed=0)
+
+    def step(actions: Any) -> Mask:
+        _, _, terminated, truncated, _ = envs.step(actions)
+        done: Mask = terminated | truncated
+        return done
+
+    return Stepper(
+        num_envs=num_envs,
+        action_space=envs.single_action_space,
+        step=step,
+        resets_at_next_step=envs.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP,
+        # a process that was interrupted in a step would never answer the request to end
+        close=partial(envs.close, **({"terminate": True} if vectorization == "async" else {})),
+    )
+
+
+def _envpool(env_id: str, num_envs: int) -> Stepper:
+    """EnvPool's environment of the same name; resets at the next step, as Gymnasium does."""
+    try:
+        import envpool
+    except ImportError:
+        raise LeftOutError("EnvPool is not installed (extra gym-dr[bench])") from None
+    name = stock_id(env_id)
+    if name not in envpool.list_all_envs():
+        raise LeftOutError(f"EnvPool has no {name}")
+    threads = min(num_envs, usable_threads())
+    pool = envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
+    pool.reset()
+    dtype = pool.action_space.dtype
+
+    def step(actions: Any) -> Mask:
+        _, _, terminated, truncated, _ = pool.step(actions.astype(dtype))
+        done: Mask = terminated | truncated
+        return done
+
+    return Stepper(
+        num_envs=num_envs,
+        action_space=pool.action_space,
+        step=step,
+        resets_at_next_step=True,
+        close=pool.close,
+    )
+
+
+def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Stepper:
+    """A vector environment of Stable-Baselines3 around the same single environments; resets within the step."""
+    try:
+        from stable_baselines3.common import vec_env
+    except ImportError:
+        raise LeftOutError("Stable-Baselines3 is not installed (extra gym-dr[bench])") from None
+    make: Any = partial(make_env, env_id, nominal_of(env_id), disable_env_checker=True)
+    kwargs = {}
+    if kind == "SubprocVecEnv":  # started as Gymnasium starts its own; SB3's default imports torch in each
+        kwargs["start_method"] = multiprocessing.get_start_method()
+    with children_end_with_us():
+        envs = getattr(vec_env, kind)([make] * num_envs, **kwargs)
+    envs.seed(0)
+    envs.reset()
+
+    def step(actions: Any) -> Mask:
+        done: Mask = envs.step(actions)[2]
+        return done
+
+    return Stepper(
+        num_envs=num_envs,
+        action_space=envs.action_space,
+        step=step,
+        resets_at_next_step=False,
+        close=envs.close,
+    )
+
+
+Maker = Callable[[str, int], Stepper]
+
+MAKERS: dict[str, Maker] = {
+    "native": partial(_gymnasium, "native"),
+    "sync": partial(_gymnasium, "sync"),
+    "async": partial(_gymnasium, "async"),
+    "EnvPool": _envpool,
+    "SB3 DummyVecEnv": partial(_stable_baselines, "DummyVecEnv"),
+    "SB3 SubprocVecEnv": partial(_stable_baselines, "SubprocVecEnv"),
+}
+"""Name -> how it is made, from an environment's id and the number of sub-environments."""
+
+PROCESSES = ("async", "SB3 SubprocVecEnv")
+"""Those with a process for each sub-environment."""
+
+
+def make_contender(mode: str, env_id: str, num_envs: int) -> Contender:
+    """One side of the comparison, ready to step.
+
+    Raises:
+        LeftOutError: It cannot be had here; processes that were started have ended.
+    """
+    before = set(multiprocessing.active_children())
+    try:
+        return Contender(MAKERS[mode](env_id, num_envs))
+    except (OSError, MemoryError, EOFError) as error:  # what a system says that has no room for more processes
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise LeftOutError(f"could not be started: {type(error).__name__} {error}".rstrip()) from None
+
+
+def stock_id(env_id: str) -> str:
+    """The id of the environment that a randomized one is made from: gym_dr/HopperDR-v5 -> Hopper-v5."""
+    namespace, _, name = env_id.rpartition(":")[2].rpartition("/")
+    if namespace != "gym_dr":
+        return env_id
+    base, _, version = name.rpartition("-")
+    return f"{base.removesuffix('DR')}-{version}"

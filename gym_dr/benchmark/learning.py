@@ -1,0 +1,127 @@
+"""The wall time until training passes a mean return, against the number of sub-environments."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.errors import TrainingError
+from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.session import WINDOW, RunSession
+from gym_dr.training.api import Algorithm
+
+_ENDLESS = 10**9  # updates; the clock ends a training
+
+
+class _Over(Exception):  # noqa: N818  not an error: how a report ends the training that it is called by
+    """The training has passed the threshold, or its time is up."""
+
+
+def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
+    """Trains with every number of sub-environments from every seed, all numbers in turn for each seed.
+
+    Args:
+        settings: What to measure.
+        algorithm: A2C.
+        report: Called with a line before each training.
+
+    Returns:
+        ``rows``, one for each number of sub-environments with the median over seeds (None where half of them or more
+        did not pass), the number of seeds that passed, and each of the ``runs``.
+    """
+    runs: dict[int, list[dict[str, Any]]] = {num_envs: [] for num_envs in settings.learning_sizes}
+    for seed in settings.seeds:
+        for num_envs in settings.learning_sizes:
+            report(f"learning with {num_envs} environments, seed {seed}")
+            config = training_config(settings.env, algorithm, num_envs, seed)
+            runs[num_envs].append(time_to_threshold(config, algorithm, settings.threshold, settings.learning_limit))
+    rows = [
+        {
+            "num_envs": num_envs,
+            "median_seconds": median_time([run["seconds"] if run["passed"] else None for run in of_size]),
+            "passed": sum(run["passed"] for run in of_size),
+            "runs": of_size,
+        }
+        for num_envs, of_size in runs.items()
+    ]
+    return {"threshold": settings.threshold, "limit_seconds": settings.learning_limit, "rows": rows}
+
+
+def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int) -> RunConfig:
+    """The algorithm's defaults for a training whose length is not known beforehand, so with constant rates.
+
+    Raises:
+        GymDrError: The environment is unknown, cannot be made, or is not for this algorithm.
+    """
+    return build_config(
+        algorithm,
+        {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0},
+        {"updates": _ENDLESS, "schedule": "constant"},
+        None,
+    )
+
+
+def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
+    """One training as ``gymdr train`` does it, in a folder that is deleted, until it passes or its time is up.
+
+    It passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
+    than 100 do not count: the first episodes to end are the short ones.
+
+    Args:
+        config: Of the run.
+        algorithm: What trains.
+        threshold: Mean training return.
+        limit: Seconds; at least one update is made.
+
+    Returns:
+        Seed, whether it passed, and seconds, steps and mean return at the end (None before an episode has ended);
+        ``reason`` says why one did not pass, else None.
+
+    Raises:
+        GymDrError: This environment cannot be trained on at all.
+    """
+    last: dict[str, float] = {}
+    passed = False
+
+    def watch(_: int, row: Mapping[str, float]) -> None:
+        nonlocal passed
+        last.update(row)
+        passed = row["episodes"] >= WINDOW and row["return_mean"] > threshold
+        if passed or row["seconds"] >= limit:
+            raise _Over
+
+    reason = None
+    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
+        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
+        session = RunSession(folder, config, watch, resume=False)
+        try:
+            algorithm.train_function()(session, config.options)
+        except _Over:
+            reason = None if passed else f"not within {limit:g} s"
+        except TrainingError as error:
+            if not last:
+                raise
+            reason = str(error)
+        finally:
+            session.close()
+    mean = last.get("return_mean", math.nan)
+    return {
+        "seed": config.settings.seed,
+        "passed": passed,
+        "seconds": last["seconds"],
+        "steps": last["steps"],
+        "return_mean": None if math.isnan(mean) else mean,
+        "reason": reason,
+    }
+
+
+def median_time(seconds: list[float | None]) -> float | None:
+    """Median of times in which None stands for longer than all others; None if that is where the median lies."""
+    median = statistics.median(math.inf if value is None else value for value in seconds)
+    return median if math.isfinite(median) else None

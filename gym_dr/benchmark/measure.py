@@ -1,0 +1,96 @@
+"""The whole of ``gymdr bench``: checks, measurements in turn, and the files that are left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
+from gym_dr.benchmark.machine import describe
+from gym_dr.benchmark.plots import PICTURES
+from gym_dr.benchmark.profile import measure_profile, with_vectorization
+from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.benchmark.throughput import measure_throughput
+from gym_dr.errors import RunFolderError
+from gym_dr.runs.durable import write_atomically
+from gym_dr.training.api import Algorithm
+
+FORMAT = 1  # of bench.json
+RESULT = "bench.json"
+
+Report = Callable[[str], None]  # a line that says what is measured next
+
+
+def reports(settings: BenchSettings) -> int:
+    """How often ``measure`` calls ``report``."""
+    return 1 + len(settings.sizes) + len(settings.learning_sizes) * len(settings.seeds) + 1
+
+
+def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> dict[str, Any]:
+    """Measures everything; nothing is written but into temporary folders.
+
+    Args:
+        settings: What, and for how long.
+        algorithm: A2C.
+        report: Called before each piece of work.
+
+    Returns:
+        The content of ``bench.json``.
+
+    Raises:
+        GymDrError: The environment is unknown, cannot be made, or cannot be trained on.
+    """
+    import torch  # heavy
+
+    torch.set_num_threads(1)  # as training does: the networks are small
+    report("compiling")
+    config = training_config(settings.env, algorithm, algorithm.num_envs, settings.seeds[0])
+    time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles all that is timed later
+    machine = describe()
+    throughput = measure_throughput(settings, report)
+    modes = {mode: with_vectorization(config, mode) for mode in ("native", "sync")}
+    profile = measure_profile(
+        {mode: of_mode for mode, of_mode in modes.items() if of_mode}, settings.profile_updates, report
+    )
+    learning = measure_learning(settings, algorithm, report)
+    return {
+        "format": FORMAT,
+        "machine": machine,
+        "settings": asdict(settings),
+        "throughput": throughput,
+        "learning": learning,
+        "profile": profile,
+    }
+
+
+def prepare(folder: Path) -> None:
+    """Makes the folder for the results.
+
+    Raises:
+        RunFolderError: It is not empty, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise RunFolderError(f"{folder}: exists already and is not empty. Choose another --output.")
+    except RunFolderError:
+        raise
+    except OSError as error:
+        raise RunFolderError(f"{folder}: cannot be written: {error.strerror or error}.") from None
+
+
+def write(result: dict[str, Any], folder: Path) -> list[Path]:
+    """Writes the results and their pictures; returns the files.
+
+    Raises:
+        RunFolderError: A file cannot be written.
+    """
+    written = [folder / RESULT]
+    write_atomically(written[0], (json.dumps(result, indent=2, allow_nan=False) + "\n").encode())
+    for name, draw in PICTURES.items():
+        written.append(folder / name)
+        draw(result, written[-1])
+    return written

@@ -1,0 +1,224 @@
+"""The pictures of ``gymdr bench``, drawn from the content of ``bench.json`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gym_dr.benchmark.profile import PARTS
+from gym_dr.errors import RunFolderError
+
+Result = dict[str, Any]
+
+# colours and marks stay with their contender, whoever else takes part
+_STYLES = {
+    "native": ("#0072B2", "o"),
+    "sync": ("#E69F00", "s"),
+    "async": ("#D55E00", "^"),
+    "EnvPool": ("#009E73", "D"),
+    "SB3 DummyVecEnv": ("#CC79A7", "v"),
+    "SB3 SubprocVecEnv": ("#7F7F7F", "X"),
+}
+_PART_COLOURS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
+_SIZE = (9.0, 5.4)  # inches
+_LABELLED_SHARE = 0.06  # of a bar, from which a part has room for its percentage
+
+
+def draw_throughput(result: Result, path: Path) -> None:
+    """Steps per second against the number of sub-environments, with the range over rounds."""
+    figure, (ax,) = _figure()
+    for mode, rows in _by_mode(result).items():
+        sizes = [row["num_envs"] for row in rows]
+        rates = [row["steps_per_second"] for row in rows]
+        colour, mark = _STYLES[mode]
+        ax.plot(sizes, rates, color=colour, marker=mark, markersize=5, label=mode)
+        ax.fill_between(
+            sizes, [row["lowest"] for row in rows], [row["highest"] for row in rows], color=colour, alpha=0.15, lw=0
+        )
+    _axis_of_sizes(ax, _sizes(result))
+    _log_axis(ax)
+    ax.set(title=f"Speed of stepping {result['settings']['env']}", ylabel="Steps per second")
+    _legend_beside(ax)
+    _save(
+        figure, path, result, f"Random actions; median of the rounds, band from least to greatest.{_left_out(result)}"
+    )
+
+
+def draw_speedup(result: Result, path: Path) -> None:
+    """The speed-up over one sub-environment, and the serial fraction that follows from it."""
+    figure, (left, right) = _figure(2)
+    sizes = _sizes(result)
+    for mode, rows in _by_mode(result).items():
+        colour, mark = _STYLES[mode]
+        numbers = [row["num_envs"] for row in rows]
+        most = rows[-1]["max_speedup"]
+        label = mode if most is None else f"{mode} ({most:,.3g})"
+        left.plot(numbers, [row["speedup"] for row in rows], color=colour, marker=mark, markersize=5, label=label)
+        known = [row for row in rows if row["serial_fraction"] is not None]
+        right.plot(
+            [row["num_envs"] for row in known],
+            [row["serial_fraction"] for row in known],
+            color=colour,
+            marker=mark,
+            markersize=5,
+        )
+    left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="N-fold")
+    _log_axis(left)
+    left.set(title="Speed-up over one environment", ylabel="Speed-up")
+    right.axhline(0, color="black", ls="--", lw=1)
+    right.set_yscale("symlog", linthresh=0.1, linscale=1.5)
+    right.yaxis.set_major_formatter(_thousands)
+    right.margins(y=0.1)
+    right.set(title="Karp-Flatt serial fraction", ylabel="Fraction e")
+    _axis_of_sizes(left, sizes)
+    _axis_of_sizes(right, [size for size in sizes if size > 1])
+    figure.get_layout_engine().set(wspace=0.06)
+    figure.legend(loc="outside right upper", frameon=False, title="contender (1/e at its largest N)", alignment="left")
+    note = "e = 0 scales perfectly, e = 1 not at all, above 1 it is slower than N = 1; 1/e is the greatest speed-up."
+    _save(figure, path, result, f"{result['settings']['env']}, random actions. {note}{_left_out(result)}")
+
+
+def draw_learning(result: Result, path: Path) -> None:
+    """The wall time until the mean training return passes the threshold: each seed, and the median."""
+    learning = result["learning"]
+    limit, rows = learning["limit_seconds"], learning["rows"]
+    figure, (ax,) = _figure()
+    passed = [(row["num_envs"], run["seconds"]) for row in rows for run in row["runs"] if run["passed"]]
+    failed = [row["num_envs"] for row in rows for run in row["runs"] if not run["passed"]]
+    medians = [(row["num_envs"], row["median_seconds"]) for row in rows if row["median_seconds"] is not None]
+    if passed:
+        ax.scatter(*zip(*passed, strict=True), color="#0072B2", alpha=0.4, s=24, linewidths=0, label="a seed")
+    if medians:
+        ax.plot(*zip(*medians, strict=True), color="#0072B2", marker="o", markersize=6, label="median of all seeds")
+    if failed:
+        ax.scatter(failed, [limit] * len(failed), color="#D55E00", marker="x", s=40, label="a seed that did not pass")
+        for row in rows:
+            missing = len(row["runs"]) - row["passed"]
+            if missing:
+                text = f"{missing} of {len(row['runs'])}"
+                ax.annotate(text, (row["num_envs"], limit), (0, 9), textcoords="offset points", ha="center", fontsize=9)
+    ax.axhline(limit, color="black", ls="--", lw=1, label=f"limit of {limit:g} s")
+    _axis_of_sizes(ax, [row["num_envs"] for row in rows])
+    _log_axis(ax)
+    ax.set_ylim(min([seconds for _, seconds in passed] + [limit / 4]) / 1.6, limit * 1.6)
+    ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
+    _legend_beside(ax)
+    note = "A seed passes when the mean of the last 100 episodes does. Default hyper-parameters, constant rates."
+    _save(figure, path, result, f"A2C, {result['settings']['env']}. {note}")
+
+
+def draw_profile(result: Result, path: Path) -> None:
+    """One bar an update, divided into its parts, with milliseconds and shares."""
+    rows = result["profile"]["rows"]
+    figure, (ax,) = _figure(height=1.9 + 0.8 * len(rows))
+    names = [f"{row['mode']}{', one compiled call' if row['compiled'] else ''}" for row in rows]
+    totals = [sum(row[part] for part in PARTS) for row in rows]
+    for place, (row, total) in enumerate(zip(rows, totals, strict=True)):
+        start = 0.0
+        for part in PARTS:
+            share = row[part] / total
+            ax.barh(
+                place, share, left=start, color=_PART_COLOURS[part], label=part if place == 0 else None, height=0.55
+            )
+            if share >= _LABELLED_SHARE:
+                text = f"{1e3 * row[part]:,.3g} ms\n{share:.0%}"
+                ax.text(start + share / 2, place, text, ha="center", va="center", color="white", fontsize=9)
+            start += share
+    ax.set_yticks(
+        range(len(rows)), [f"{name}\n{1e3 * total:,.3g} ms" for name, total in zip(names, totals, strict=True)]
+    )
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    ax.grid(visible=False, axis="y")
+    steps = f"{rows[0]['num_envs']} environments x {rows[0]['rollout_steps']} steps" if rows else ""
+    ax.set(title=f"One training update of A2C, {steps}", xlabel="Share of the update")
+    _legend_beside(ax)
+    _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
+
+
+PICTURES: dict[str, Callable[[Result, Path], None]] = {
+    "throughput.png": draw_throughput,
+    "speedup.png": draw_speedup,
+    "learning.png": draw_learning,
+    "profile.png": draw_profile,
+}
+"""File name -> what draws it."""
+
+
+def left_out_texts(result: Result) -> list[str]:
+    """Who could not take part and why, one text for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for entry in result["throughput"]["left_out"]:
+        size = f" with {entry['num_envs']}" if entry["num_envs"] else ""
+        by_reason.setdefault(entry["reason"], []).append(entry["mode"] + size)
+    return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+
+
+def _by_mode(result: Result) -> dict[str, list[dict[str, Any]]]:
+    rows = result["throughput"]["rows"]
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    return {mode: sorted((r for r in rows if r["mode"] == mode), key=lambda r: int(r["num_envs"])) for mode in modes}
+
+
+def _sizes(result: Result) -> list[int]:
+    return sorted({row["num_envs"] for row in result["throughput"]["rows"]})
+
+
+def _left_out(result: Result) -> str:
+    """Lines on who could not take part."""
+    return "".join(f"\nLeft out: {text}." for text in left_out_texts(result))
+
+
+def _thousands(value: float, _: object) -> str:
+    return f"{value:,.12g}"
+
+
+def _log_axis(ax: Any) -> None:
+    """A logarithmic y axis with plain numbers, and lines at 2 and 5 where there is room for them."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 3000 else (1.0,), numticks=20))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(_thousands)
+
+
+def _axis_of_sizes(ax: Any, sizes: list[int]) -> None:
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [str(size) for size in sizes])
+    ax.minorticks_off()
+    ax.set_xlabel("Environments N")
+
+
+def _legend_beside(ax: Any) -> None:
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, frameon=False)
+
+
+def _figure(columns: int = 1, height: float = _SIZE[1]) -> tuple[Any, list[Any]]:
+    """A figure without pyplot, so that nothing is left open and no display is needed."""
+    import seaborn as sns  # heavy, as those below
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with sns.axes_style("whitegrid"):
+        figure = Figure(figsize=(_SIZE[0] * (1.4 if columns > 1 else 1.0), height), layout="constrained")
+        FigureCanvasAgg(figure)
+        return figure, list(figure.subplots(1, columns, squeeze=False).flat)
+
+
+def _save(figure: Any, path: Path, result: Result, note: str) -> None:
+    machine = result["machine"]
+    versions = machine["versions"]
+    load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the beginning"
+    where = (
+        f"{machine['cpu']}, {machine['usable_cores']} cores{load}; "
+        f"gym-dr {versions.get('gym-dr', '')}, gymnasium {versions.get('gymnasium', '')}, Python {versions['python']}"
+    )
+    figure.supxlabel(f"{note}\n{where}", fontsize=8, color="#444444", x=0.01, ha="left")
+    try:
+        figure.savefig(path, dpi=130)
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None

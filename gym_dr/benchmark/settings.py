@@ -1,0 +1,59 @@
+"""How much ``gymdr bench`` measures. Nothing heavy is imported: the command line checks its options with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gym_dr.errors import ConfigError
+
+LARGEST = 10_000  # sub-environments; more do not fit into most memories one by one, and show nothing new
+LUNAR_LANDER_THRESHOLD = -120.0  # the one of Gymnasium's A2C tutorial
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSettings:
+    """What is measured, and for how long."""
+
+    env: str = "gym_dr/LunarLanderDR-v3"  # id
+    sizes: tuple[int, ...]  # numbers of sub-environments to step
+    learning_sizes: tuple[int, ...]  # and to learn with
+    seeds: tuple[int, ...]  # of the trainings
+    threshold: float = LUNAR_LANDER_THRESHOLD  # mean training return that a training is to pass
+    rounds: int  # in each of which every contender steps once; one more before is not counted
+    seconds: float  # that a contender steps in a round
+    learning_limit: float  # seconds after which a training has not passed
+    profile_updates: int  # of which one update's parts are the medians
+    max_processes: int  # of a contender that needs one for each sub-environment; memory may allow fewer
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("sizes", 1, LARGEST), ("learning_sizes", 1, LARGEST), ("seeds", 0, 2**63 - 1)):
+            values = getattr(self, name)
+            if not values or min(values) < low or max(values) > high or len(set(values)) != len(values):
+                got = ",".join(map(str, values))
+                raise ConfigError(f"{name}: expected different whole numbers from {low} to {high}, got {got}.")
+        if not math.isfinite(self.threshold):
+            raise ConfigError(f"threshold: expected a finite number, got {self.threshold}.")
+
+
+FULL = BenchSettings(
+    sizes=(1, 2, 4, 10, 32, 64, 256, 1024),
+    learning_sizes=(1, 2, 4, 10, 32, 64, 256, 1024),
+    seeds=(1, 2, 3, 4, 5),
+    rounds=5,
+    seconds=0.5,
+    learning_limit=30.0,
+    profile_updates=50,
+    max_processes=1024,
+)
+
+QUICK = BenchSettings(
+    sizes=(1, 4, 32, 256),
+    learning_sizes=(4, 32),
+    seeds=(1,),
+    rounds=2,
+    seconds=0.1,
+    learning_limit=5.0,
+    profile_updates=10,
+    max_processes=32,
+)

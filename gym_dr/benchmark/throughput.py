@@ -1,0 +1,106 @@
+"""Steps per second of every vector environment against the number of sub-environments, and how that scales."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gym_dr.benchmark.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
+from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_room
+from gym_dr.benchmark.scaling import karp_flatt, max_speedup, speedup
+from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.benchmark.timing import alternate
+
+Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second, one a round
+
+
+def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -> dict[str, Any]:
+    """Measures all contenders, one number of sub-environments after the other.
+
+    Within a round each contender steps once with N sub-environments and once with a single one, so that a speed-up
+    compares what was measured in the same seconds.
+
+    Args:
+        settings: What to measure.
+        report: Called with a line before each number of sub-environments.
+
+    Returns:
+        ``rows``, one for each mode and number, and ``left_out``: who could not take part and why.
+    """
+    rows: list[dict[str, Any]] = []
+    left_out: list[dict[str, Any]] = []
+    singles: dict[str, Contender] = {}
+    try:
+        for mode in MAKERS:
+            _add(singles, mode, settings.env, 1, left_out)
+        for num_envs in settings.sizes:
+            report(f"stepping {num_envs} environments")
+            rates = _measure(singles, num_envs, settings, left_out)
+            rows += [_row(mode, num_envs, rates) for mode in singles if (mode, num_envs) in rates]
+    finally:
+        _close(singles)
+    return {"unit": "steps/s", "rows": rows, "left_out": left_out}
+
+
+def _measure(
+    singles: dict[str, Contender], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
+) -> Rates:
+    """The rates of all modes with one sub-environment and with ``num_envs``."""
+    many: dict[str, Contender] = {}
+    try:
+        if num_envs > 1:
+            for mode in singles:
+                reason = _why_not(mode, num_envs, settings) if mode in PROCESSES else None
+                if reason is None:
+                    _add(many, mode, settings.env, num_envs, left_out)
+                else:
+                    left_out.append({"mode": mode, "num_envs": num_envs, "reason": reason})
+        sides = {(mode, 1): contender for mode, contender in singles.items() if num_envs == 1 or mode in many}
+        sides |= {(mode, num_envs): contender for mode, contender in many.items()}
+        return alternate({name: partial(side.rate, settings.seconds) for name, side in sides.items()}, settings.rounds)
+    finally:
+        _close(many)
+
+
+def _add(
+    contenders: dict[str, Contender], mode: str, env_id: str, num_envs: int, left_out: list[dict[str, Any]]
+) -> None:
+    try:
+        contenders[mode] = make_contender(mode, env_id, num_envs)
+    except LeftOutError as error:
+        # who cannot even take part with one is left out altogether
+        left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
+
+
+def _why_not(mode: str, num_envs: int, settings: BenchSettings) -> str | None:
+    """Why a mode that takes a process for each sub-environment cannot have so many; None if it can."""
+    if num_envs > settings.max_processes:
+        return f"more than the {settings.max_processes} processes that this run may start"
+    children = [process.pid for process in multiprocessing.active_children() if process.pid]
+    each = max((private_memory(pid) for pid in children), default=UNKNOWN_PROCESS)
+    return why_no_room(num_envs, each)
+
+
+def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:
+    """One line of the results; the fields are described in README."""
+    own = rates[mode, num_envs]
+    psi = speedup(own, rates[mode, 1])
+    serial_fraction = karp_flatt(psi, num_envs)
+    return {
+        "mode": mode,
+        "num_envs": num_envs,
+        "steps_per_second": statistics.median(own),
+        "lowest": min(own),
+        "highest": max(own),
+        "speedup": psi,
+        "serial_fraction": serial_fraction,
+        "max_speedup": max_speedup(serial_fraction),
+    }
+
+
+def _close(contenders: dict[str, Contender]) -> None:
+    for contender in contenders.values():
+        contender.close()

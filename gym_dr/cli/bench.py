@@ -1,0 +1,160 @@
+"""``gymdr bench``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from gym_dr.benchmark.settings import FULL, LUNAR_LANDER_THRESHOLD, QUICK, BenchSettings
+from gym_dr.cli.options import NumberList
+from gym_dr.cli.runs import plugin_host
+from gym_dr.errors import ConfigError
+
+
+@click.command()
+@click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
+@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and the pictures")
+@click.option("--quick", is_flag=True, help="fewer and shorter measurements: under a minute")
+@click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
+@click.option("--seeds", type=NumberList(int), help="of the trainings  [default: 1,2,3,4,5; 1 with --quick]")
+@click.option(
+    "--threshold",
+    type=float,
+    help=f"mean training return to reach  [default: {LUNAR_LANDER_THRESHOLD:g} for LunarLander]",
+)
+def command(
+    env: str,
+    output: str,
+    quick: bool,
+    sizes: tuple[int, ...] | None,
+    seeds: tuple[int, ...] | None,
+    threshold: float | None,
+) -> None:
+    """Measure this machine and draw it.
+
+    Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
+    installed), how they scale, the time until A2C passes a mean return, and where the time of one of its updates goes.
+    """
+    from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
+
+    algorithm = plugin_host().algorithm("a2c")
+    settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
+    folder = Path(output)
+    prepare(folder)
+    try:
+        with _Progress(reports(settings)) as progress:
+            result = measure(settings, algorithm, progress)
+        written = write(result, folder)
+    finally:
+        if not any(folder.iterdir()):  # nothing was measured: what was asked for cannot be
+            folder.rmdir()
+    _show(result)
+    click.echo(f"\nWrote {', '.join(map(str, written))}")
+
+
+def _settings(
+    base: BenchSettings,
+    env: str,
+    sizes: tuple[int, ...] | None,
+    seeds: tuple[int, ...] | None,
+    threshold: float | None,
+) -> BenchSettings:
+    if threshold is None:
+        if "LunarLander" not in env:
+            raise ConfigError(f"--threshold: expected a mean return to reach in {env}; the default is LunarLander's.")
+        threshold = LUNAR_LANDER_THRESHOLD
+    return replace(
+        base,
+        env=env,
+        threshold=threshold,
+        sizes=base.sizes if sizes is None else sizes,
+        learning_sizes=base.learning_sizes if sizes is None else sizes,
+        seeds=base.seeds if seeds is None else seeds,
+    )
+
+
+class _Progress:
+    """A bar on a terminal, plain lines elsewhere; a context manager that is called with what comes next."""
+
+    def __init__(self, total: int) -> None:
+        self._bar: Any = tqdm(total=total, unit="part", dynamic_ncols=True) if sys.stderr.isatty() else None
+        self._total, self._begun = total, 0
+
+    def __call__(self, line: str) -> None:
+        self._begun += 1
+        if self._bar is None:
+            click.echo(f"bench: {self._begun}/{self._total}, {line}", err=True)
+            return
+        self._bar.set_description_str(line, refresh=False)
+        self._bar.update(self._begun - 1 - self._bar.n)
+        self._bar.refresh()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.update(self._total - self._bar.n if kind is None else 0)
+            self._bar.close()
+
+
+def _show(result: dict[str, Any]) -> None:
+    """Prints the results as tables."""
+    from gym_dr.benchmark.plots import left_out_texts  # heavy, as the next
+    from gym_dr.benchmark.profile import PARTS
+
+    machine = result["machine"]
+    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {result['settings']['env']}")
+    rows = result["throughput"]["rows"]
+    modes = list(dict.fromkeys(row["mode"] for row in rows))
+    for title, field, form in (
+        ("Steps per second", "steps_per_second", ",.0f"),
+        ("Speed-up over N = 1", "speedup", ",.2f"),
+        ("Karp-Flatt serial fraction", "serial_fraction", ".3f"),
+        ("Maximum speed-up by that fraction", "max_speedup", ",.1f"),
+    ):
+        click.echo(f"\n{title}")
+        _table(
+            ["N", *modes],
+            [
+                [
+                    str(n),
+                    *(
+                        _cell(next((r for r in rows if r["mode"] == m and r["num_envs"] == n), {}), field, form)
+                        for m in modes
+                    ),
+                ]
+                for n in sorted({row["num_envs"] for row in rows})
+            ],
+        )
+    for text in left_out_texts(result):
+        click.echo(f"Left out: {text}.")
+    learning = result["learning"]
+    click.echo(f"\nSeconds until the mean training return passes {learning['threshold']:g}, median over seeds")
+    _table(
+        ["N", "seconds", "passed"],
+        [
+            [str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), f"{row['passed']} of {len(row['runs'])}"]
+            for row in learning["rows"]
+        ],
+    )
+    click.echo("\nMilliseconds of one update")
+    _table(
+        ["", *PARTS],
+        [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"]],
+    )
+
+
+def _cell(row: dict[str, Any], field: str, form: str) -> str:
+    return "-" if row.get(field) is None else format(row[field], form)
+
+
+def _table(head: list[str], lines: list[list[str]]) -> None:
+    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
+    for line in [head, *lines]:
+        click.echo("  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
