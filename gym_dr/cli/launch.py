@@ -85,13 +85,14 @@ def train_folder(path: str, trusted: Sequence[str]) -> str:
     return ""
 
 
-def train_config(config_json: str, trusted: Sequence[str]) -> tuple[str, dict[str, bytes]]:
+def train_config(name: str, config_json: str, trusted: Sequence[str]) -> tuple[str, dict[str, bytes]]:
     """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
 
-    A task on another machine sees no folder of this one, so the files travel back with the result.
+    A task on another machine sees no folder of this one, so the files travel back with the result. They mention the
+    name of the folder, which is that of the one they will be in.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        folder = RunFolder.create(Path(temporary) / "run", config_json, overwrite=False)
+        folder = RunFolder.create(Path(temporary) / name, config_json, overwrite=False)
         message = train_folder(str(folder.path), trusted)
         written = [path for path in folder.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
         files = {str(path.relative_to(folder.path)): path.read_bytes() for path in written}
@@ -148,7 +149,10 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequ
     try:
         # a task whose worker or machine is lost is run again, from the start: the seed decides the result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
-        waiting = {task.remote(folder.config.read_text(encoding="utf-8"), trusted): folder for folder in folders}
+        waiting = {
+            task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trusted): folder
+            for folder in folders
+        }
         failed: dict[str, str] = {}
         while waiting:
             (done,), _ = ray.wait(list(waiting), num_returns=1)

@@ -15,7 +15,6 @@ from gym_dr.cli.runs import plugin_host
 from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_device, check_fields, read_config_file
-from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.environments import check_module
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
@@ -108,12 +107,10 @@ def _train(algorithm: Algorithm) -> None:
     for path in paths:  # all of them before the first is touched
         RunFolder(path).check_free(overwrite=overwrite)
     folders = [
-        RunFolder.create(path, config.to_json(), overwrite=overwrite)
+        RunFolder.create(path, config.to_json(), overwrite=overwrite, command=str(ctx.find_root().obj))
         for path, config in zip(paths, configs, strict=True)
     ]
     try:
-        for folder in folders:
-            write_atomically(folder.command, f"{ctx.find_root().obj}\n".encode())
         if seeds:
             trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
             launch(folders, ctx.params["launcher"], ctx.params["workers"], ctx.params["ray_address"], trusted)

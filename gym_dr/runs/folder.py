@@ -40,7 +40,7 @@ class RunFolder:
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
     @classmethod
-    def create(cls, path: str | Path, config_json: str, *, overwrite: bool) -> RunFolder:
+    def create(cls, path: str | Path, config_json: str, *, overwrite: bool, command: str = "") -> RunFolder:
         """Makes the folder of a new run and writes its configuration.
 
         Args:
@@ -48,6 +48,7 @@ class RunFolder:
             config_json: The resolved configuration.
             overwrite: Whether a run that is there already is replaced; files that no run writes stay. Until the new run
                 has made an update the old one is set aside and ``discard_if_unused`` puts it back.
+            command: What was typed to train it, if anything was.
 
         Raises:
             RunFolderError: There is something else at the path, or it cannot be written.
@@ -67,7 +68,9 @@ class RunFolder:
                 folder.checkpoints.mkdir(exist_ok=True)
             except OSError as error:
                 raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
-            write_atomically(folder.config, config_json.encode())
+            if command:
+                write_atomically(folder.command, f"{command}\n".encode())
+            write_atomically(folder.config, config_json.encode())  # the last one: from here on it is a run
         folder._made = identity(folder.path)
         return folder
 
@@ -191,8 +194,8 @@ class RunFolder:
     def _is_empty(self) -> bool:
         """Whether there is nothing but what a process that was killed before it wrote a configuration has left."""
         return all(
-            child.name in (LOCK, OWNER)
-            or _written_by_us(child, {CONFIG, OWNER})
+            child.name in (LOCK, OWNER, self.command.name)
+            or _written_by_us(child, {CONFIG, OWNER, self.command.name})
             or (child == self.checkpoints and child.is_dir() and not any(child.iterdir()))
             for child in self.path.iterdir()
         )

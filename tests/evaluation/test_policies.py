@@ -61,7 +61,9 @@ def test_a_policy_for_other_observations_is_refused(runs: Path, tmp_path: Path) 
     config = json.loads((path / "config.json").read_text())
     del config["randomization"]
     (path / "config.json").write_text(json.dumps({**config, "env": "CartPole-v1"}))
-    with pytest.raises(CheckpointError, match=r"update-0+2\.pt: the policy does not fit CartPole-v1.* shape \(4,\)"):
+    with pytest.raises(
+        CheckpointError, match=r"update-0+2\.safetensors: the policy does not fit CartPole-v1.* shape \(4,\)"
+    ):
         opened(path)
 
 

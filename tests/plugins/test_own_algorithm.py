@@ -53,7 +53,8 @@ def test_its_configuration_makes_options(gymdr: Command) -> None:
 
 def test_it_trains_into_a_complete_run_folder(trained: Path) -> None:
     names = {path.name for path in trained.iterdir()}
-    assert names == {"config.json", "metrics.csv", "draws.csv", "checkpoints", "training.png", ".lock"}
+    data = {"config.json", "command.txt", "metrics.csv", "draws.csv", "checkpoints"}
+    assert names == {*data, "training.png", ".lock"}
     assert json.loads((trained / "config.json").read_text())["cem"]["population"] == 3
     assert len((trained / "metrics.csv").read_text().splitlines()) == 3
 
