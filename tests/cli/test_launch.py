@@ -74,7 +74,7 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     long = [*TINY]
-    long[1] = "400"
+    long[1] = "300"
     options = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "50")
     expected = train(tmp_path / "whole", *options, tiny=long)
 

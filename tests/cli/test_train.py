@@ -156,6 +156,7 @@ def test_a_run_stopped_before_its_first_checkpoint_starts_again(tmp_path: Path) 
     assert [row.rpartition(",")[0] for row in again] == [row.rpartition(",")[0] for row in metrics]
 
 
+@pytest.mark.slow  # its sibling is that of a killed process in test_launch.py
 def test_resuming_a_folder_of_seeds_ends_every_run_in_it(tmp_path: Path) -> None:
     train(tmp_path / "runs", "--seeds", "1,2")
     complete = (tmp_path / "runs/seed-2/actor.pt").read_bytes()
