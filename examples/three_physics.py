@@ -1,7 +1,7 @@
 """Flies one trained lander under three physics, side by side, as in the README.
 
-gymdr train a2c --run-dir runs/wide --randomization wide
-python examples/three_physics.py runs/wide lander.gif
+gymdr train a2c --run-dir runs/lander
+python examples/three_physics.py runs/lander lander.gif [SEED]
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def beside(pictures: list[Image.Image]) -> Image.Image:
 def main() -> None:
     """Reads the run and the file's name from the command line."""
     run, output = sys.argv[1:3]
-    frames = fly(run, seed=int(sys.argv[3]) if len(sys.argv) > 3 else 3)
+    frames = fly(run, seed=int(sys.argv[3]) if len(sys.argv) > 3 else 9)
     durations = [80] * (len(frames) - 1) + [PAUSE]
     frames[0].save(output, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
     print(f"{output}: {len(frames)} frames")

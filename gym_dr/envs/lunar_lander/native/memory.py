@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,3 +89,7 @@ class Scratch:
             slots=_aligned(int(2 * SLOT_FLOATS)),
             substep=_aligned(int(SUBSTEP_FLOATS)),
         )
+
+    def arguments(self) -> tuple[npt.NDArray[Any], ...]:
+        """The last arguments of ``step``, in its order."""
+        return self.floats, self.ints, self.blocks, self.slots, self.substep

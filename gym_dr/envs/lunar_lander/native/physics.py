@@ -75,6 +75,23 @@ class Physics:
         self._workers = Workers(threads)
         self._scratch = [Scratch.allocate() for _ in range(threads)]
         self._all: Indices = np.arange(num_envs)
+        memory = self.memory
+        # what ``step`` and ``play`` take, in their order, before and after the environments that are meant
+        self._inputs = (
+            memory.rows,
+            memory.terrain,
+            memory.contact_ints,
+            memory.contact_floats,
+            memory.status,
+            memory.params,
+            memory.shaping,
+            memory.streams,
+            _gusts(),
+            self.choices,
+            self.throttles,
+            self._continuous,
+        )
+        self._outputs = (memory.observations, memory.rewards, memory.terminations)
         self._run(np.zeros(0, np.int64), 0, 0, self._scratch[0])
         self._step_address = Address(step)
 
@@ -117,31 +134,14 @@ class Physics:
         Returns:
             The row after the last one played.
         """
-        memory, scratch = self.memory, self._scratch[0]
+        scratch = self._scratch[0]
         applied = np.empty((len(elapsed), steps.sampled.shape[2]), np.float32)
         stop: int = cast(Any, play)(
             self._step_address,
-            memory.rows,
-            memory.terrain,
-            memory.contact_ints,
-            memory.contact_floats,
-            memory.status,
-            memory.params,
-            memory.shaping,
-            memory.streams,
-            _gusts(),
-            self.choices,
-            self.throttles,
-            self._continuous,
+            *self._inputs,
             self._all,
-            memory.observations,
-            memory.rewards,
-            memory.terminations,
-            scratch.floats,
-            scratch.ints,
-            scratch.blocks,
-            scratch.slots,
-            scratch.substep,
+            *self._outputs,
+            *scratch.arguments(),
             *policy.arguments(),
             noise,
             applied,
@@ -162,32 +162,7 @@ class Physics:
         self._workers.close()
 
     def _run(self, envs: Indices, first: int, last: int, scratch: Scratch) -> None:
-        memory = self.memory
-        step(
-            memory.rows,
-            memory.terrain,
-            memory.contact_ints,
-            memory.contact_floats,
-            memory.status,
-            memory.params,
-            memory.shaping,
-            memory.streams,
-            _gusts(),
-            self.choices,
-            self.throttles,
-            self._continuous,
-            envs,
-            first,
-            last,
-            memory.observations,
-            memory.rewards,
-            memory.terminations,
-            scratch.floats,
-            scratch.ints,
-            scratch.blocks,
-            scratch.slots,
-            scratch.substep,
-        )
+        cast(Any, step)(*self._inputs, envs, first, last, *self._outputs, *scratch.arguments())
 
 
 def bytes_needed(num_envs: int) -> int:
