@@ -14,11 +14,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.policies import load_run_policy
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import check_env_id, make_env
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, surround
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 
@@ -60,13 +62,23 @@ def play_policy(
     else:
         _check_display("write a video with --video FILE.gif instead")
     policy = load_run_policy(folder, config, algorithm)
-    env = make_env(config.settings.env, config.randomization, render_mode="human" if video is None else "rgb_array")
+    envs = surround(
+        make_vector_env(
+            config.settings.env,
+            1,
+            "sync",
+            config.randomization,
+            render_mode="human" if video is None else "rgb_array",
+        ),
+        config.randomization,
+        config.shown,
+    )
     try:
-        with open_video(video, int(env.metadata.get("render_fps", 30))) as show:
+        with open_video(video, int(envs.metadata.get("render_fps", 30))) as show:
             for episode in range(episodes):
-                yield _play_episode(env, policy, seed if episode == 0 else None, show)
+                yield _play_episode(envs, policy, seed if episode == 0 else None, show, config.randomization)
     finally:
-        env.close()
+        envs.close()
 
 
 def play_by_hand(env_id: str, seed: int) -> None:
@@ -129,19 +141,28 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
 
 
 def _play_episode(
-    env: gym.Env[Any, Any], policy: Policy, seed: int | None, show: Callable[[Any], None]
+    envs: VectorEnv[Any, Any, Any],
+    policy: Policy,
+    seed: int | None,
+    show: Callable[[Any], None],
+    randomization: Randomization | None,
 ) -> PlayedEpisode:
-    observation, info = env.reset(seed=seed)
+    """One episode of a vector environment that has one sub-environment."""
+    observations, info = envs.reset(seed=seed)
     total, length, over = 0.0, 0, False
     while not over:
-        show(env.render())
-        action = policy(np.asarray(observation)[None])[0]
-        observation, reward, terminated, truncated, info = env.step(action)
-        total, length, over = total + float(reward), length + 1, terminated or truncated
-    show(env.render())
-    randomized = env.get_wrapper_attr("randomization") if env.has_wrapper_attr("randomization") else ()
-    params = dict(info.get("params", {}))
-    return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomized))
+        show(_picture(envs))
+        observations, rewards, terminations, truncations, info = envs.step(policy(np.asarray(observations)))
+        total, length, over = total + float(rewards[0]), length + 1, bool(terminations[0] or truncations[0])
+    show(_picture(envs))
+    params = {name: float(values[0]) for name, values in info.get("params", {}).items() if name[0] != "_"}
+    return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomization or ()))
+
+
+def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
+    """What is to be seen of the one sub-environment; None where a window shows it."""
+    pictures = envs.render()
+    return None if pictures is None else pictures[0]
 
 
 def _check_display(instead: str) -> None:

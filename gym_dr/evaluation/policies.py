@@ -19,7 +19,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_vector_env
+from gym_dr.runs.environments import make_vector_env, surround
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
@@ -62,12 +62,26 @@ class RunPolicy:
             raise CheckpointError(f"{self.checkpoint}: the policy does not fit {self._spaces(envs)}: {error}") from None
 
     def make_envs(self, cells: CellSet) -> VectorEnv[Any, Any, Any]:
-        """A vector environment for a set of cells; takes ``options["params"]`` where the cells have values."""
-        varies = self.config.randomization is not None
-        native = varies and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        """A vector environment for a set of cells, which shows the policy what it is used to.
+
+        Takes ``options["params"]`` where the cells have values.
+        """
+        native = self._varies and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.total)
-        envs = make_vector_env(self.env, num_envs, "auto", (cells.randomization or Randomization()) if varies else None)
-        return VectorParams(envs) if cells.names and not has_vector_params(envs) else envs
+        return self._make_envs(num_envs, cells.randomization or Randomization(), (*cells.names, *cells.fixed))
+
+    @property
+    def _varies(self) -> bool:
+        """Whether the environment has parameters."""
+        return self.config.randomization is not None
+
+    def _make_envs(self, num_envs: int, drawn: Randomization, named: Sequence[str]) -> VectorEnv[Any, Any, Any]:
+        if not self._varies:
+            return make_vector_env(self.env, num_envs, "auto", None)
+        envs = make_vector_env(self.env, num_envs, "auto", drawn)
+        if named and not has_vector_params(envs):
+            envs = VectorParams(envs)
+        return surround(envs, drawn, self.config.shown, named)
 
     def check(self) -> None:
         """Checks that it acts in its environment.
@@ -76,7 +90,7 @@ class RunPolicy:
             ConfigError: It fails on the environment's observations, or gives something else than an action for each.
             CheckpointError: Its weights do not fit.
         """
-        envs = make_vector_env(self.env, 2, "auto", None if self.config.randomization is None else Randomization())
+        envs = self._make_envs(2, Randomization(), ())
         try:
             observations, _ = envs.reset(seed=0)
             policy = self.make(envs)
@@ -148,6 +162,7 @@ def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) 
         raise ConfigError(f"Algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played.")
     checkpoint = load_newest(folder)
     envs = make_vector_env(config.settings.env, 1, "sync", config.randomization)
+    envs = surround(envs, config.randomization, config.shown)
     try:
         return loader(checkpoint["state"], envs, config.options)
     finally:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
+from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization, read_table
-from gym_dr.runs.environments import VECTORIZATIONS, check_vectorization, param_space_of
+from gym_dr.runs.environments import VECTORIZATIONS, Ranges, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
 
+CONTEXTS = (INFO, OBSERVATION)  # "hidden" would hide the draw from the run's own records
 ON_NAN = ("stop", "skip")
 MAX_ENVS = 1_000_000
 
@@ -31,6 +33,7 @@ class RunSettings:
     restart_workers: bool = option(
         False, "replace async workers that fail and truncate their episodes, instead of ending the run"
     )
+    context: str = option("info", f"who is told the draw: {INFO} (nobody but the records), {OBSERVATION} (the policy)")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
@@ -49,6 +52,8 @@ class RunSettings:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
+        if self.context not in CONTEXTS:
+            raise unknown_name("context", self.context, CONTEXTS)
         if self.on_nan not in ON_NAN:
             raise unknown_name("on_nan", self.on_nan, ON_NAN)
         if self.num_envs > MAX_ENVS:
@@ -74,6 +79,7 @@ class RunConfig:
     settings: RunSettings
     randomization: Randomization | None  # None for environments without parameters
     options: Any  # the algorithm's own dataclass
+    shown: Ranges | None = None  # what the policy is shown of the draw, and how it is scaled; follows from the others
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``--config`` reads back."""
@@ -150,15 +156,23 @@ def build_config(
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
-        if randomization is not None or run_settings.resample_every:
+        if randomization is not None or run_settings.resample_every or run_settings.context != INFO:
             raise ConfigError(
                 f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
                 "or leave the randomization out."
             )
-        resolved = None
-    else:
-        resolved = resolve("default" if randomization is None else randomization, space)
-    return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config)
+        return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=config)
+    resolved = resolve("default" if randomization is None else randomization, space)
+    shown = None
+    if run_settings.context == OBSERVATION:
+        if not resolved:
+            raise ConfigError(
+                "context: expected a randomization with 'observation', which shows its draws to the policy; got none."
+            )
+        shown = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
+    return RunConfig(
+        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config, shown=shown
+    )
 
 
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:

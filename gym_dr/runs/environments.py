@@ -1,10 +1,14 @@
-"""Makes the environments of a run from their id."""
+"""Makes the environments of a run from their id.
+
+A run's randomization may name disturbances beside the environment's parameters, and its policy may be shown the draw:
+both are wrappers around what the id makes.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,9 +17,16 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
+from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
+from gym_dr.wrappers.context import DrawContext
+from gym_dr.wrappers.disturb import Disturb, DisturbVector
+from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split
+
+Ranges = Mapping[str, tuple[float, float]]  # what a policy is shown of a draw: name -> values that become -1 and 1
 
 VECTORIZATIONS = ("auto", "sync", "async", "native")
 
@@ -72,7 +83,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:
-    """What may vary in an environment; None where nothing can.
+    """What may vary in an environment, disturbances included; None where it has no parameters of its own.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -82,26 +93,27 @@ def param_space_of(env_id: str) -> ParamSpace | None:
     try:
         if not env.has_wrapper_attr("param_space"):
             return None
-        space: ParamSpace = env.get_wrapper_attr("param_space")
-        return space
+        return DisturbedSpace(env.get_wrapper_attr("param_space"), possible_disturbances(env))
     finally:
         env.close()
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
-    """One environment; without randomization as the id says.
+    """One environment, in ``Disturb`` where there are disturbances; without randomization as the id says.
 
     Raises:
         UnknownNameError: There is no such environment.
         ConfigError: It cannot be made, most likely because a package that it needs is not installed.
     """
     check_env_id(env_id)
+    disturbances = Randomization()
     if randomization is not None:
-        kwargs["randomization"] = randomization
+        kwargs["randomization"], disturbances = split(randomization)
     try:
-        return gym.make(env_id, **kwargs)
+        env = gym.make(env_id, **kwargs)
     except (ImportError, gym.error.Error) as error:
         raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
+    return Disturb(env, disturbances) if disturbances else env
 
 
 def make_vector_env(
@@ -111,15 +123,17 @@ def make_vector_env(
     randomization: Randomization | None,
     *,
     restart_workers: bool = False,
+    **kwargs: Any,
 ) -> VectorEnv[Any, Any, Any]:
-    """A vector environment.
+    """A vector environment as its id makes it; see ``surround`` for what a run puts around it.
 
     Args:
         env_id: A registered id.
         num_envs: Sub-environments.
         vectorization: "auto" (native where there is one, else sync), "sync", "async" or "native".
-        randomization: None for environments without parameters.
+        randomization: None for environments without parameters; disturbances in it are left to ``surround``.
         restart_workers: Whether async workers that fail are replaced.
+        **kwargs: Of the environment.
 
     Raises:
         UnknownNameError: There is no such environment or vectorization.
@@ -127,7 +141,8 @@ def make_vector_env(
     """
     check_env_id(env_id)
     check_vectorization(env_id, vectorization)
-    kwargs: dict[str, Any] = {} if randomization is None else {"randomization": randomization}
+    if randomization is not None:
+        kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
         mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
@@ -135,3 +150,28 @@ def make_vector_env(
         with children_end_with_us():
             return SupervisedVectorEnv([partial(gym.make, env_id, **kwargs)] * num_envs, restart=restart_workers)
     return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+
+
+def surround(
+    envs: VectorEnv[Any, Any, Any],
+    randomization: Randomization | None,
+    shown: Ranges | None = None,
+    named: Iterable[str] = (),
+) -> VectorEnv[Any, Any, Any]:
+    """Puts between a policy and the physics what a run has there.
+
+    Args:
+        envs: From ``make_vector_env``; ``ResampleParams`` and ``VectorParams`` are around it already.
+        randomization: Its disturbances are drawn at each episode.
+        shown: What the policy is shown of the draw; None for nothing.
+        named: Disturbances in it take values by ``options["params"]`` though none are drawn.
+
+    Raises:
+        RandomizationError: The environment cannot be disturbed so.
+    """
+    _, disturbances = split(randomization or Randomization())
+    idle = {name: DISTURBANCES[name].nominal for name in DISTURBANCES if name in {*named, *(shown or ())}}
+    if disturbances or idle:
+        rules = Randomization({**idle, **disturbances}, correlation=disturbances.correlation)
+        envs = DisturbVector(envs, rules)
+    return DrawContext(envs, OBSERVATION, shown) if shown else envs

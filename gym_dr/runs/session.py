@@ -15,7 +15,7 @@ import numpy as np
 from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_vector_env
+from gym_dr.runs.environments import make_vector_env, surround
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
 from gym_dr.training.api import seed_for
@@ -84,6 +84,7 @@ class RunSession:
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
+        envs = surround(envs, self.config.randomization, self.config.shown)
         self.envs = RecordDraws(RequireFinite(envs), self._record)
         return self.envs
 

@@ -13,10 +13,13 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.vector_arguments import check_mask, check_seeds
-from gym_dr.errors import EnvStateError
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import Disturbances
+from gym_dr.wrappers.disturbed_space import DisturbedSpace
+from gym_dr.wrappers.vector_params import spaces_of
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -155,8 +158,25 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
 
     @property
     def disturbances(self) -> Randomization:
-        """What varies."""
+        """What varies in this wrapper."""
         return self._state.randomization
+
+    @property
+    def param_space(self) -> DisturbedSpace:
+        """The environment's parameters, and the disturbances that vary."""
+        return DisturbedSpace(self._inner()[0], self._state.space.values())
+
+    @property
+    def randomization(self) -> Randomization:
+        """What varies, in the environment and in this wrapper; correlations are each one's own."""
+        return Randomization({**self._inner()[1], **self.disturbances})
+
+    def _inner(self) -> tuple[ParamSpace, Randomization]:
+        """What may vary and what does inside of this wrapper; nothing in an environment without parameters."""
+        try:
+            return spaces_of(self.env)
+        except RandomizationError:
+            return ParamSpace("parameters", []), Randomization()
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None

@@ -16,19 +16,33 @@ from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs import environments, session
 from gym_dr.runs.config import build_config
-from gym_dr.runs.environments import check_env_id, check_vectorization, make_env, make_vector_env, param_space_of
+from gym_dr.runs.environments import (
+    check_env_id,
+    check_vectorization,
+    make_env,
+    make_vector_env,
+    param_space_of,
+    surround,
+)
 from gym_dr.runs.folder import RunFolder
+from gym_dr.wrappers.disturb import Disturb
+from gym_dr.wrappers.disturbances import DISTURBANCES
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 
 
 def test_parameters_are_found_behind_an_id() -> None:
-    assert param_space_of(LANDER) is LUNAR_LANDER
+    space = param_space_of(LANDER)
+    assert space is not None
+    assert space["gravity"] is LUNAR_LANDER["gravity"]
+    assert space["obs_delay"] is DISTURBANCES["obs_delay"]
     assert param_space_of("CartPole-v1") is None
 
 
 def test_an_id_may_name_the_module_that_registers_it() -> None:
-    assert param_space_of(f"gym_dr:{LANDER}") is LUNAR_LANDER
+    space = param_space_of(f"gym_dr:{LANDER}")
+    assert space is not None
+    assert "gravity" in space
 
 
 @pytest.mark.parametrize("env_id", ["nowhere_at_all:Foo-v0", ":Foo-v0", ".sibling:Foo-v0"])
@@ -107,3 +121,39 @@ def test_a_session_hands_the_restart_of_workers_on(tmp_path: Path, monkeypatch: 
     run.make_envs(8)
     run.close()
     assert given == [{"restart_workers": True}]
+
+
+BOTH = Randomization({"gravity": Constant(-5), "obs_delay": Constant(2)})
+
+
+def test_disturbances_of_a_randomization_are_put_around_what_an_id_makes() -> None:
+    env = make_env(LANDER, BOTH)
+    assert isinstance(env, Disturb)
+    assert env.reset(seed=1)[1]["params"]["obs_delay"] == 2
+    assert env.get_wrapper_attr("params")["gravity"] == -5
+    env.close()
+
+
+@pytest.mark.parametrize("vectorization", ["native", "sync"])
+def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environment(vectorization: str) -> None:
+    shown = {"gravity": (-10.0, 0.0), "obs_delay": (0.0, 4.0)}
+    envs = surround(make_vector_env(LANDER, 2, vectorization, BOTH), BOTH, shown)
+    observations, info = envs.reset(seed=1)
+    envs.close()
+    assert observations[:, 8:].tolist() == [[0.0, 0.0]] * 2  # -5 and 2 are the middles of their ranges
+    assert info["params"]["obs_delay"].tolist() == [2, 2]
+
+
+def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
+    envs = surround(make_vector_env(LANDER, 2, "native", Randomization()), None, {"obs_delay": (0.0, 4.0)})
+    first, _ = envs.reset(seed=1)
+    second, _ = envs.reset(seed=1, options={"params": {"obs_delay": [2, 4]}})
+    envs.close()
+    assert first[:, 8].tolist() == [-1, -1]
+    assert second[:, 8].tolist() == [0, 1]
+
+
+def test_without_disturbances_and_context_nothing_is_put_around() -> None:
+    envs = make_vector_env(LANDER, 2, "native", Randomization())
+    assert surround(envs, Randomization()) is envs
+    envs.close()

@@ -18,7 +18,9 @@ from gym_dr.evaluation.protocol import play_wave
 from gym_dr.evaluation.report.compared import Compared
 from gym_dr.evaluation.report.page import Film
 from gym_dr.evaluation.report.tables import where
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
+from gym_dr.wrappers.disturbances import DISTURBANCES
 
 FRAMES = 12  # of a strip, the first and the last of the episode among them
 SEEN = 80  # pictures that they are chosen from
@@ -96,7 +98,11 @@ def replay(compared: Compared, episode: Episode) -> Replay:
     """
     actions, params, seed = _actions(compared, episode)
     policy = episode.policy
-    env = make_env(policy.env, policy.config.randomization, render_mode="rgb_array")
+    named = {name: DISTURBANCES[name].nominal for name in params if name in DISTURBANCES}
+    randomization = (
+        None if policy.config.randomization is None else Randomization(named)
+    )  # values are given, none drawn
+    env = make_env(policy.env, randomization, render_mode="rgb_array")
     seen = set(np.unique(np.linspace(0, len(actions), min(SEEN, len(actions) + 1)).round().astype(int)).tolist())
     fps = env.metadata.get("render_fps")
     frames: list[tuple[str, Frame]] = []

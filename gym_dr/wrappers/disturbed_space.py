@@ -1,0 +1,120 @@
+"""Disturbances as parameters beside those of an environment, for whoever randomizes both in one table."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.wrappers.disturbances import DISTURBANCES
+
+Array = npt.NDArray[np.float64]
+
+_SENSED, _PUSHED = ("obs_noise", "obs_bias", "obs_delay"), ("push_speed", "push_probability")
+
+
+class DisturbedSpace(ParamSpace):
+    """An environment's parameters, and after them the disturbances that it can take.
+
+    Presets are the environment's; so is all that it knows of its own names and values.
+    """
+
+    def __init__(self, own: ParamSpace, disturbances: Iterable[Param]) -> None:
+        """Joins both.
+
+        Args:
+            own: The environment's.
+            disturbances: Of ``DISTURBANCES``.
+
+        Raises:
+            RandomizationError: The environment has a parameter with the name of a disturbance.
+        """
+        self.own = own
+        self.disturbances = tuple(param.name for param in disturbances)
+        super().__init__(own.name, [*own.values(), *(DISTURBANCES[name] for name in self.disturbances)])
+        self.nominal = {**own.nominal, **{name: DISTURBANCES[name].nominal for name in self.disturbances}}
+
+    def __getitem__(self, name: str) -> Param:
+        meant = name in self or difflib.get_close_matches(str(name), self.disturbances, n=1)
+        return super().__getitem__(name) if meant else self.own[name]
+
+    def expand(self, randomization: Randomization) -> Randomization:
+        """Has the environment's names expanded.
+
+        Raises:
+            UnknownNameError: A name or pattern stands for nothing.
+            RandomizationError: A rule is impossible, or a correlation goes across both kinds of parameters.
+        """
+        own, disturbances = split(randomization)
+        _check_pushes(disturbances)
+        return Randomization({**self.own.expand(own), **disturbances}, correlation=randomization.correlation)
+
+    def check(self, values: Any) -> dict[str, float]:
+        return {**self.own.check(_without(values)), **super().check(_without(values, own=True))}
+
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
+        _check_pushes(values)
+        return {
+            **self.own.check_vector(_without(values), num_envs),
+            **super().check_vector(_without(values, own=True), num_envs),
+        }
+
+
+def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
+    """Those that ``Disturb`` around an environment would take."""
+    observations, actions = env.observation_space, env.action_space
+    flat = (gym.spaces.Box, gym.spaces.Discrete)
+    if not (isinstance(observations, flat) and isinstance(actions, flat)):
+        return []
+    left_out: set[str] = set()
+    for names, possible in (
+        (_SENSED, _is_float_box(observations)),
+        (("action_noise",), _is_float_box(actions)),
+        (_PUSHED, getattr(env.unwrapped, "push_size", 0) > 0),
+    ):
+        left_out |= set() if possible else set(names)
+    return [param for name, param in DISTURBANCES.items() if name not in left_out]
+
+
+def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
+    """The rules of the environment's parameters, and those of disturbances.
+
+    Raises:
+        RandomizationError: A correlation goes across both.
+    """
+    parts = []
+    for wanted in (False, True):
+        rules = {name: rule for name, rule in randomization.items() if (name in DISTURBANCES) == wanted}
+        correlation = randomization.correlation
+        inside = correlation is not None and set(correlation.names) <= rules.keys()
+        if correlation is not None and not inside and set(correlation.names) & rules.keys():
+            raise RandomizationError(
+                "Correlation: expected parameters of the environment alone or disturbances alone, got "
+                f"{', '.join(correlation.names)}."
+            )
+        parts.append(Randomization(rules, correlation=correlation if inside else None))
+    return parts[0], parts[1]
+
+
+def _check_pushes(values: Mapping[str, Any]) -> None:
+    named = set(_PUSHED) & set(values)
+    if len(named) == 1:
+        raise RandomizationError(f"Expected push_speed together with push_probability, got {named.pop()} alone.")
+
+
+def _without(values: Any, *, own: bool = False) -> Any:
+    """A mapping without disturbances, or without the environment's own names."""
+    if not isinstance(values, Mapping):
+        return values  # the space that is given it says what is wrong
+    return {name: value for name, value in values.items() if (name in DISTURBANCES) == own}
+
+
+def _is_float_box(space: gym.Space[Any]) -> bool:
+    return isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)

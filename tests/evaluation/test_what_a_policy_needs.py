@@ -1,0 +1,155 @@
+"""Policies that are shown the draw, and policies that were trained with disturbances, from training to pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.cli.runs import open_run
+from gym_dr.evaluation import cells, play
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation.report import films
+from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.standard import nominal_and_training
+from gym_dr.runs.environments import param_space_of
+from tests.cli.command import gymdr, refused, train
+from tests.evaluation.tiny_run import train_tiny_run
+
+DELAYED = ("--randomize", "gravity=uniform:-11:-9", "--randomize", "obs_delay=integer:0:3")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    train_tiny_run(folder / "plain", "--updates", "10")
+    train_tiny_run(folder / "shown", "--updates", "10", "--context", "observation", *DELAYED)
+    return folder
+
+
+def opened(root: Path) -> list[RunPolicy]:
+    return open_policies([open_run(str(root / name)) for name in ("plain", "shown")])
+
+
+@pytest.fixture(scope="module")
+def compared(root: Path) -> Compared:
+    policies = opened(root)
+    space = param_space_of(policies[0].env)
+    assert space is not None
+    sets = [
+        *nominal_and_training(policies, space, 4),
+        cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
+    ]
+    return Compared(groups=group_runs(policies), evaluation=evaluate_policies(policies, sets, root / "evaluation"))
+
+
+def test_disturbances_are_drawn_and_recorded_in_training_like_other_parameters(root: Path) -> None:
+    header, *rows = (root / "shown" / "draws.csv").read_text().splitlines()
+    delays = {row.split(",")[header.split(",").index("obs_delay")] for row in rows}
+    assert delays
+    assert delays <= {"0.0", "1.0", "2.0", "3.0"}
+
+
+def test_a_policy_is_shown_what_it_was_shown_in_training_and_another_is_not(root: Path) -> None:
+    seen: dict[str, Any] = {}
+    for policy in opened(root):
+        envs = policy.make_envs(cells.nominal(2))
+        seen[policy.name] = envs.reset(seed=0)[0]
+        envs.close()
+    assert seen["plain"].shape == (2, 8)
+    # gravity -10 is the middle of what was trained on, and no delay its least
+    assert seen["shown"][:, 8:].tolist() == [[0.0, -1.0]] * 2
+
+
+def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path) -> None:
+    policy = opened(root)[1]
+    space = param_space_of(policy.env)
+    assert space is not None
+    envs = policy.make_envs(cells.grid(space, {"gravity": [-10.5, -9.0]}, 1))
+    observations, _ = envs.reset(seed=0, options={"params": {"gravity": [-10.5, -9.0]}})
+    envs.close()
+    assert observations[:, 8].tolist() == [-0.5, 1.0]
+
+
+def test_nominal_episodes_are_undisturbed_and_those_of_a_grid_have_its_values(compared: Compared) -> None:
+    table = compared.evaluation.episodes
+    assert set(table[table["set"] == "nominal"]["obs_delay"]) == {0.0}
+    assert set(table[table["set"] == "grid"]["obs_delay"]) == {0.0, 5.0}
+    own = table[table["set"] == "training: shown"]
+    assert set(own["obs_delay"]) <= {0.0, 1.0, 2.0, 3.0}
+    plain, shown = (own[own["policy"] == name]["obs_delay"].tolist() for name in ("plain", "shown"))
+    assert plain == shown
+
+
+def test_a_delay_in_a_cell_changes_the_episode(compared: Compared) -> None:
+    table = compared.evaluation.episodes
+    grid = table[(table["set"] == "grid") & (table["policy"] == "plain") & (table["gravity"] == -12)]
+    prompt, late = (grid[grid["obs_delay"] == delay]["return"].to_numpy() for delay in (0.0, 5.0))
+    assert (prompt != late).all()
+
+
+def test_a_disturbed_episode_is_played_again_exactly_for_its_film(compared: Compared) -> None:
+    policy = compared.groups[1].policies[0]
+    for name in ("grid", "training: shown"):
+        returns = compared.returns(1, name)[0]
+        episode = films.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
+        assert films.replay(compared, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
+
+
+def test_playing_shows_a_policy_its_disturbances_and_its_draw(root: Path, tmp_path: Path) -> None:
+    run = open_run(str(root / "shown"))
+    episodes = list(play.play_policy(*run, episodes=2, seed=1, video=str(tmp_path / "out.gif")))
+    assert all(0 <= episode.params["obs_delay"] <= 3 for episode in episodes)
+    assert episodes[0].randomized == {"gravity", "obs_delay"}
+
+
+def test_a_run_with_context_and_disturbances_resumes_to_the_same_result(tmp_path: Path) -> None:
+    options = (*DELAYED, "--context", "observation", "--checkpoint-every", "2")
+    for name in ("whole", "resumed"):
+        assert train(tmp_path / name, "--updates", "4", *options).code == 0
+    for path in (tmp_path / "resumed" / "checkpoints").glob("*4.safetensors"):
+        path.unlink()
+    assert gymdr("resume", tmp_path / "resumed").code == 0
+    weights = [(tmp_path / name / "actor.pt").read_bytes() for name in ("whole", "resumed")]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--context", "hidden"), "Unknown context"),
+        (("--context", "observation", "--randomization", "none"), "expected a randomization"),
+        (("--context", "observation", "--env", "CartPole-v1"), "no parameters"),
+        (("--randomize", "obs_nose=0.1"), "Did you mean 'obs_noise'"),
+        (("--randomize", "push_speed=1"), "together with push_probability"),
+        (("--randomize", "action_noise=0.1"), "action_noise"),  # its actions are choices
+        (("--randomize", "obs_noise=uniform:0:0.1", "--randomize", "obs_delay=0.5"), "whole"),
+    ],
+)
+def test_impossible_context_and_disturbances_are_refused(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    assert message in refused(train(tmp_path / "run", *options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_half_a_push_on_a_grid_is_refused_before_anything_is_played(root: Path, tmp_path: Path) -> None:
+    result = gymdr("evaluate", root / "plain", "--grid", "push_speed=0:1:3", "--output", tmp_path / "out")
+    assert "together with push_probability" in refused(result)
+    assert not (tmp_path / "out").exists()
+
+
+def test_noise_is_seen_by_the_policy_alone(root: Path) -> None:
+    policy = opened(root)[0]
+    space = param_space_of(policy.env)
+    assert space is not None
+    seen = []
+    for noise in (0.0, 0.5):
+        envs = policy.make_envs(cells.grid(space, {"obs_noise": [noise]}, 2))
+        seen.append(envs.reset(seed=0, options={"params": {"obs_noise": [noise] * 2}})[0])
+        envs.close()
+    assert (np.abs(seen[0] - seen[1]) > 0).all()
