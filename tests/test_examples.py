@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from gym_dr import load_plugins
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import read_config_file
-from tests.evaluation.tiny_run import train_tiny_run
+from tests.evaluation.tiny_run import TINY, train_tiny_run
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -38,3 +41,27 @@ def test_the_readmes_picture_is_there() -> None:
     assert "](examples/lander.gif)" in (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
     with Image.open(EXAMPLES / "lander.gif") as picture:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
+
+
+def test_the_experiment_goes_on_where_it_was_stopped_and_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    experiment = importlib.import_module("does_it_pay")
+    monkeypatch.setattr(experiment, "VARIANTS", {name: experiment.VARIANTS[name] for name in ("nominal", "shown")})
+    tiny = dataclasses.replace(experiment.JOBS["lander"], axes=("gravity=-11:-5:2", "wind_power=0:20:2"))
+    monkeypatch.setitem(experiment.JOBS, "lander", tiny)
+    budget = [*TINY, "--seeds", "1,2", "--workers", "1", "--episodes", "2"]
+    monkeypatch.setattr(sys, "argv", ["does_it_pay.py", "lander", str(tmp_path), *budget])
+    train_tiny_run(tmp_path / "nominal" / "seed-1", "--randomization", "none")
+    train_tiny_run(tmp_path / "nominal" / "seed-2", "--randomization", "none", "--seed", "2")
+    before = (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes()
+    experiment.main()
+    assert (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes() == before
+    table = capsys.readouterr().out.rpartition("| mean return |")[2]
+    assert table.splitlines()[0] == (" nominal | training | random | extreme | grid | worst cell of the grid |")
+    returns = Evaluation.load(tmp_path / "evaluation").returns("nominal")  # (runs, 1, episodes); the last two are shown
+    assert f"| shown | {returns[2:].mean():.0f} (" in table
+    assert f"| shown | {returns[2:].mean() - returns[:2].mean():.0f} (" in table
+    with Image.open(tmp_path / "grid.png") as picture:
+        assert np.asarray(picture.convert("L")).std() > 10  # something is drawn
