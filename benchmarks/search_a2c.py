@@ -10,12 +10,12 @@ evaluation seeds play no part.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import optuna
 import torch
 
 from gym_dr import EpisodeRecord, RecordDraws
@@ -26,6 +26,9 @@ from gym_dr.runs.environments import make_vector_env
 from gym_dr.training.a2c import train
 from gym_dr.training.api import seed_for
 from gym_dr.training.config import A2CConfig
+
+if TYPE_CHECKING:
+    import optuna
 
 SEED = 1001  # of a trial's training; trials differ in it, so that none is chosen for its luck
 REPORTS = 10  # times in a training that Optuna may stop a hopeless one
@@ -39,7 +42,8 @@ class SearchSession:
 
     def __init__(self, env_id: str, randomization: str, num_envs: int, seed: int, updates: int, told: Progress) -> None:
         """Prepares one training."""
-        self.seed, self.device, self.restored, self.first_update = seed, "cpu", None, 0
+        self.seed, self.device, self.first_update = seed, "cpu", 0
+        self.restored: dict[str, Any] | None = None
         self._env = (env_id, num_envs, "native", resolve(randomization, LUNAR_LANDER))
         self._updates, self._told = updates, told
         self._returns: list[list[float]] = [[] for _ in range(REPORTS)]
@@ -55,6 +59,10 @@ class SearchSession:
     def segment_seed(self, update: int) -> int | None:
         """See ``Session``."""
         return None if update % 100 else seed_for(self.seed, stream=0, index=update // 100)
+
+    def attempt(self, update: int) -> contextlib.AbstractContextManager[None]:
+        """See ``Session``; an update that fails ends the trial."""
+        return contextlib.nullcontext()
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session``."""
@@ -116,6 +124,8 @@ LEAD = {
 
 def main() -> None:
     """Searches and prints the best trials."""
+    import optuna  # of the extra
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--steps", type=float, default=5e6, help="environment steps of a training")
