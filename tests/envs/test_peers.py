@@ -1,15 +1,17 @@
 """Gymnasium's own tests and wrappers on every vector environment of ours: what was tried, as a table that runs.
 
-Rows are ``WRAPPERS``, columns ``KINDS`` (native, sync, async) and ``AutoresetMode``; a cell says whether the wrapper is
-expected to work there. Where it is not, the reason is Gymnasium's and stands in ``REFUSED``. ``pytest -v`` on this file
-prints the table with what came out.
+Rows are ``WRAPPERS``, columns ``KINDS`` (native, sync, ...) and ``AutoresetMode``; a cell says whether the wrapper is
+expected to work there. Where it is not, the reason is Gymnasium's and stands in ``REFUSED``, or native observations are
+flat, see ``INNER``. ``pytest -v`` on this file prints the table with what came out.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +33,25 @@ NUM_ENVS, STEPS = 2, 30
 MODES = list(AutoresetMode)
 
 
-def make(kind: str, mode: AutoresetMode, env_id: str = LANDER, **kwargs: Any) -> Any:
+Inner = Sequence[Callable[[Any], Any]]
+
+
+def make(kind: str, mode: AutoresetMode, env_id: str = LANDER, inner: Inner = (), **kwargs: Any) -> Any:
+    """A vector environment of a kind, each of its sub-environments in the wrappers ``inner``; native ones have none."""
     kwargs = {"max_episode_steps": 10, **kwargs}
     if kind == "native":
         return gym.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
     if kind == "supervised":
-        return gym_dr.SupervisedVectorEnv([lambda: gym.make(env_id, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
-    return gym.make_vec(env_id, NUM_ENVS, vectorization_mode=kind, vector_kwargs={"autoreset_mode": mode}, **kwargs)
+        return gym_dr.SupervisedVectorEnv([partial(make_one, env_id, inner, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
+    modes = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": mode}}
+    return gym.make_vec(env_id, NUM_ENVS, wrappers=inner, **modes, **kwargs)
+
+
+def make_one(env_id: str, inner: Inner, **kwargs: Any) -> Any:
+    env = gym.make(env_id, **kwargs)
+    for wrapper in inner:
+        env = wrapper(env)
+    return env
 
 
 KINDS = ["native", "sync", "async", "supervised"]
@@ -72,11 +86,24 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     ),
     "ArrayConversion": lambda envs: ArrayConversion(envs, env_xp=np, target_xp=torch),
     "NumpyToTorch": NumpyToTorch,
+    "FilterObservation": lambda envs: wrappers.FilterObservation(envs, ["state"]),
+    "GrayscaleObservation": wrappers.GrayscaleObservation,
+    "ResizeObservation": lambda envs: wrappers.ResizeObservation(envs, (40, 60)),
+    "HumanRendering": wrappers.HumanRendering,  # on the dummy display of conftest.py
     "ResampleParams": lambda envs: gym_dr.ResampleParams(envs, rollout_steps=5),
     "RecordDraws": lambda envs: gym_dr.RecordDraws(envs, lambda record: None),
 }
-# FilterObservation needs a Dict, GrayscaleObservation and ResizeObservation need pictures: LunarLander has neither.
-# HumanRendering opens a window; RecordVideo has a test of its own below.
+# RecordVideo has a test of its own below
+
+# FilterObservation needs a Dict, the next two need pictures: another wrapper gives them to each sub-environment. Native
+# environments have none that could be wrapped, and their observations are flat: they have no such cells.
+PICTURE = gym.wrappers.AddRenderObservation
+INNER: dict[str, Inner] = {
+    "FilterObservation": [partial(PICTURE, render_only=False)],  # {"state": ..., "pixels": ...}
+    "GrayscaleObservation": [PICTURE],
+    "ResizeObservation": [PICTURE],
+}
+RENDERED = {*INNER, "HumanRendering"}
 
 # What Gymnasium's wrappers cannot do around any vector environment, its own included: wrappers of observations refuse
 # SAME_STEP, NormalizeObservation DISABLED too, and tensors cannot hold the object array ``final_obs``.
@@ -103,28 +130,47 @@ def play(envs: Any, mode: AutoresetMode) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Arrays and tensors of any depth as lists with their types, which can be compared; without times."""
+    """What can be compared with ``==``, of arrays and tensors of any depth with their types; without times."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items() if key != "t"}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if isinstance(value, np.ndarray | torch.Tensor):
-        return (str(value.dtype), plain(value.tolist()))
+    if isinstance(value, torch.Tensor):
+        return ("tensor", plain(value.numpy()))
+    if isinstance(value, np.ndarray):  # pictures are long, as lists
+        content = plain(value.tolist()) if value.dtype == object else value.tobytes()
+        return (str(value.dtype), value.shape, content)
     return value
 
 
-QUICK = ("RecordEpisodeStatistics", "NormalizeObservation")  # with worker processes; the others are slow
+QUICK = (
+    "RecordEpisodeStatistics",
+    "NormalizeObservation",
+    "FilterObservation",
+)  # with worker processes; the others are slow
+
+NO_CV2 = importlib.util.find_spec("cv2") is None
+
+
+def marks(name: str, kind: str) -> list[pytest.MarkDecorator]:
+    found = []
+    if kind != "native" and name not in QUICK:
+        found.append(pytest.mark.slow)
+    if name in ("ResizeObservation", "HumanRendering"):  # Gymnasium resizes pictures with OpenCV
+        found.append(pytest.mark.skipif(NO_CV2, reason="opencv-python-headless is not installed"))
+    return found
+
 
 CELLS = [
-    pytest.param(name, kind, marks=() if kind == "native" or name in QUICK else pytest.mark.slow)
+    pytest.param(name, kind, marks=marks(name, kind))
     for name in WRAPPERS
     for kind in KINDS
-    if kind != "sync"
+    if kind != "sync" and not (kind == "native" and name in INNER)
 ]
 
 
-# DtypeObservation makes a float64 Box of float32 bounds; Gymnasium's Box compares these with the greatest float64, which
-# as a float32 is infinite. Nothing is out of bounds there.
+# DtypeObservation makes a float64 Box of float32 bounds; Gymnasium's Box compares these with the greatest float64, and
+# that is infinite as a float32. Nothing is out of bounds there.
 @pytest.mark.filterwarnings(r"ignore:overflow encountered in cast:RuntimeWarning:gymnasium\.spaces\.box")
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
 @pytest.mark.parametrize(("name", "kind"), CELLS)
@@ -133,7 +179,7 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
 ) -> None:
     outcomes = []
     for which in (kind, "sync"):
-        envs = make(which, mode)
+        envs = make(which, mode, inner=INNER.get(name, ()), render_mode="rgb_array" if name in RENDERED else None)
         try:
             if (name, mode) in REFUSED:
                 with pytest.raises((ValueError, BufferError), match=r"autoreset_mode|DLPack"):
@@ -144,6 +190,14 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
         finally:
             envs.close()
     assert not outcomes or outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_environments(name: str) -> None:
+    envs = make("native", AutoresetMode.NEXT_STEP)
+    with pytest.raises(ValueError, match=r"Dict|image"):
+        WRAPPERS[name](envs)
+    envs.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
