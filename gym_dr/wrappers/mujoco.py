@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.errors import RandomizationError
@@ -72,4 +73,6 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
         self._model_episode.before_step(action)
-        return self._model_episode.after_step(self.env.unwrapped, self.env.step(action))
+        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
+            result = self.env.step(action)
+        return self._model_episode.after_step(self.env.unwrapped, result)

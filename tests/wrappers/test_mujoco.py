@@ -75,6 +75,14 @@ def test_nominal_is_the_environment_itself() -> None:
         np.testing.assert_array_equal(theirs.step(action)[0], ours.step(action)[0])
 
 
+def test_a_huge_action_costs_infinitely_much_without_a_warning() -> None:
+    env = RandomizeMujoco(gym.make("Hopper-v5", disable_env_checker=True), "default")
+    env.reset(seed=1)
+    observation, reward, *_ = env.step(np.full(3, 1e308))
+    assert reward == -np.inf
+    assert np.isfinite(observation).all()
+
+
 def test_an_older_environment_of_gymnasiums_works_in_a_vector_environment() -> None:
     def make() -> Any:
         return RandomizeMujoco(gym.make("Swimmer-v5"), {"density": Scale((0.5, 2.0)), "viscosity": (0.05, 0.2)})

@@ -100,7 +100,9 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
             InvalidActionError: The action is not such; nothing has changed then.
         """
         self._model_episode.before_step(action)
-        observation, reward, terminated, truncated, info = self._model_episode.after_step(self, super().step(action))
+        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
+            result = super().step(action)
+        observation, reward, terminated, truncated, info = self._model_episode.after_step(self, result)
         return self._shown(observation), reward, terminated, truncated, self.context.told(info)
 
     @property

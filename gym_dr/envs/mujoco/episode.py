@@ -53,7 +53,9 @@ def check_action(action: Any, shape: tuple[int, ...]) -> None:
         raise InvalidActionError(
             f"Expected an action of numbers with shape {shape}, got shape {array.shape} and dtype {array.dtype}."
         )
-    if not np.isfinite(array).all():
+    with np.errstate(over="ignore"):  # of numbers that are longer than MuJoCo's
+        finite = np.isfinite(array.astype(np.float64, copy=False)).all()
+    if not finite:
         raise InvalidActionError("Expected finite actions, got nan or infinity.")
 
 

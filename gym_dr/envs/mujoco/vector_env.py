@@ -347,7 +347,8 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._elapsed += 1
         if some_reset:
             self._begin(np.flatnonzero(resetting), {})
-        rewards, terminations, step_info = task.outcome(engine, actions, before)
+        with np.errstate(over="ignore"):  # a huge action costs infinitely much, as in Gymnasium's environments
+            rewards, terminations, step_info = task.outcome(engine, actions, before)
         observations = task.observe(engine, slice(None))
         limit = np.inf if self._max_steps is None else self._max_steps
         truncations = self._elapsed >= limit

@@ -75,6 +75,7 @@ def test_a_step_needs_a_reset_and_a_finite_action_of_the_right_shape(make: Any) 
         np.zeros(2),
         np.full(shape, "x"),
         np.full(shape, np.inf),
+        np.full(shape, np.longdouble("1e400")),  # infinite as a float64; where the type is no longer, it is so already
     ):
         with pytest.raises(InvalidActionError, match="Expected"):
             env.unwrapped.step(bad)

@@ -91,6 +91,23 @@ def test_the_precision_of_actions_is_kept(name: str, dtype: Any) -> None:
     assert_same(theirs.step(actions)[1], ours.step(actions)[1])
 
 
+@pytest.mark.parametrize("huge", [np.finfo(np.float32).max, np.float32(1e19), np.float64(1e308), np.float64(-1e155)])
+@pytest.mark.parametrize("name", NAMES)
+def test_huge_actions_give_what_they_give_in_gymnasiums_environments_but_no_warning(name: str, huge: Any) -> None:
+    with quiet_compiler():
+        theirs: Any = gym.make(f"{name}-v5").unwrapped  # without the checker, which remarks on infinite rewards
+    one, many = single(name, randomization="none").unwrapped, native(name, 1, randomization="none")
+    for env in (theirs, one, many):
+        env.reset(seed=1)
+    action = np.full(theirs.action_space.shape, huge)
+    for _ in range(3):
+        with np.errstate(over="ignore"):
+            expected = theirs.step(action)[:3]
+        assert_same(expected, one.step(action)[:3])
+        for left, right in zip(expected, many.step(action[None])[:3], strict=True):
+            np.testing.assert_allclose(right[0], left, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["Hopper", "Ant"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_number_of_threads_changes_nothing(name: str, threads: int) -> None:
