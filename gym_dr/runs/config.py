@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
+from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.presets import resolve
@@ -33,6 +34,7 @@ class RunSettings:
     restart_workers: bool = option(
         False, "replace async workers that fail and truncate their episodes, instead of ending the run"
     )
+    worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
     context: str = option("info", f"who is told the draw: {INFO} (nobody but the records), {OBSERVATION} (the policy)")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
@@ -68,6 +70,14 @@ class RunSettings:
         if self.restart_workers and self.vectorization != "async":
             raise ConfigError(
                 f"restart_workers: expected with vectorization async, which has workers, got {self.vectorization}."
+            )
+        if not 0.0 < self.worker_timeout <= MAX_TIMEOUT:
+            raise ConfigError(
+                f"worker_timeout: expected seconds above 0 and at most {MAX_TIMEOUT:g}, got {self.worker_timeout}."
+            )
+        if self.worker_timeout != RunSettings.worker_timeout and self.vectorization != "async":
+            raise ConfigError(
+                f"worker_timeout: expected with vectorization async, which has workers, got {self.vectorization}."
             )
 
 

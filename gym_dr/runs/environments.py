@@ -123,6 +123,7 @@ def make_vector_env(
     randomization: Randomization | None,
     *,
     restart_workers: bool = False,
+    worker_timeout: float = 60.0,
     **kwargs: Any,
 ) -> VectorEnv[Any, Any, Any]:
     """A vector environment as its id makes it; see ``surround`` for what a run puts around it.
@@ -133,6 +134,7 @@ def make_vector_env(
         vectorization: "auto" (native where there is one, else sync), "sync", "async" or "native".
         randomization: None for environments without parameters; disturbances in it are left to ``surround``.
         restart_workers: Whether async workers that fail are replaced.
+        worker_timeout: Seconds that async workers have for an answer.
         **kwargs: Of the environment.
 
     Raises:
@@ -148,7 +150,8 @@ def make_vector_env(
         mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
     if vectorization == "async":
         with children_end_with_us():
-            return SupervisedVectorEnv([partial(gym.make, env_id, **kwargs)] * num_envs, restart=restart_workers)
+            env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
+            return SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
     return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
 
 

@@ -80,6 +80,7 @@ class RunSession:
             settings.vectorization,
             self.config.randomization,
             restart_workers=settings.restart_workers,
+            worker_timeout=settings.worker_timeout,
         )
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)

@@ -85,6 +85,12 @@ def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vecto
     np.testing.assert_array_equal(info["params"]["gravity"], [-5, -5])
 
 
+def test_async_workers_have_the_time_that_was_given() -> None:
+    envs: Any = make_vector_env(LANDER, 1, "async", None, restart_workers=True, worker_timeout=7.5)
+    envs.close()
+    assert (envs.timeout, envs.restart) == (7.5, True)
+
+
 def test_an_environment_without_parameters_is_made_as_its_id_says() -> None:
     env = make_env("CartPole-v1", None)
     assert env.spec is not None
@@ -107,20 +113,21 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_a_session_hands_the_restart_of_workers_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_hands_the_time_limit_and_the_restart_of_workers_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
         session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
     )
-    config = build_config(
-        load_plugins().algorithm("a2c"), {"vectorization": "async", "restart_workers": True}, {}, None
-    )
+    settings = {"restart_workers": True, "worker_timeout": 5.0}
+    config = build_config(load_plugins().algorithm("a2c"), {"vectorization": "async", **settings}, {}, None)
     run = session.RunSession(
         RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
     )
     run.make_envs(8)
     run.close()
-    assert given == [{"restart_workers": True}]
+    assert given == [settings]
 
 
 BOTH = Randomization({"gravity": Constant(-5), "obs_delay": Constant(2)})

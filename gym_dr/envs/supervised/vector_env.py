@@ -21,6 +21,8 @@ from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, s
 from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_reset_mask, check_seeds
 from gym_dr.errors import ConfigError, EnvStateError, WorkerError, WorkerWarning
 
+MAX_TIMEOUT = 1e6  # seconds; the operating system waits 24 days at most
+
 Request = tuple[Any, ...]  # a command and its arguments
 
 
@@ -82,8 +84,8 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             WorkerError: A sub-environment cannot be made.
         """
         super().__init__()
-        if not (isinstance(timeout, int | float | np.number) and 0.0 < timeout < float("inf")):
-            raise ConfigError(f"Expected timeout to be seconds above 0, got {timeout!r}.")
+        if not (isinstance(timeout, int | float | np.number) and 0.0 < timeout <= MAX_TIMEOUT):
+            raise ConfigError(f"Expected timeout to be seconds above 0 and at most {MAX_TIMEOUT:g}, got {timeout!r}.")
         self.env_fns = list(env_fns)
         if not self.env_fns:
             raise ConfigError("Expected at least one constructor of an environment, got none.")
