@@ -24,7 +24,7 @@ import click
 from gym_dr.errors import ConfigError, GymDrError, TrainingError, unknown_name
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.stopping import children_end_with_us, stop_signals
+from gym_dr.runs.stopping import StopRequest, children_end_with_us, stop_signals
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -188,8 +188,27 @@ def _report(failed: dict[str, str]) -> None:
         raise TrainingError(f"{len(failed)} of the runs failed; the others are complete:\n{lines}")
 
 
-def show_summary(summary: dict[str, Any]) -> None:
-    """Prints the aggregate of several seeds as a table."""
+def sum_up(folders: Sequence[RunFolder], root: Path) -> None:
+    """Writes the aggregate of several seeds and prints it as a table.
+
+    Raises:
+        RunFolderError: A run has no metrics, or a file cannot be written.
+        KeyboardInterrupt: A signal came; its number is the argument.
+    """
+    from gym_dr.evaluation.aggregate import aggregate  # heavy
+
+    stop = StopRequest()
+    try:
+        with stop_signals(stop):
+            summary = aggregate(folders, root)
+    except KeyboardInterrupt:
+        click.echo(f"All runs are trained. Sum them up with: gymdr resume {root}", err=True)
+        raise
+    _show_summary(summary)
+    stop.check()
+
+
+def _show_summary(summary: dict[str, Any]) -> None:
     width = max((len(name) for name in summary), default=0)
     click.echo(f"{'':{width}}  seeds      mean       std       IQM  95 % interval")
     for name, row in summary.items():

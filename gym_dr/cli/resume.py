@@ -23,9 +23,8 @@ def command(run: str, on_nan: str | None, trust: tuple[str, ...]) -> None:
     Training continues from the newest checkpoint in the folder RUN and ends as it would have without the interruption.
     A folder of several seeds stands for all of its runs.
     """
-    from gym_dr.cli.launch import launch, show_summary  # heavy, as those below
+    from gym_dr.cli.launch import launch, sum_up  # heavy, as those below
     from gym_dr.cli.training import run_training
-    from gym_dr.evaluation.aggregate import aggregate
     from gym_dr.runs.config import check_device
     from gym_dr.runs.folder import expand
 
@@ -39,7 +38,7 @@ def command(run: str, on_nan: str | None, trust: tuple[str, ...]) -> None:
         run_training(*opened[0], resume=True)
     else:
         launch(folders, "local", workers=None, ray_address=None, trusted=trust)
-        show_summary(aggregate(folders, Path(run)))
+        sum_up(folders, Path(run))
 
 
 def _with_on_nan(folder: RunFolder, config: RunConfig, on_nan: str) -> RunConfig:

@@ -79,9 +79,8 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
 
 
 def _train(algorithm: Algorithm) -> None:
-    from gym_dr.cli.launch import check_launcher, launch, show_summary  # heavy, as those below
+    from gym_dr.cli.launch import check_launcher, launch, sum_up  # heavy, as those below
     from gym_dr.cli.training import run_training
-    from gym_dr.evaluation.aggregate import aggregate
 
     ctx = click.get_current_context()
     seeds = given(ctx, ["seeds"]).get("seeds")
@@ -114,7 +113,7 @@ def _train(algorithm: Algorithm) -> None:
         if seeds:
             trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
             launch(folders, ctx.params["launcher"], ctx.params["workers"], ctx.params["ray_address"], trusted)
-            show_summary(aggregate(folders, root))
+            sum_up(folders, root)
             click.echo(f"Run folders: {root}/seed-*")
         else:
             run_training(folders[0], configs[0], algorithm, resume=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from gym_dr.cli.progress import Progress
@@ -17,7 +15,7 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.runs.stopping import stop_signals
+from gym_dr.runs.stopping import StopRequest, stop_signals
 from gym_dr.training.api import Algorithm, Train
 
 
@@ -43,44 +41,56 @@ def run_training(folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, 
         train = algorithm.train_function()
     except Exception as error:  # whatever a stranger's module raises when it is imported
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
-    with folder.locked():
+    stop = StopRequest()
+    with folder.locked(), stop_signals(stop):
         if folder.killed_owner:
             click.echo(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.", err=True)
-        _train(folder, config, algorithm, train, resume=resume, bar=bar)
-        plot_training([folder], folder.plots)
-        if config.settings.eval_episodes and algorithm.policy_loader() is not None:
-            policies = open_policies([(folder, config, algorithm)])
-            sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
-            show_short(evaluate_policies(policies, sets, folder.evaluation))
+        _train(folder, config, algorithm, train, stop, resume=resume, bar=bar)
+        try:
+            _look_at_result(folder, config, algorithm, stop)
+        except KeyboardInterrupt:
+            click.echo(
+                "Trained, but stopped before the plots and the evaluation were done. Go on with: "
+                f"gymdr resume {folder.path}",
+                err=True,
+            )
+            raise
     click.echo(f"Run folder: {folder.path}")
+    stop.check()  # a signal that came when all was done is told all the same
+
+
+def _look_at_result(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
+    """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
+    stop.check()
+    plot_training([folder], folder.plots)
+    stop.check()
+    if config.settings.eval_episodes and algorithm.policy_loader() is not None:
+        policies = open_policies([(folder, config, algorithm)])
+        sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
+        show_short(evaluate_policies(policies, sets, folder.evaluation, report=lambda *_: stop.check()))
 
 
 def _train(
-    folder: RunFolder, config: RunConfig, algorithm: Algorithm, train: Train, *, resume: bool, bar: bool
+    folder: RunFolder,
+    config: RunConfig,
+    algorithm: Algorithm,
+    train: Train,
+    stop: StopRequest,
+    *,
+    resume: bool,
+    bar: bool,
 ) -> None:
     """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        if received:
-            raise KeyboardInterrupt(number)
-        received.append(number)
-        # not click.echo, which the signal may have interrupted
-        os.write(2, b"\nStopping after the update under way; once more to stop at once.\n")
-
     session = RunSession(
         folder,
         config,
         lambda updates, row: progress(updates, row),
         resume=resume,
-        stop=lambda: received[0] if received else 0,
+        stop=lambda: stop.number,
     )
     title = f"{algorithm.name} seed {config.settings.seed}"
     try:
-        with (
-            stop_signals(stop),
-            Progress(config.options.updates, session.first_update, title, bar=bar) as progress,
-        ):
+        with Progress(config.options.updates, session.first_update, title, bar=bar) as progress:
             train(session, config.options)
     except KeyboardInterrupt:
         click.echo(

@@ -25,9 +25,11 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         sync_folder(path.parent)
-    except OSError as error:
+    except BaseException as error:  # a second Ctrl-C too must leave nothing behind
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
 

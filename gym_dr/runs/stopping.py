@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+class StopRequest:
+    """A handler for ``stop_signals``: the first signal is kept until somebody looks, a second stops at once.
+
+    Attributes:
+        number: Of the first signal; 0 before it.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, number: int) -> None:
+        if self.number:
+            raise KeyboardInterrupt(number)
+        self.number = number
+        # not click.echo, which the signal may have interrupted
+        os.write(2, b"\nStopping after the update or episode under way; once more to stop at once.\n")
+
+    def check(self) -> None:
+        """Called where it is good to stop.
+
+        Raises:
+            KeyboardInterrupt: A signal has come; its number is the argument.
+        """
+        if self.number:
+            raise KeyboardInterrupt(self.number)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,158 @@
+"""Signals to a real ``gymdr train`` whose training is over: while it draws, and while it evaluates."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gym_dr.runs.checkpoint import load_newest
+from gym_dr.runs.folder import RunFolder
+from tests.cli.command import gymdr
+
+TRAIN = ["train", "a2c", "--updates", "3", "--num-envs", "2", "--rollout-steps", "8", "--hidden-sizes", "8"]
+TRAIN += ["--eval-episodes", "4", "--run-dir"]
+
+# gymdr, which says on stdout when it is at a function and goes on after a line on stdin
+GATED = """
+import importlib, sys
+from gym_dr.cli.main import main
+
+module, name = sys.argv[1].split(":")
+module = importlib.import_module(module)
+function = getattr(module, name)
+
+def gated(*args, **kwargs):
+    print("at the gate", flush=True)
+    sys.stdin.readline()
+    return function(*args, **kwargs)
+
+setattr(module, name, gated)
+main(sys.argv[2:])
+"""
+DRAWING, EVALUATING = "gym_dr.cli.training:plot_training", "gym_dr.evaluation.evaluate:play_wave"
+
+
+@contextmanager
+def gated(place: str, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """``gymdr ARGS`` in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", GATED, place, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_at_gate(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line == "at the gate\n":
+            return
+    raise AssertionError("it ended before it came to the gate")
+
+
+def go_on(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing has disturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert gymdr(*TRAIN, folder).code == 0
+    return folder
+
+
+def assert_trained(folder: Path, whole: Path) -> None:
+    """Weights and checkpoint are those of the whole run, and nothing half written is beside them."""
+    assert load_newest(RunFolder(folder))["update"] == 3
+    for name in ("actor.pt", "critic.pt"):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+    assert list(folder.rglob("*.tmp")) == []
+
+
+def assert_same_after_resume(folder: Path, whole: Path) -> None:
+    assert gymdr("resume", folder).code == 0
+    documents = [json.loads((run / "evaluation/evaluation.json").read_text()) for run in (folder, whole)]
+    assert documents[0]["complete"]
+    assert documents[0]["results"] == documents[1]["results"]
+    episodes = "evaluation/episodes.csv"
+    assert (folder / episodes).read_text() == (whole / episodes).read_text()
+    names = [{str(path.relative_to(run)) for path in run.rglob("*")} for run in (folder, whole)]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "code"),
+    [
+        pytest.param(EVALUATING, signal.SIGTERM, 143, id="evaluating-SIGTERM"),
+        pytest.param(EVALUATING, signal.SIGINT, 130, id="evaluating-SIGINT", marks=pytest.mark.slow),
+        pytest.param(DRAWING, signal.SIGTERM, 143, id="drawing-SIGTERM", marks=pytest.mark.slow),
+        pytest.param(DRAWING, signal.SIGINT, 130, id="drawing-SIGINT", marks=pytest.mark.slow),
+    ],
+)
+def test_a_signal_after_the_last_update_keeps_the_training_and_resume_makes_the_rest(
+    place: str, number: int, code: int, whole: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    with gated(place, *TRAIN, folder) as process:
+        wait_at_gate(process)
+        if place == EVALUATING:  # after the first set of episodes
+            go_on(process)
+            wait_at_gate(process)
+        process.send_signal(number)
+        _, errors = process.communicate("\n")
+    assert process.returncode == code, errors
+    assert f"Trained, but stopped before the plots and the evaluation were done. Go on with: gymdr resume {folder}" in (
+        errors
+    )
+    assert "Traceback" not in errors
+    assert_trained(folder, whole)
+    if place == EVALUATING:
+        kept = (folder / "evaluation/episodes.csv").read_text()
+        assert kept.count(",nominal,") == 4  # these are not played again
+        assert kept in (whole / "evaluation/episodes.csv").read_text()
+    assert_same_after_resume(folder, whole)
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_evaluation_at_once(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with gated(EVALUATING, *TRAIN, folder) as process:
+        wait_at_gate(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        while "once more to stop at once" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)  # nobody has let it through the gate
+        assert process.returncode == 143
+    assert_trained(folder, whole)
+    assert_same_after_resume(folder, whole)
+
+
+@pytest.mark.slow
+def test_a_signal_while_all_is_done_but_the_end_is_told_by_the_exit_code(whole: Path) -> None:
+    # resumed, so that the evaluation has no episodes left to play
+    with gated("gym_dr.cli.training:show_short", "resume", whole) as process:
+        wait_at_gate(process)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate("\n")
+    assert process.returncode == 143
+    assert "Run folder:" in output
+    assert "Traceback" not in errors
