@@ -52,6 +52,10 @@ class TrainingError(GymDrError, RuntimeError):
     """Training cannot go on, for example because a loss is not finite."""
 
 
+class LostRunError(TrainingError):
+    """Runs whose processes were ended from outside, or had not begun then; ``gymdr resume`` goes on with them."""
+
+
 class NotFiniteError(TrainingError):
     """An observation, reward, loss or gradient that is NaN or infinite; nothing has been changed by it."""
 

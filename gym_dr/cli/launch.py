@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from gym_dr.errors import ConfigError, GymDrError, TrainingError, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError, unknown_name
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, stop_signals
@@ -58,6 +58,7 @@ def launch(
     Raises:
         UnknownNameError: There is no such launcher.
         ConfigError: Ray is not installed or there is no cluster at the address.
+        LostRunError: A run's process was ended from outside.
         TrainingError: A run has failed; the others have been trained.
     """
     check_launcher(launcher)
@@ -103,6 +104,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: dict[str, str] = {}
+    lost: dict[str, str] = {}
     received: list[int] = []
 
     def stop(number: int) -> None:
@@ -119,10 +121,11 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
+                message = ""
                 try:
                     message = future.result()
                 except BrokenProcessPool:
-                    message = f"its process was ended from outside. Go on with: gymdr resume {path}"
+                    lost[path] = f"its process was ended from outside. Go on with: gymdr resume {path}"
                 if received:
                     raise KeyboardInterrupt(received[0])
                 if message:
@@ -131,7 +134,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
             pool.shutdown(wait=False, cancel_futures=True)
             click.echo(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", err=True)
             raise KeyboardInterrupt(*received[:1]) from None
-    _report(failed)
+    _report(failed, lost)
 
 
 def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequence[str]) -> None:
@@ -154,13 +157,14 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequ
             for folder in folders
         }
         failed: dict[str, str] = {}
+        lost: dict[str, str] = {}
         while waiting:
             (done,), _ = ray.wait(list(waiting), num_returns=1)
             folder = waiting.pop(done)
             try:
                 message, files = ray.get(done)
             except ray.exceptions.RayError as error:
-                failed[str(folder.path)] = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
+                lost[str(folder.path)] = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
                 continue
             _unpack(folder, files)
             if message:
@@ -168,7 +172,7 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequ
     finally:
         if started:
             ray.shutdown()
-    _report(failed)
+    _report(failed, lost)
 
 
 def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
@@ -182,10 +186,13 @@ def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
         write_atomically(path, content)
 
 
-def _report(failed: dict[str, str]) -> None:
-    if failed:
-        lines = "\n".join(f"  {path}: {message}" for path, message in sorted(failed.items()))
-        raise TrainingError(f"{len(failed)} of the runs failed; the others are complete:\n{lines}")
+def _report(failed: dict[str, str], lost: dict[str, str]) -> None:
+    """Raises an error with the messages of the runs that are not complete, by their paths."""
+    messages = sorted({**failed, **lost}.items())
+    if messages:
+        lines = "\n".join(f"  {path}: {message}" for path, message in messages)
+        kind = LostRunError if lost else TrainingError
+        raise kind(f"{len(messages)} of the runs failed; the others are complete:\n{lines}")
 
 
 def sum_up(folders: Sequence[RunFolder], root: Path) -> None:

@@ -12,7 +12,7 @@ import click
 
 from gym_dr.cli.options import NumberList, field_options, given, read_randomize
 from gym_dr.cli.runs import plugin_host
-from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_device, check_fields, read_config_file
 from gym_dr.runs.environments import check_module
@@ -117,6 +117,8 @@ def _train(algorithm: Algorithm) -> None:
             click.echo(f"Run folders: {root}/seed-*")
         else:
             run_training(folders[0], configs[0], algorithm, resume=False)
+    except LostRunError:
+        raise  # nothing is wrong with those that had not begun: gymdr resume begins them
     except GymDrError:
         for folder in folders:
             folder.discard_if_unused()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,6 +19,7 @@ from matplotlib.image import imread
 from gym_dr.cli.main import main
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
+from tests.cli.gated import gated, wait_at_gate, wait_until_told
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
 
@@ -70,33 +73,91 @@ def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: P
     assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
 
 
-def test_a_killed_process_is_named_and_resume_gives_the_same_result(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+LONG = ["--updates", "300", *TINY[2:]]
+TWO = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "50")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The result of two longer runs that nothing has disturbed."""
+    return result(train(tmp_path_factory.mktemp("two") / "runs", *TWO, tiny=LONG))
+
+
+def wait_for_updates(run: Path, count: int) -> None:
+    while not (run / "metrics.csv").exists() or (run / "metrics.csv").read_text().count("\n") < count:
+        time.sleep(0.01)
+
+
+def workers_of(process: int) -> list[int]:
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seeds_that_had_not_begun(
+    two: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    long = [*TINY]
-    long[1] = "300"
-    options = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "50")
-    expected = train(tmp_path / "whole", *options, tiny=long)
+    def kill() -> None:
+        wait_for_updates(tmp_path / "cut" / "seed-1", 60)
+        (worker,) = workers_of(os.getpid())
+        os.kill(worker, signal.SIGKILL)
 
-    def kill_one() -> None:
-        metrics = tmp_path / "cut" / "seed-2" / "metrics.csv"
-        while not metrics.exists() or metrics.read_text().count("\n") < 60:
-            time.sleep(0.01)
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-        workers = [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-        os.kill(workers[-1], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_one)
+    killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(SystemExit) as stop:
-        train(tmp_path / "cut", *options, tiny=long)
+        train(tmp_path / "cut", *TWO, "--workers", "1", tiny=LONG)
     killer.join()
     assert stop.value.code == 2
     message = capfd.readouterr().err
     assert "ended from outside" in message
     assert "Traceback" not in message
+    for seed in (1, 2):
+        assert f"gymdr resume {tmp_path / 'cut'}/seed-{seed}" in message
     main(["resume", str(tmp_path / "cut")])
-    assert result(tmp_path / "cut") == result(expected)
+    assert result(tmp_path / "cut") == two
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_result(
+    number: int, code: int, two: dict[str, Any], tmp_path: Path
+) -> None:
+    root = tmp_path / "cut"
+    command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", "train", "a2c", *LONG, *TWO]
+    parent = subprocess.Popen(
+        [*command, "--run-dir", root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    for seed in (1, 2):
+        wait_for_updates(root / f"seed-{seed}", 60)
+    workers = workers_of(parent.pid)
+    # Ctrl-C reaches all processes of a terminal, SIGTERM the one that it is meant for
+    (os.killpg if number == signal.SIGINT else os.kill)(parent.pid, number)
+    _, errors = parent.communicate()
+    assert parent.returncode == code, errors
+    assert f"Stopped. Go on with: gymdr resume {root}" in errors
+    assert "Traceback" not in errors
+    assert len(workers) == 2
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    rows = {seed: (root / f"seed-{seed}/metrics.csv").read_text().count("\n") - 1 for seed in (1, 2)}
+    assert min(rows.values()) < 300  # the one that began later was not through
+    for seed in (seed for seed in rows if rows[seed] < 300):
+        assert f"a run that was never stopped, with: gymdr resume {root}/seed-{seed}" in errors
+    main(["resume", str(root)])
+    assert result(root) == two
+
+
+@pytest.mark.slow  # its siblings are those of a single run in test_signals.py
+def test_a_signal_while_the_seeds_are_summed_up_says_how_to_go_on(one_by_one: Path) -> None:
+    before = result(one_by_one)
+    with gated("gym_dr.evaluation.aggregate:plot_training", "resume", one_by_one) as process:
+        wait_at_gate(process)
+        process.send_signal(signal.SIGTERM)
+        wait_until_told(process)  # two signals that come at once are one
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+    assert process.returncode == 143
+    assert f"All runs are trained. Sum them up with: gymdr resume {one_by_one}" in errors
+    assert result(one_by_one) == before
 
 
 def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
@@ -126,9 +187,7 @@ def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path
     ray = pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
     from ray.cluster_utils import Cluster
 
-    long = [*TINY]
-    long[1] = "300"
-    expected = train(tmp_path / "local", "--seeds", "1,2", tiny=long)
+    expected = train(tmp_path / "local", "--seeds", "1,2", tiny=LONG)
     node = {"num_cpus": 1, "node_ip_address": "127.0.0.1"}  # a seed a node
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     lost = []
@@ -143,7 +202,7 @@ def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path
     try:
         loser = threading.Thread(target=lose, args=(cluster.add_node(**node),), daemon=True)
         loser.start()
-        train(tmp_path / "ray", "--seeds", "1,2", "--launcher", "ray", "--ray-address", cluster.address, tiny=long)
+        train(tmp_path / "ray", "--seeds", "1,2", "--launcher", "ray", "--ray-address", cluster.address, tiny=LONG)
         loser.join(timeout=10)
     finally:
         ray.shutdown()

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,59 +11,12 @@ import pytest
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr
+from tests.cli.gated import gated, go_on, wait_at_gate, wait_until_told
 
 TRAIN = ["train", "a2c", "--updates", "3", "--num-envs", "2", "--rollout-steps", "8", "--hidden-sizes", "8"]
 TRAIN += ["--eval-episodes", "4", "--run-dir"]
 
-# gymdr, which says on stdout when it is at a function and goes on after a line on stdin
-GATED = """
-import importlib, sys
-from gym_dr.cli.main import main
-
-module, name = sys.argv[1].split(":")
-module = importlib.import_module(module)
-function = getattr(module, name)
-
-def gated(*args, **kwargs):
-    print("at the gate", flush=True)
-    sys.stdin.readline()
-    return function(*args, **kwargs)
-
-setattr(module, name, gated)
-main(sys.argv[2:])
-"""
 DRAWING, EVALUATING = "gym_dr.cli.training:plot_training", "gym_dr.evaluation.evaluate:play_wave"
-
-
-@contextmanager
-def gated(place: str, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """``gymdr ARGS`` in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", GATED, place, *map(str, args)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def wait_at_gate(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line == "at the gate\n":
-            return
-    raise AssertionError("it ended before it came to the gate")
-
-
-def go_on(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
 
 
 @pytest.fixture(scope="module")
@@ -136,9 +85,7 @@ def test_a_second_signal_ends_the_evaluation_at_once(whole: Path, tmp_path: Path
     with gated(EVALUATING, *TRAIN, folder) as process:
         wait_at_gate(process)
         process.send_signal(signal.SIGTERM)
-        assert process.stderr is not None
-        while "once more to stop at once" not in process.stderr.readline():
-            pass
+        wait_until_told(process)
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)  # nobody has let it through the gate
         assert process.returncode == 143
