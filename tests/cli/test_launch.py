@@ -16,9 +16,12 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
+from gym_dr.cli import launch
 from gym_dr.cli.main import main
+from gym_dr.errors import TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
+from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
@@ -168,6 +171,34 @@ def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
     assert stop.value.code == 2
     assert "Did you mean 'ray'" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[str] = []
+
+    def elsewhere(folders: Any, *_: Any) -> None:
+        messages.extend(refused(gymdr("resume", folder.path)) for folder in folders)
+        raise TrainingError("enough")
+
+    monkeypatch.setattr(launch, "_launch_ray", elsewhere)
+    assert gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", tmp_path / "runs").code == 2
+    assert [f"seed-{seed}: is in use by process {os.getpid()}" in messages[seed - 1] for seed in (1, 2)] == [True] * 2
+
+
+@pytest.mark.slow  # its sibling is the one above
+def test_a_second_process_is_refused_while_ray_tasks_run(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
+    root = tmp_path / "runs"
+    train = ["train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", str(root)]
+    with gated("ray:wait", *train) as process:
+        wait_at_gate(process)
+        for seed in (1, 2):
+            message = refused(gymdr("resume", root / f"seed-{seed}"))
+            assert message.startswith(f"{root}/seed-{seed}: is in use by process {process.pid} ")
+        assert f"is in use by process {process.pid} " in refused(gymdr(*train, "--overwrite"))
+        _, errors = process.communicate("\n")
+    assert process.returncode == 0, errors
+    assert gymdr("resume", root / "seed-1").code == 0
 
 
 def running_ray_tasks() -> int:
