@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm"
@@ -26,8 +27,8 @@ def gymdr(tmp_path_factory: pytest.TempPathFactory) -> Command:
     installed = subprocess.run([*pip, "--target", str(site), str(source)], capture_output=True, text=True)
     assert installed.returncode == 0, installed.stderr
 
-    def run(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    def run(*args: str | Path, modules: Path = site, **env: str) -> subprocess.CompletedProcess[str]:
+        path = os.pathsep.join(filter(None, [str(site), str(modules), os.environ.get("PYTHONPATH")]))
         command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", *map(str, args)]
         return subprocess.run(command, env={**os.environ, "PYTHONPATH": path, **env}, capture_output=True, text=True)
 
@@ -77,6 +78,37 @@ def test_a_run_that_was_cut_resumes_to_the_same_result(gymdr: Command, trained: 
         assert [row.rpartition(",")[0] if drop else row for row in ours] == [
             row.rpartition(",")[0] if drop else row for row in theirs
         ]
+
+
+FAULTY = """
+import math
+import gymnasium as gym
+
+class Faulty(gym.Wrapper):
+    resets = 0
+
+    def reset(self, **kwargs):
+        Faulty.resets += 1
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, math.nan if Faulty.resets == 3 else reward, *rest
+
+gym.register("Faulty-v0", lambda: Faulty(gym.make("CartPole-v1")))
+"""
+
+
+def test_an_update_that_is_not_finite_is_left_out(gymdr: Command, tmp_path: Path) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    budget = ["--updates", "3", "--num-envs", "1", "--population", "2", "--elite", "1", "--eval-episodes", "0"]
+    options = ["--env", "faulty:Faulty-v0", "--on-nan", "skip", "--run-dir", tmp_path / "run"]
+    result = gymdr("train", "cem", *budget, *options, modules=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = pd.read_csv(tmp_path / "run/metrics.csv")
+    assert list(rows["skipped"]) == [0, 1, 1]
+    assert list(rows["best_score"].isna()) == [False, True, False]
+    assert rows["spread"][1] == rows["spread"][0]  # nothing was learned from it
 
 
 def test_an_impossible_value_is_refused_like_one_of_gym_dr(gymdr: Command, tmp_path: Path) -> None:
