@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -54,13 +56,19 @@ def use(kind: str) -> None:
         "gym_dr/LunarLanderDR-v3 async",
         "gym_dr/LunarLanderDR-v3 supervised",
         "gym_dr/HopperDR-v5 native",
+        "gym_dr/AntDR-v5 native",  # its engine is another: simulations and threads of its own
     ],
 )
 @pytest.mark.parametrize("rounds", [pytest.param(5, id="5"), pytest.param(1000, marks=pytest.mark.slow, id="1000")])
-def test_environments_that_were_closed_leave_nothing(kind: str, rounds: int) -> None:
+def test_environments_that_were_closed_leave_nothing(
+    kind: str, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for _ in range(2):
         use(kind)
     before = left_over()
     for _ in range(rounds):
         use(kind)
     assert left_over() == before
+    assert list(tmp_path.iterdir()) == []
