@@ -130,6 +130,8 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
                     raise KeyboardInterrupt(received[0])
                 if message:
                     failed[path] = message
+            if received:  # when all were through
+                raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             click.echo(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", err=True)

@@ -86,8 +86,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return result(train(tmp_path_factory.mktemp("two") / "runs", *TWO, tiny=LONG))
 
 
-def wait_for_updates(run: Path, count: int) -> None:
+def wait_for_updates(run: Path, count: int, process: subprocess.Popen[str] | None = None) -> None:
     while not (run / "metrics.csv").exists() or (run / "metrics.csv").read_text().count("\n") < count:
+        assert process is None or process.poll() is None, "it has ended already"
         time.sleep(0.01)
 
 
@@ -131,7 +132,7 @@ def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_res
         [*command, "--run-dir", root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     for seed in (1, 2):
-        wait_for_updates(root / f"seed-{seed}", 60)
+        wait_for_updates(root / f"seed-{seed}", 60, parent)
     workers = workers_of(parent.pid)
     # Ctrl-C reaches all processes of a terminal, SIGTERM the one that it is meant for
     (os.killpg if number == signal.SIGINT else os.kill)(parent.pid, number)
