@@ -21,11 +21,11 @@ Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 
 # Philox4x32-10: Salmon, Moraes, Dror and Shaw (2011), "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-_ROUNDS = 10
-_LOW_32 = np.uint64(0xFFFFFFFF)
-_SHIFT_32 = np.uint64(32)
+MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+ROUNDS = 10
+LOW_32 = np.uint64(0xFFFFFFFF)
+SHIFT_32 = np.uint64(32)
 _CHUNK = 8192  # uniforms at a time, so that the words in work stay in the processor's cache
 
 
@@ -41,14 +41,14 @@ def philox(counter: tuple[Words, Words, Words, Words], key: tuple[Words, Words])
     """
     c0, c1, c2, c3 = counter
     k0, k1 = key
-    for _ in range(_ROUNDS):
-        product0 = c0 * _MULTIPLIERS[0]
-        product1 = c2 * _MULTIPLIERS[1]
-        c0 = (product1 >> _SHIFT_32) ^ c1 ^ k0
-        c2 = (product0 >> _SHIFT_32) ^ c3 ^ k1
-        c1 = product1 & _LOW_32
-        c3 = product0 & _LOW_32
-        k0, k1 = (k0 + _KEY_STEPS[0]) & _LOW_32, (k1 + _KEY_STEPS[1]) & _LOW_32
+    for _ in range(ROUNDS):
+        product0 = c0 * MULTIPLIERS[0]
+        product1 = c2 * MULTIPLIERS[1]
+        c0 = (product1 >> SHIFT_32) ^ c1 ^ k0
+        c2 = (product0 >> SHIFT_32) ^ c3 ^ k1
+        c1 = product1 & LOW_32
+        c3 = product0 & LOW_32
+        k0, k1 = (k0 + KEY_STEPS[0]) & LOW_32, (k1 + KEY_STEPS[1]) & LOW_32
     return c0, c1, c2, c3
 
 
@@ -68,29 +68,34 @@ def seed_word(seed: int) -> int:
     return _hash_word(seed.to_bytes((seed.bit_length() + 7) // 8, "little"))
 
 
+def name_word(name: str) -> int:
+    """The 64-bit word that stands for a name (BLAKE2b)."""
+    return _hash_word(name.encode())
+
+
 def uniforms(seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[str]) -> Array:
     """Uniform random numbers, the same on every platform and with every numpy version.
 
     Args:
         seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
         draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all, >= 0.
-        names: The parameters; each has its own stream, keyed by the BLAKE2b hash of its name.
+        names: The parameters; each has its own stream, keyed by its ``name_word``.
 
     Returns:
         Multiples of 2**-53 strictly between 0 and 1, shape ``(len(names), N)`` float64.
     """
     seed_words = np.asarray(seeds, dtype=np.uint64)
     index_words = np.broadcast_to(np.asarray(draw_index).astype(np.uint64), seed_words.shape)
-    keys = np.array([_hash_word(name.encode()) for name in names], dtype=np.uint64)[:, None]
-    key = keys & _LOW_32, keys >> _SHIFT_32
+    keys = np.array([name_word(name) for name in names], dtype=np.uint64)[:, None]
+    key = keys & LOW_32, keys >> SHIFT_32
     out = np.empty((len(names), seed_words.size))
     step = max(1, _CHUNK // max(1, len(names)))
     for start in range(0, seed_words.size, step):
         part = slice(start, start + step)
         seed, index = seed_words[part], index_words[part]
-        c0, c1, _, _ = philox((seed & _LOW_32, seed >> _SHIFT_32, index & _LOW_32, index >> _SHIFT_32), key)
+        c0, c1, _, _ = philox((seed & LOW_32, seed >> SHIFT_32, index & LOW_32, index >> SHIFT_32), key)
         # the top 52 of 64 bits, put in the middle of their interval: exact in float64, never 0 or 1
-        bits = ((c1 << _SHIFT_32) | c0) >> np.uint64(12)
+        bits = ((c1 << SHIFT_32) | c0) >> np.uint64(12)
         out[:, part] = (bits.astype(np.float64) + 0.5) * 2.0**-52
     return out
 

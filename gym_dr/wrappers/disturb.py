@@ -82,7 +82,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             _seed(self._state, np.zeros(1, np.int64), [self.env.unwrapped.np_random_seed])
         self._begun = True
         self._state.begin(np.zeros(1, np.int64), checked)
-        observed = self._state.observe_first(np.asarray(observation)[None], np.zeros(1, np.int64))
+        observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], self._told(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -96,11 +96,11 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         actions = self._state.check_actions(np.asarray(action)[None])
         arrived, applied = self._state.act(actions)
-        velocities, pushed = self._state.pushes()
-        if pushed[0]:
+        pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
+        if len(pushed):
             cast(Any, self.env.unwrapped).push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(applied[0])
-        self._state.acted(actions, arrived)
+        self._state.acted(arrived)
         return self._state.observe(np.asarray(observation)[None])[0], reward, terminated, truncated, self._told(info)
 
     def _told(self, info: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +154,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._begun: Mask = np.zeros(self.num_envs, np.bool_)
+        self._all_begun = False
         self._done: Mask = np.zeros(self.num_envs, np.bool_)  # ended with the last step and not reset since
 
     @property
@@ -197,10 +198,11 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
         self._reseed(np.flatnonzero(mask & (given | ~self._begun)))
         self._begun |= mask
+        self._all_begun = bool(self._begun.all())
         self._done[mask] = False
         envs = np.flatnonzero(mask)
         self._state.begin(envs, checked)
-        return self._state.observe_first(observations, envs), self._told(info, mask)
+        return self._state.observe(observations, fresh=mask), self._told(info, mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -209,7 +211,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             EnvStateError: There was no reset yet, or an episode that ended was not reset (DISABLED).
             InvalidActionError: The actions are not the environment's; nothing has changed then.
         """
-        if not self._begun.all():
+        if not self._all_begun:
             raise EnvStateError("Expected reset() of every sub-environment before step().")
         if self._mode == AutoresetMode.DISABLED and self._done.any():
             raise EnvStateError(
@@ -221,7 +223,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         self._push()
         observations, rewards, terminations, truncations, info = self.env.step(applied)
         done = np.logical_or(terminations, truncations)
-        self._state.acted(chosen, arrived)
+        self._state.acted(arrived)
         if self._mode == AutoresetMode.SAME_STEP:
             observed, info = self._observe_final(observations, info, done)
         else:
@@ -229,18 +231,17 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
                 self._state.begin(np.flatnonzero(self._done), {})
             self._done = done
             observed = self._state.observe(observations)
-        return observed, rewards, terminations, truncations, self._told(info, np.ones(self.num_envs, np.bool_))
+        return observed, rewards, terminations, truncations, self._told(info, None)
 
     def _push(self) -> None:
-        velocities, pushed = self._state.pushes()
-        envs = np.flatnonzero(pushed & ~self._done)  # what is about to be reset is left alone
+        envs, velocities = self._state.pushes(~self._done)  # what is about to be reset is left alone
         if len(envs) == 0:
             return
         if self._sub_envs is None:
-            self._push_to.push(velocities[envs], envs)
+            self._push_to.push(velocities, envs)
         else:
-            for i in envs.tolist():
-                self._sub_envs[i].push(velocities[i])
+            for i, velocity in zip(envs.tolist(), velocities, strict=True):
+                self._sub_envs[i].push(velocity)
 
     def _observe_final(
         self, observations: npt.NDArray[Any], info: dict[str, Any], done: Mask
@@ -258,7 +259,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             final[i] = observed[i].copy()
         info = {**info, "final_obs": final, "final_info": self._told(info["final_info"], done)}
         self._state.begin(envs, {})
-        return self._state.observe_first(observations, envs), info
+        return self._state.observe(observations, fresh=done), info
 
     def _reseed(self, envs: Indices) -> None:
         if len(envs):
@@ -266,12 +267,10 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
             _seed(self._state, envs, [known[i] for i in envs.tolist()])
 
-    def _told(self, info: dict[str, Any], mask: Mask) -> dict[str, Any]:
-        """Adds the values in force of the sub-environments in ``mask``, as Gymnasium lays ``info`` out."""
-        params = dict(info.get("params", {}))
-        for name in self._state.space:
-            params[name], params[f"_{name}"] = np.where(mask, self._state.values[name], 0.0), mask.copy()
-        return {**info, "params": params, "_params": mask.copy()}
+    def _told(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
+        """Adds the values in force of the sub-environments in ``mask`` (None for all)."""
+        own = np.ones(self.num_envs, np.bool_) if mask is None else mask.copy()
+        return {**info, "params": {**info.get("params", {}), **self._state.told(mask)}, "_params": own}
 
 
 def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict[str, Any], dict[str, Any] | None]:

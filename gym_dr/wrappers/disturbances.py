@@ -10,9 +10,9 @@ name). The noise of a step is keyed too: the step's number is the upper half of 
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +22,6 @@ import numpy.typing as npt
 
 from gym_dr.errors import InvalidActionError, RandomizationError, RandomizationWarning
 from gym_dr.randomization.ahead import DrawsAhead
-from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.normal import normal_ppf
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
 
@@ -47,7 +45,6 @@ DISTURBANCES = ParamSpace(
         Param(name="push_probability", nominal=0, low=0, high=1, doc="probability of a push, at each step"),
     ],
 )
-_STEP = np.int64(32)  # bits of the index word below the number of the step
 
 
 class Disturbances:
@@ -76,12 +73,41 @@ class Disturbances:
             UnknownNameError: There is no such disturbance.
             RandomizationError: A range is impossible, or the environment has nothing to disturb.
         """
+        from gym_dr.compiled import lag  # numba takes half a second to import, which not every program needs
+
+        self._compiled: Any = lag
         with warnings.catch_warnings():  # whoever asks for noise need not draw none of it
             warnings.simplefilter("ignore", RandomizationWarning)
             self.randomization = resolve(randomization, DISTURBANCES)
         self.space = ParamSpace("disturbances", [DISTURBANCES[name] for name in self.randomization])
         self.num_envs = num_envs
-        self.noisy = bool({"obs_noise", "obs_bias"} & self.randomization.keys())
+        self._varying = frozenset(self.randomization)  # names; asked at each step
+        self.noisy = not self._varying.isdisjoint({"obs_noise", "obs_bias"})
+        self._commands = not self._varying.isdisjoint({"action_delay", "action_drop", "action_noise"})
+        self._check(observations, actions, push_size)
+        self._observations: Any = observations
+        self._actions: Any = actions
+        self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
+
+        self.values = {name: np.full(num_envs, float(param.nominal)) for name, param in DISTURBANCES.items()}
+        self._varied: Array = np.array([self.values[name] for name in self.randomization]).reshape(-1, num_envs)
+        self.values |= dict(zip(self.randomization, self._varied, strict=True))  # rows of the table
+        self._keys = [key for name in self.randomization for key in (name, "_" + name)]  # of info["params"]
+        self._draws = DrawsAhead(self.space, self.randomization, num_envs)
+        self._words = np.zeros(num_envs, np.uint64)
+        self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the episodes under way
+
+        self._lay_out_noise(push_size)
+        self._idle = _idle(actions)  # (numbers,)
+        self._low, self._high = _bounds(actions)
+        self._nobody: Mask = np.zeros(num_envs, np.bool_)
+        self._everybody: Mask = np.ones(num_envs, np.bool_)
+        self._held = np.broadcast_to(self._idle, (num_envs, self._idle.size)).copy()  # what acted last, before noise
+        self._sent = np.zeros((num_envs, 1, self._idle.size), actions.dtype)  # rings, see compiled.lag
+        self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
+
+    def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int) -> None:
+        """Raises RandomizationError if something is to vary that these spaces have not."""
         if self.noisy or "obs_delay" in self.randomization:
             _check_box("obs_noise, obs_bias and obs_delay", "observations", observations)
         if "action_noise" in self.randomization:
@@ -98,18 +124,26 @@ class Disturbances:
                 "push_speed, push_probability: this environment takes no pushes. Those of gym_dr/... ids do, but not "
                 "through an AsyncVectorEnv: wrap each sub-environment in Disturb instead."
             )
-        self._actions = actions
-        self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
-        self._push_size = push_size
-        self.values = {name: np.full(num_envs, float(param.nominal)) for name, param in DISTURBANCES.items()}
-        self._draws = DrawsAhead(self.space, self.randomization, num_envs)
-        self._words = np.zeros(num_envs, np.uint64)
-        self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the episodes under way
-        self._bias: Array = np.zeros((num_envs, self._scale.size))
-        self._idle = _idle(actions)
-        self._held = np.broadcast_to(self._idle, (num_envs, *self._idle.shape)).copy()  # what acted last, before noise
-        self._commands: deque[npt.NDArray[Any]] = deque()  # of the latest steps, the newest last
-        self._seen: deque[npt.NDArray[Any]] = deque()  # observations with noise, as commands
+
+    def _lay_out_noise(self, push_size: int) -> None:
+        """Names the random numbers of a step, and makes the table for them."""
+        from gym_dr.compiled.noise import KeyedNoise
+
+        sizes = {
+            "obs_noise": self._scale.size,
+            "action_noise": math.prod(self._actions.shape or ()),
+            "push_speed": push_size,
+        }
+        sizes = {name: size for name, size in sizes.items() if name in self._varying}
+        uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying]
+        self._keyed = KeyedNoise(_components(sizes), uniforms)
+        ends = [*itertools.accumulate([*sizes.values(), *(1 for _ in uniforms)], initial=0)]
+        self._noise: Array = np.zeros((ends[-1], self.num_envs))  # of the last observation and the coming action
+        # name -> its rows; none for what does not vary
+        self._parts = dict.fromkeys(DISTURBANCES, self._noise[:0])
+        self._parts |= {name: self._noise[slice(*ends[k : k + 2])] for k, name in enumerate([*sizes, *uniforms])}
+        self._keyed_bias = KeyedNoise(_components({"obs_bias": self._scale.size}))
+        self._bias: Array = np.zeros((self.num_envs, self._scale.size))
 
     def disturbed_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
         """The space of one sub-environment's observations; noise knows no bounds."""
@@ -134,14 +168,20 @@ class Disturbances:
         if len(envs) == 0:
             return
         self._draws.index[envs] += 1
-        drawn = self._draws.current(envs) if len(self.randomization) else np.zeros((len(envs), 0))
-        for column, name in enumerate(self.randomization):
-            self.values[name][envs] = exact[name][envs] if name in exact else drawn[:, column]
+        if len(self.randomization):
+            self._varied[:, envs] = self._draws.current(envs).T
+        for name, values in exact.items():
+            self.values[name][envs] = values[envs]
+        if "action_delay" in self._varying:
+            self._sent = _deepened(self._sent, self.values["action_delay"], self._age)
+        if "obs_delay" in self._varying:
+            self._seen = _deepened(self._seen, self.values["obs_delay"], self._age)
         self._age[envs] = 0
         self._held[envs] = self._idle
-        if "obs_bias" in self.randomization:
+        if "obs_bias" in self._varying:
             index = self._draws.index[envs]
-            scores = normal_ppf(uniforms(self._words[envs], index, self._components("obs_bias", self._scale.size)))
+            scores = np.empty((self._scale.size, len(envs)))
+            self._keyed_bias.draw(self._words[envs], index, np.zeros_like(index), scores)
             self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * scores.T
 
     # ---- actions -----------------------------------------------------------------------------------------------------
@@ -163,101 +203,125 @@ class Disturbances:
             good = (array >= space.start) & (array < space.start + space.n)
         else:
             good = np.isfinite(array)
-        if not good.all():
+        if np.count_nonzero(good) < good.size:  # all() takes five times as long for few
             raise InvalidActionError(f"Expected actions from {space}, got {array[~good][0]}.")
-        return array.astype(space.dtype)
+        return array.astype(space.dtype, order="C")
 
     def act(self, actions: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What the environment is given for checked actions; changes nothing, ``acted`` does.
+        """What the environment is given for checked actions; changes nothing that counts, ``acted`` does.
 
         Returns:
             The actions that arrived, and these with noise.
         """
-        delay = self.values["action_delay"].astype(np.int64)
-        arrived = _lagged([*self._commands, actions], np.minimum(delay, self._age))
-        arrived[self._age < delay] = self._idle
-        if "action_drop" in self.randomization:
-            dropped = self._uniforms(["action_drop"])[0] < self.values["action_drop"]
-            arrived[dropped] = self._held[dropped]
-        if "action_noise" not in self.randomization:
-            return arrived, arrived
-        size = math.prod(self._idle.shape)
-        scores = normal_ppf(self._uniforms(self._components("action_noise", size))).T.reshape(arrived.shape)
-        deviation = self.values["action_noise"].reshape(-1, *(1 for _ in self._idle.shape))
-        box: Any = self._actions
-        return arrived, np.clip(arrived + deviation * scores, box.low, box.high).astype(box.dtype)
+        if not self._commands:
+            return actions, actions
+        arrived, applied = np.empty_like(actions), np.empty_like(actions)
+        lost = self._nobody
+        if "action_drop" in self._varying:
+            lost = self._parts["action_drop"][0] < self.values["action_drop"]
+        flat = self.num_envs, -1
+        self._compiled.command(
+            actions.reshape(flat),
+            self._sent,
+            self._age,
+            self.values["action_delay"],
+            self._idle,
+            lost,
+            self._held,
+            self.values["action_noise"],
+            self._parts["action_noise"],
+            self._low,
+            self._high,
+            arrived.reshape(flat),
+            applied.reshape(flat),
+        )
+        return arrived, applied
 
-    def acted(self, actions: npt.NDArray[Any], arrived: npt.NDArray[Any]) -> None:
+    def acted(self, arrived: npt.NDArray[Any]) -> None:
         """Notes the step that was made with what ``act`` gave."""
-        self._commands.append(actions)
-        _trim(self._commands, self.values["action_delay"])
-        self._held = arrived
+        self._held = arrived.reshape(self.num_envs, -1)
         self._age += 1
 
-    def pushes(self) -> tuple[Array, Mask]:
-        """Changes of velocity before the coming step, shape ``(num_envs, push_size)``, and who is pushed."""
-        if "push_speed" not in self.randomization:
-            return np.zeros((self.num_envs, self._push_size)), np.zeros(self.num_envs, np.bool_)
-        chosen = self._uniforms(["push_probability"])[0] < self.values["push_probability"]
-        scores = normal_ppf(self._uniforms(self._components("push_speed", self._push_size))).T
-        return self.values["push_speed"][:, None] * scores, chosen
+    def pushes(self, alive: Mask) -> tuple[Indices, Array]:
+        """Who of those ``alive`` is pushed before the coming step, and by how much, shape ``(pushed, push_size)``."""
+        chosen = self._nobody
+        if "push_speed" in self._varying:
+            chosen = (self._parts["push_probability"][0] < self.values["push_probability"]) & alive
+        envs = np.flatnonzero(chosen)
+        if len(envs) == 0:
+            return envs, np.zeros((0, 0))
+        return envs, self.values["push_speed"][envs, None] * self._parts["push_speed"][:, envs].T
 
     # ---- observations ------------------------------------------------------------------------------------------------
 
-    def observe(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What the policies see of a step's observations ``(num_envs, ...)``, in a fresh array."""
-        self._seen.append(self._sense(observations))
-        _trim(self._seen, self.values["obs_delay"])
-        return self._look()
+    def told(self, mask: Mask | None) -> dict[str, npt.NDArray[Any]]:
+        """Values in force of those in ``mask`` (None for all), copied, as Gymnasium lays ``info`` out."""
+        table, masks = self._varied.copy(), np.ones(self._varied.shape, np.bool_)
+        if mask is not None:
+            table[:, ~mask] = 0.0
+            masks[:] = mask
+        rows: list[Any] = [None] * len(self._keys)
+        rows[::2], rows[1::2] = list(table), list(masks)
+        return dict(zip(self._keys, rows, strict=True))
 
-    def observe_first(self, observations: npt.NDArray[Any], envs: Indices) -> npt.NDArray[Any]:
-        """The same, where some episodes began without a step; of the others nothing is new."""
-        if not self._seen:
-            self._seen.append(self._sense(observations))
-        self._seen[-1][envs] = self._sense(observations)[envs]
-        return self._look()
+    def observe(self, observations: npt.NDArray[Any], fresh: Mask | None = None) -> npt.NDArray[Any]:
+        """What the policies see of a step's observations ``(num_envs, ...)``, in a fresh array.
 
-    def _sense(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if not self.noisy:
-            return observations.copy()
-        error = self._bias
-        if "obs_noise" in self.randomization:
-            scores = normal_ppf(self._uniforms(self._components("obs_noise", self._scale.size))).T
-            error = error + self.values["obs_noise"][:, None] * self._scale * scores
-        sensed: npt.NDArray[Any] = (observations + error.reshape(observations.shape)).astype(observations.dtype)
-        return sensed
-
-    def _look(self) -> npt.NDArray[Any]:
-        # before an episode is as old as the delay, its first observation is all there is
-        return _lagged(list(self._seen), np.minimum(self.values["obs_delay"].astype(np.int64), self._age))
-
-    def _uniforms(self, names: list[str]) -> Array:
-        """Keyed by the episode and its step, shape ``(len(names), num_envs)``."""
-        return uniforms(self._words, np.maximum(self._draws.index, 0) | ((self._age + 1) << _STEP), names)
-
-    def _components(self, name: str, count: int) -> list[str]:
-        return [f"{name}:{i}" for i in range(count)]
-
-
-def _lagged(history: list[npt.NDArray[Any]], lags: Indices) -> npt.NDArray[Any]:
-    """Row i of the entry that is ``lags[i]`` older than the newest, for each sub-environment i; a fresh array."""
-    chosen = history[-1].copy()
-    for lag in np.unique(lags[lags > 0]).tolist():
-        chosen[lags == lag] = history[-1 - lag][lags == lag]
-    return chosen
+        Args:
+            observations: What is.
+            fresh: Shape ``(num_envs,)``, where some episodes began without a step; of the others nothing is new.
+        """
+        if len(self._noise):
+            self._keyed.draw(self._words, self._draws.index, self._age + 1, self._noise)
+        now = np.array(observations, self._observations.dtype)  # the compiled function takes no other
+        shown = np.empty_like(now)
+        if fresh is not None:
+            fresh = fresh | (self._draws.index < 0)  # where there was no reset yet nothing is old
+        flat = self.num_envs, -1
+        self._compiled.sense(
+            now.reshape(flat),
+            self._everybody if fresh is None else fresh,
+            self._seen,
+            self._age,
+            self.values["obs_delay"],
+            self._bias,
+            self.values["obs_noise"],
+            self._scale,
+            self._parts["obs_noise"],
+            shown.reshape(flat),
+        )
+        return shown
 
 
-def _trim(history: deque[npt.NDArray[Any]], delays: Array) -> None:
-    """Forgets what no episode under way will ask for; a longer delay comes with a new episode, which has no past."""
-    while len(history) > delays.max() + 1:
-        history.popleft()
+def _components(sizes: Mapping[str, int]) -> list[str]:
+    """Names of the random numbers that disturbances take, so many each."""
+    return [f"{name}:{i}" for name, size in sizes.items() for i in range(size)]
 
 
-def _idle(space: gym.spaces.Box | gym.spaces.Discrete) -> npt.NDArray[Any]:
+def _deepened(ring: npt.NDArray[Any], delays: Array, ages: Indices) -> npt.NDArray[Any]:
+    """A history ``(num_envs, depth, numbers)`` that reaches back as far as the delays; the same one if it does."""
+    envs, old, new = np.arange(len(ring)), ring.shape[1], int(delays.max()) + 1
+    if new <= old:
+        return ring
+    deeper = np.zeros((len(ring), new, ring.shape[2]), ring.dtype)
+    for lag in range(old):
+        age = np.maximum(ages - lag, 0)
+        deeper[envs, age % new] = ring[envs, age % old]
+    return deeper
+
+
+def _bounds(space: gym.Space[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Least and greatest value of each number of an action; choices, which take no noise, have none."""
+    if not isinstance(space, gym.spaces.Box):
+        return np.zeros(1), np.zeros(1)
+    return space.low.reshape(-1).copy(), space.high.reshape(-1).copy()
+
+
+def _idle(space: Any) -> npt.NDArray[Any]:
     """What acts before the first command arrives: zeros, as far as the bounds allow, or the first choice."""
     if isinstance(space, gym.spaces.Discrete):
-        return np.asarray(space.start, space.dtype)
-    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+        return np.full(1, space.start, space.dtype)
+    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
 
 
 def _check_box(what: str, of: str, space: gym.Space[Any]) -> None:

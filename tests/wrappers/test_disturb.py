@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from gym_dr import (
 from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.wrappers.disturbances import DISTURBANCES
+from tests.wrappers.plain_disturb import PlainDisturb
 
 NEXT, SAME, OFF = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 LANDER = "gym_dr/LunarLanderContinuousDR-v3"
@@ -386,6 +388,67 @@ def test_pushes_through_pipes_are_refused_with_the_way_out() -> None:
     with pytest.raises(RandomizationError, match="wrap each sub-environment in Disturb"):
         DisturbVector(envs, {"push_speed": 0.1, "push_probability": Bernoulli(0.5)})
     envs.close()
+
+
+class WideTape(Tape):
+    """Two numbers instead of one."""
+
+    observation_space = gym.spaces.Box(-1e6, 1e6, (2,))
+    action_space = gym.spaces.Box(-2, 1e6, (2,))
+
+    def observe(self) -> Any:
+        return np.array([self.number, self.time], np.float32)
+
+
+def random_calls(envs: Any, mode: AutoresetMode, steps: int) -> list[Any]:
+    """Steps between which episodes end, some sub-environments are reset, seeded anew and given longer delays."""
+    rng, found = np.random.default_rng(0), [envs.reset(seed=11)]
+    for t in range(steps):
+        result = envs.step(rng.normal(size=(4, 2)).astype(np.float32))
+        found.append((*result[:4], [got(result[-1], i) for i in range(4)], result[-1].get("final_obs")))
+        if mode == OFF and ended(result).any():
+            found.append(envs.reset(options={"reset_mask": ended(result)})[0])
+        elif t % 7 == 3:
+            mask = rng.random(4) < 0.5
+            mask[t % 4] = True
+            exact = {"obs_delay": int(rng.integers(0, 12)), "action_delay": int(rng.integers(0, 12))}
+            seed = t if t % 2 else None
+            found.append(envs.reset(seed=seed, options={"reset_mask": mask, "params": exact})[0][mask])
+    return found
+
+
+@pytest.mark.parametrize("mode", [NEXT, SAME, OFF])
+def test_many_sub_environments_equal_the_plain_formula_bit_for_bit(mode: AutoresetMode) -> None:
+    rules = {name: rule for name, rule in ALL.items() if not name.startswith("push")}
+    lengths = (3, 5, 20, 100)
+
+    def plain(length: int) -> Any:
+        return PlainDisturb(WideTape(length), rules, [0.5, 2.0])
+
+    many = SyncVectorEnv([partial(WideTape, length) for length in lengths], autoreset_mode=mode)
+    results = random_calls(DisturbVector(many, rules, [0.5, 2.0]), mode, 150)
+    expected = random_calls(SyncVectorEnv([partial(plain, n) for n in lengths], autoreset_mode=mode), mode, 150)
+    assert_same(results[0][0], expected[0][0], atol=0.0)
+    assert_same(results[1:], expected[1:], atol=0.0)
+
+
+def test_memory_does_not_grow_with_steps() -> None:
+    class Large(Tape):
+        observation_space = gym.spaces.Box(-1e6, 1e6, (10_000,))  # 40 kB
+
+        def observe(self) -> Any:
+            return np.full(10_000, self.time, np.float32)
+
+    env = Disturb(Large(10_000), {"obs_delay": 3, "obs_noise": 0.1})
+    env.reset(seed=0)
+    sizes = []
+    tracemalloc.start()
+    for _ in range(3):
+        for _ in range(50):
+            env.step(np.zeros(1, np.float32))
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[2] - sizes[0] < 40_000
 
 
 def test_impossible_calls_change_nothing() -> None:

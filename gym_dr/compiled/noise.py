@@ -1,0 +1,121 @@
+"""The keyed random numbers of a step of every sub-environment, in compiled code.
+
+They equal ``randomization.draws.uniforms`` and ``randomization.normal.normal_ppf`` bit for bit. Those take a hundred
+microseconds and more however few numbers there are, which is more than a step of sixteen landers.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.compiled.cache import keep
+from gym_dr.randomization import draws, normal
+from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
+from gym_dr.randomization.normal import CENTRE_DEN, CENTRE_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+# fastmath stays off: contraction and reassociation would change the last bit
+_KERNEL: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
+_ENTRY: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
+_M0, _M1 = MULTIPLIERS
+_K0, _K1 = KEY_STEPS
+_12 = np.uint64(12)
+
+
+class KeyedNoise:
+    """Random numbers by name; each follows from (seed word, draw index, step, name) alone."""
+
+    def __init__(self, normals: Sequence[str], uniforms: Sequence[str] = ()) -> None:
+        """Hashes the names.
+
+        Args:
+            normals: Of standard normal numbers.
+            uniforms: Of numbers strictly between 0 and 1.
+        """
+        self._keys = np.array([name_word(name) for name in (*normals, *uniforms)], np.uint64)
+        self._normals = len(normals)
+
+    def draw(self, words: Words, index: Indices, steps: Indices, table: Array) -> None:
+        """Fills ``table`` (names, N), normals first, with one number of each name for every sub-environment.
+
+        Args:
+            words: Seed words, shape ``(N,)``.
+            index: Which draws are in force, shape ``(N,)``; before the first (-1) stands for 0.
+            steps: Shape ``(N,)``, the upper half of the index word: 0 for the episode's own numbers.
+            table: Filled.
+        """
+        logs = np.empty((self._normals, len(words)))
+        _fill_uniforms(words, index, steps, self._keys, table, logs)
+        # numpy's logarithm, since another library's differs in the last bit here and there
+        to_normals(table, np.log(logs, out=logs))
+
+
+@njit(**_ENTRY)
+def _fill_uniforms(words, index, steps, keys, table, nearest):
+    """``draws.uniforms``, with the index word ``index | steps << 32``; ``nearest`` is the distance to 0 or 1."""
+    for k in range(len(keys)):
+        for i in range(len(words)):
+            word = (np.uint64(max(index[i], 0))) | (np.uint64(steps[i]) << SHIFT_32)
+            k0, k1 = keys[k] & LOW_32, keys[k] >> SHIFT_32
+            c0, c1 = words[i] & LOW_32, words[i] >> SHIFT_32
+            c2, c3 = word & LOW_32, word >> SHIFT_32
+            for _ in range(ROUNDS):
+                product0 = c0 * _M0
+                product1 = c2 * _M1
+                c0 = (product1 >> SHIFT_32) ^ c1 ^ k0
+                c2 = (product0 >> SHIFT_32) ^ c3 ^ k1
+                c1 = product1 & LOW_32
+                c3 = product0 & LOW_32
+                k0, k1 = (k0 + _K0) & LOW_32, (k1 + _K1) & LOW_32
+            bits = ((c1 << SHIFT_32) | c0) >> _12
+            uniform = (np.float64(bits) + 0.5) * 2.0**-52
+            table[k, i] = uniform
+            if k < nearest.shape[0]:
+                nearest[k, i] = min(uniform, 1.0 - uniform)
+
+
+@njit(**_KERNEL)
+def _ratio(numerator, denominator, x):
+    """Two polynomials of x by Horner's rule, as ``np.polyval`` has it, divided."""
+    above, below = numerator[0], denominator[0]
+    for i in range(1, len(numerator)):
+        above = above * x + numerator[i]
+        below = below * x + denominator[i]
+    return above, below
+
+
+@njit(**_ENTRY)
+def to_normals(table, logs):
+    """``normal.normal_ppf`` in place of the first rows, as many as there are ``logs`` of the distance to 0 or 1."""
+    for k in range(logs.shape[0]):
+        for i in range(logs.shape[1]):
+            q = table[k, i] - 0.5
+            if abs(q) <= 0.425:
+                above, below = _ratio(CENTRE_NUM, CENTRE_DEN, 0.180625 - q * q)
+                table[k, i] = q * above / below
+                continue
+            r = np.sqrt(-logs[k, i])
+            if r <= 5.0:
+                above, below = _ratio(TAIL_NUM, TAIL_DEN, min(r - 1.6, 3.4))
+            else:
+                above, below = _ratio(FAR_NUM, FAR_DEN, r - 5.0)
+            table[k, i] = np.copysign(above / below, q)
+
+
+SOURCES = [Path(__file__), Path(draws.__file__), Path(normal.__file__)]
+"""What the machine code follows from."""
+
+keep(_fill_uniforms, "uniforms", SOURCES, "keyed noise (about 1 s)")
+keep(to_normals, "normals", SOURCES, "normal noise (about 1 s)")
