@@ -11,6 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.classic_control.params import CART_POLE, PENDULUM, derive_cart_pole
 from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -44,6 +45,8 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         randomization: Any,
         space: ParamSpace | None = None,
         derive: Derive | None = None,
+        context: str = "info",
+        context_params: Any = None,
     ) -> None:
         """Wraps an environment.
 
@@ -52,12 +55,18 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
             randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
             space: What may vary: the names are attributes. Known by itself for CartPole and Pendulum.
             derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
 
         Raises:
             UnknownNameError: A parameter of the space is no attribute, or the randomization names an unknown parameter.
             RandomizationError: A range is impossible, or there is no space for this environment.
+            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
         """
-        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive)
+        shown = {"context": context, "context_params": context_params}
+        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **shown)
         gym.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("episode"):
             raise RandomizationError(f"{env} is randomized already; put all parameters into one mapping.")
@@ -77,6 +86,8 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
         self.episode = EpisodeParams(space, resolve(randomization, space))
+        self.context = Context(context, context_params, space, self.randomization)
+        self.observation_space = self.context.extend_space(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
@@ -94,9 +105,13 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         if self._derive is not None:
             self._derive(env)
         observation, info = self.env.reset(seed=seed, options=inner or None)
-        return observation, {**info, **self.episode.info()}
+        return self._shown(observation), self.context.told({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated, truncated, {**info, **self.episode.info()}
+        told = self.context.told({**info, **self.episode.info()})
+        return self._shown(observation), reward, terminated, truncated, told
+
+    def _shown(self, observation: Any) -> Any:
+        return self.context.extend(observation, self.episode.in_force)

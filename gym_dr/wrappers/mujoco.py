@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.errors import RandomizationError
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 
 
@@ -28,7 +29,9 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         ['body_mass:foot', 'body_mass:leg', 'body_mass:thigh', 'body_mass:torso', 'gravity.z']
     """
 
-    def __init__(self, env: gym.Env[Any, Any], randomization: Any) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], randomization: Any, context: str = "info", context_params: Any = None
+    ) -> None:
         """Wraps an environment.
 
         Args:
@@ -36,12 +39,18 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
                 ``reset`` keeps both.
             randomization: A preset (those of ``gym_dr/HopperDR-v5`` hold for ``Hopper-v5``, for an environment of your
                 own see ``gym_dr.add_preset``), a mapping of names to distributions, a ``Randomization`` or a path.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
 
         Raises:
-            UnknownNameError: A preset, body, geom or other name is unknown.
+            UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible, or the environment does not run on MuJoCo.
+            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
         """
-        RecordConstructorArgs.__init__(self, randomization=randomization)
+        shown = {"context": context, "context_params": context_params}
+        RecordConstructorArgs.__init__(self, randomization=randomization, **shown)
         gym.Wrapper.__init__(self, env)
         unwrapped: Any = env.unwrapped
         if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
@@ -53,6 +62,8 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
 
         name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
         self._model_episode = ModelEpisode(name, unwrapped, randomization)
+        self.context = Context(context, context_params, self.param_space, self.randomization)
+        self.observation_space = self.context.extend_space(env.observation_space)
 
     @property
     def episode(self) -> EpisodeParams:  # type: ignore[override]
@@ -68,11 +79,16 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         self._model_episode.begin(self.env.unwrapped, seed=seed, exact=exact)
         observation, info = self.env.reset(seed=seed, options=inner or None)
         self._model_episode.observed(observation)
-        return observation, {**info, **self.episode.info()}
+        return self._shown(observation), self.context.told({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
         self._model_episode.before_step(action)
         with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
             result = self.env.step(action)
-        return self._model_episode.after_step(self.env.unwrapped, result)
+        outcome = self._model_episode.after_step(self.env.unwrapped, result)
+        observation, reward, terminated, truncated, info = outcome
+        return self._shown(observation), reward, terminated, truncated, self.context.told(info)
+
+    def _shown(self, observation: Any) -> Any:
+        return self.context.extend(observation, self.episode.in_force)

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import DrawContext, EpisodeRecord, RandomizeAttributes, RecordDraws, ResampleParams, VectorParams
+from gym_dr import (
+    DrawContext,
+    EpisodeRecord,
+    RandomizeAttributes,
+    RandomizeMujoco,
+    RecordDraws,
+    ResampleParams,
+    VectorParams,
+)
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 
 LANDER = "gym_dr/LunarLanderDR-v3"
@@ -238,3 +246,55 @@ def test_observations_that_are_no_row_of_numbers_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="one row"):
         DrawContext(Pictures(make(LANDER, "native")), "observation")
+
+
+WRAPPERS: dict[str, Any] = {
+    "CartPole-v1": partial(RandomizeAttributes, randomization={"length": (0.25, 0.75), "masspole": (0.1, 0.3)}),
+    "Hopper-v5": partial(RandomizeMujoco, randomization=RULES[HOPPER]),
+}
+
+
+def wrapped(env_id: str, **kwargs: Any) -> Any:
+    return WRAPPERS[env_id](gym.make(env_id, max_episode_steps=6), **kwargs)
+
+
+@pytest.mark.parametrize("env_id", WRAPPERS)
+def test_wrappers_that_randomize_show_what_draw_context_shows(env_id: str) -> None:
+    shown = gym.vector.SyncVectorEnv([partial(wrapped, env_id, context="observation")] * 3)
+    other = DrawContext(gym.vector.SyncVectorEnv([partial(wrapped, env_id)] * 3), "observation")
+    assert shown.observation_space == other.observation_space
+    for a, b in zip(trace(shown), trace(other), strict=True):
+        np.testing.assert_array_equal(a[0], b[0])
+        assert a[-1]["params"].keys() == b[-1]["params"].keys()
+        assert a[0] in shown.observation_space
+
+
+@pytest.mark.parametrize("env_id", WRAPPERS)
+def test_wrappers_that_randomize_hide_the_draw_and_change_no_episode(env_id: str) -> None:
+    hidden, plain = wrapped(env_id, context="hidden"), wrapped(env_id)
+    action = plain.action_space.sample()
+    for a, b in ((hidden.reset(seed=2), plain.reset(seed=2)), (hidden.step(action), plain.step(action))):
+        np.testing.assert_array_equal(a[0], b[0])
+        assert b[-1].keys() - a[-1].keys() == {"params"}
+    assert hidden.observation_space == plain.observation_space
+
+
+@pytest.mark.parametrize("env_id", WRAPPERS)
+def test_wrappers_that_show_the_draw_are_made_again_from_their_spec(env_id: str) -> None:
+    name = next(iter(wrapped(env_id).randomization))
+    env = wrapped(env_id, context="observation", context_params={name: (0.0, 10.0)})
+    again = gym.make(env.spec)
+    observation, _ = env.reset(seed=4)
+    np.testing.assert_array_equal(again.reset(seed=4)[0], observation)
+    assert observation[-1] == pytest.approx(env.params[name] / 5.0 - 1.0)
+
+
+@pytest.mark.parametrize("env_id", WRAPPERS)
+def test_wrappers_that_randomize_refuse_impossible_contexts(env_id: str) -> None:
+    for error, kwargs in (
+        (UnknownNameError, {"context": "visible"}),
+        (UnknownNameError, {"context": "observation", "context_params": ["gravty"]}),
+        (ConfigError, {"context_params": ["gravity"]}),
+    ):
+        with pytest.raises(error):
+            wrapped(env_id, **kwargs)
