@@ -101,16 +101,31 @@ class Compared:
         """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
         return list(combinations(self.important(set_name)[:MOST_PARAMETERS], 2))
 
+    def left_out(self, set_name: str) -> str:
+        """A sentence on the parameters that ``pairs`` leaves out; empty where it has all."""
+        names = self.important(set_name)
+        shown, others = names[:MOST_PARAMETERS], names[MOST_PARAMETERS:]
+        if not others:
+            return ""
+        known = any(self._totals.get(name) for name in names)
+        few, all_ = len(shown), f"{len(names)} parameters"
+        chosen = f"The {few} of {all_} that matter most" if known else f"The first {few} of {all_}"
+        return f"{chosen} are shown; the others: {', '.join(others)}."
+
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
         names = list(self.values(set_name))
-        totals = dict.fromkeys(names, 0.0)
+        return sorted(names, key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
+
+    @cached_property
+    def _totals(self) -> dict[str, float]:
+        """Total sensitivities by parameter, summed over runs; empty where none are known."""
+        totals: dict[str, float] = {}
         for result in self.document["results"]:
             if found := result["sensitivity"]:
                 for name, index in zip(found["parameters"], found["total"], strict=True):
-                    if name in totals:
-                        totals[name] += index["value"] or 0.0  # none where nothing varied
-        return sorted(names, key=lambda name: -totals[name])  # keeps the order of equals
+                    totals[name] = totals.get(name, 0.0) + (index["value"] or 0.0)  # none where nothing varied
+        return totals
 
     @cached_property
     def _returns(self) -> dict[str, Any]:

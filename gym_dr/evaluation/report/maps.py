@@ -10,6 +10,7 @@ import numpy as np
 from gym_dr.evaluation.report.compared import Compared
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import new_figure, parameter_title
+from gym_dr.evaluation.report.tables import where
 from gym_dr.evaluation.report.tiles import Array, Ticks, Tiles, ticks, tiles
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def heat_maps(compared: Compared) -> Section | None:
     return Section(
         key="maps",
         title="Where it works",
-        lead="Mean return and worst single episode, over each pair of parameters.",
+        lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(compared)}",
         how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
         "that the policy was trained on, a white cross its only value. Tiles without an episode are left out.",
@@ -56,7 +57,8 @@ def difference_maps(compared: Compared) -> Section | None:
     return Section(
         key="differences",
         title="Which policy is better where",
-        lead="The mean return of one policy minus that of another, on the same draws and episode seeds.",
+        lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
+        + _left_out(compared),
         how_to_read="Blue tiles: the policy that is named first returns more. Red tiles: the other one does. Point at "
         "a tile for its standard error; a difference below two of them may be chance.",
         views=views,
@@ -73,6 +75,15 @@ def _places(compared: Compared) -> list[tuple[str, str, str]]:
         if places:
             return places
     return []
+
+
+def _left_out(compared: Compared) -> str:
+    """Which parameters have no maps, since there would be too many, as sentences that follow others."""
+    sets = dict.fromkeys(place[0] for place in _places(compared))
+    sentences = {name: text for name in sets if (text := compared.left_out(name))}
+    if len(sets) > 1:
+        sentences = {name: f"{where(compared, name)}, {text[0].lower()}{text[1:]}" for name, text in sentences.items()}
+    return "".join(f" {text}" for text in sentences.values())
 
 
 def _pair_name(compared: Compared, set_name: str, x: str, y: str) -> str:

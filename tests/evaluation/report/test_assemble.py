@@ -13,6 +13,7 @@ from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.compared import Compared
 from gym_dr.evaluation.report.groups import group_runs
 from gym_dr.evaluation.report.page import Section
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
@@ -44,6 +45,28 @@ def test_the_training_range_is_drawn_on_heat_maps(compared: Compared) -> None:
     gravity, wind = sorted([(frame.x0, frame.x1), (frame.y0, frame.y1)])
     assert wind == (0.01, 19.99)
     assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
+
+
+def test_maps_say_which_parameters_they_leave_out(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+    for made in (maps.heat_maps, maps.difference_maps):
+        assert "others" not in section(made(compared)).lead  # all four have theirs
+    monkeypatch.setattr("gym_dr.evaluation.report.compared.MOST_PARAMETERS", 2)
+    shown, left = compared.important("sobol")[:2], compared.important("sobol")[2:]
+    for made in (maps.heat_maps, maps.difference_maps):
+        found = section(made(compared))
+        sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
+        assert found.lead.endswith(f" Over the whole randomized box, {sentence}")
+        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the whole randomized box)")
+
+
+def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(
+    compared: Compared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = {**compared.document, "results": [{**r, "sensitivity": None} for r in compared.document["results"]]}
+    evaluation = Evaluation(compared.evaluation.folder, document, compared.evaluation.episodes)
+    monkeypatch.setattr("gym_dr.evaluation.report.compared.MOST_PARAMETERS", 2)
+    blind = Compared(groups=compared.groups, evaluation=evaluation)
+    assert blind.left_out("sobol").startswith("The first 2 of 4 parameters are shown; the others: ")
 
 
 def test_a_difference_map_is_the_later_policy_minus_the_earlier(compared: Compared) -> None:
