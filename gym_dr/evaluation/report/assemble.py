@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.report.compared import Compared
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
+from gym_dr.evaluation.report.differing import what_differs
 from gym_dr.evaluation.report.films import MOST_GROUPS, films
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
 from gym_dr.evaluation.report.origin import origins, versions
@@ -47,7 +48,7 @@ def assemble(compared: Compared, command: str, progress: Callable[[str], None]) 
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
         answers=answers(compared),
-        tables=summary_tables(compared),
+        tables=[*what_differs(compared.groups), *summary_tables(compared)],
         sections=[section for section in sections if section is not None],
         films=strips,
         film_notes=notes,
