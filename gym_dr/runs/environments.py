@@ -7,6 +7,7 @@ both are wrappers around what the id makes.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
@@ -113,7 +114,18 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
         env = gym.make(env_id, **kwargs)
     except (ImportError, gym.error.Error) as error:
         raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
+    if kwargs.get("render_mode") == "rgb_array":
+        _draw_without_display()
     return Disturb(env, disturbances) if disturbances else env
+
+
+def _draw_without_display() -> None:
+    """Lets MuJoCo draw through EGL where there is no display, for which it would else ask; what is set stays.
+
+    Only once the environment is there: with a library that is missing MuJoCo cannot even be imported.
+    """
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        os.environ.setdefault("MUJOCO_GL", "egl")
 
 
 def make_vector_env(
@@ -152,7 +164,10 @@ def make_vector_env(
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
             return SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
-    return gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+    envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
+    if kwargs.get("render_mode") == "rgb_array":
+        _draw_without_display()
+    return envs
 
 
 def surround(

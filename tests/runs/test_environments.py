@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +166,22 @@ def test_without_disturbances_and_context_nothing_is_put_around() -> None:
     envs = make_vector_env(LANDER, 2, "native", Randomization())
     assert surround(envs, Randomization()) is envs
     envs.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo draws without being asked how")
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "egl"), ({"DISPLAY": ":0"}, None), ({"WAYLAND_DISPLAY": "w"}, None), ({"MUJOCO_GL": "osmesa"}, "osmesa")],
+)
+def test_without_a_display_mujoco_draws_through_egl_unless_told_otherwise(
+    given: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "MUJOCO_GL"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+    make_env("CartPole-v1", None).close()  # imports no MuJoCo, and draws nothing
+    assert "MUJOCO_GL" not in os.environ
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    make_env("CartPole-v1", None, render_mode="rgb_array").close()
+    assert os.environ.get("MUJOCO_GL") == expected

@@ -235,5 +235,7 @@ def _noise(compared: Compared, set_name: str) -> str:
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
     return (
-        f" Chance (terrain, pushes, sampled actions) makes up {', '.join(shares)} of that variance." if shares else ""
+        f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+        if shares
+        else ""
     )

@@ -178,7 +178,10 @@ def _picture(env: gym.Env[Any, Any]) -> Frame:
     try:
         picture = env.render()
     except Exception as error:  # whatever a graphics library raises where there is no display
-        raise ConfigError(f"The environment cannot be drawn on this machine: {error}") from error
+        mujoco = hasattr(env.unwrapped, "mujoco_renderer")
+        way_out = " MuJoCo needs a display, or MUJOCO_GL=egl and libEGL." if mujoco else ""
+        text = str(error).rstrip(".")
+        raise ConfigError(f"The environment cannot be drawn on this machine: {text}.{way_out}") from error
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3):
         raise ConfigError("The environment cannot be drawn: it gives no pictures.")
     return picture

@@ -29,7 +29,9 @@ def translucent(colour: str, alpha: float) -> str:
 
 
 def with_unit(name: str, unit: str) -> str:
-    """A parameter's name with its unit, as a plot's label."""
+    """A parameter's name with its unit, as a plot's label; "x" is a factor's, which alone would read as a name."""
+    if unit == "x":
+        unit = "times nominal"
     return plain(f"{name} ({unit})" if unit else name)
 
 

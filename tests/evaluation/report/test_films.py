@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
@@ -61,6 +63,19 @@ def test_a_strip_holds_pictures_of_the_episode(compared: Compared) -> None:
             image = Image.open(io.BytesIO(base64.b64decode(uri.removeprefix("data:image/webp;base64,"))))
             assert image.width == films.WIDTH
             assert np.asarray(image).std() > 10  # not blank
+
+
+def test_a_mujoco_environment_that_cannot_be_drawn_names_the_way_out() -> None:
+    class Blind(gym.Env[Any, Any]):
+        def render(self) -> Any:
+            raise RuntimeError("no OpenGL")
+
+    env = Blind()
+    with pytest.raises(ConfigError, match=r"no OpenGL\.$"):
+        films._picture(env)
+    env.mujoco_renderer = None  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="MUJOCO_GL=egl"):
+        films._picture(env)
 
 
 def test_where_nothing_can_be_drawn_the_report_says_so(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
