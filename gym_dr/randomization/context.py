@@ -23,22 +23,30 @@ from gym_dr.randomization.spec import Randomization, Rule
 
 Array = npt.NDArray[np.float64]
 
+# What holds for a whole episode, and for few episodes in a batch, is learned by heart before it is understood. Smaller
+# inputs are learned more slowly: a critic that was given [-1, 1] set A2C back on LunarLander (examples/does_it_pay.py)
+NETWORK_SPAN = 0.25
+
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRange:
-    """One parameter that is shown, and the values that become -1 and 1."""
+    """One parameter that is shown, and the values that become -span and span."""
 
     name: str
     low: float
     high: float
     nominal: float  # what holds where nobody tells a value
+    span: float = 1.0
 
 
 def context_ranges(
-    space: ParamSpace, randomization: Randomization, chosen: Sequence[str] | Mapping[str, Any] | None = None
+    space: ParamSpace,
+    randomization: Randomization,
+    chosen: Sequence[str] | Mapping[str, Any] | None = None,
+    span: float = 1.0,
 ) -> tuple[ContextRange, ...]:
     """The parameters to show, in order, with their ranges.
 
@@ -46,6 +54,7 @@ def context_ranges(
         space: The environment's parameters.
         randomization: What varies.
         chosen: Names, or a mapping of names to ``(low, high)``; None for all that vary.
+        span: What the ends become.
 
     Raises:
         UnknownNameError: There is no such parameter.
@@ -59,11 +68,11 @@ def context_ranges(
         )
     given = chosen if isinstance(chosen, Mapping) else {}
     rules = dict(randomization)
-    return tuple(_range(space[name], rules.get(name), given.get(name)) for name in names)
+    return tuple(_range(space[name], rules.get(name), given.get(name), span) for name in names)
 
 
 def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
-    """Values in force, mapped to [-1, 1].
+    """Values in force, mapped to [-1, 1], or to [-span, span].
 
     Args:
         params: name -> number or shape ``(N,)``, as ``env.params`` and ``info["params"]`` hold them; nominal where a
@@ -76,14 +85,17 @@ def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[Con
     values = [np.asarray(params.get(r.name, r.nominal), dtype=np.float64) for r in ranges]
     stacked = np.stack(np.broadcast_arrays(*values), axis=-1)
     low, high = np.array([r.low for r in ranges]), np.array([r.high for r in ranges])
-    scaled: Array = np.clip(2.0 * (stacked - low) / (high - low) - 1.0, -1.0, 1.0)
+    span = np.array([r.span for r in ranges])
+    scaled: Array = span * np.clip(2.0 * (stacked - low) / (high - low) - 1.0, -1.0, 1.0)
     return scaled
 
 
 class Context:
     """What an environment with the keyword ``context`` does with its draws."""
 
-    def __init__(self, mode: str, chosen: Any, space: ParamSpace, randomization: Randomization) -> None:
+    def __init__(
+        self, mode: str, chosen: Any, space: ParamSpace, randomization: Randomization, span: float = 1.0
+    ) -> None:
         """Checks the keywords.
 
         Args:
@@ -91,6 +103,7 @@ class Context:
             chosen: ``context_params``, see ``context_ranges``; None in the other modes.
             space: The environment's parameters.
             randomization: What varies.
+            span: What the ends of the ranges become.
 
         Raises:
             UnknownNameError: There is no such mode or parameter.
@@ -99,11 +112,11 @@ class Context:
         """
         check_context(mode, chosen)
         self.mode = mode
-        self.ranges = context_ranges(space, randomization, chosen) if mode == OBSERVATION else ()
+        self.ranges = context_ranges(space, randomization, chosen, span) if mode == OBSERVATION else ()
 
     def extend_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
         """The space of one environment's observations."""
-        return extended_box(space, len(self.ranges)) if self.ranges else space
+        return extended_box(space, [r.span for r in self.ranges]) if self.ranges else space
 
     def extend(self, observations: npt.NDArray[Any], params: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
         """Appends the context, if the policy may see it, to ``(size,)`` or ``(N, size)``."""
@@ -132,8 +145,8 @@ def append_context(observations: npt.NDArray[Any], context: Array) -> npt.NDArra
     return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
 
 
-def extended_box(space: gym.Space[Any], count: int) -> gym.spaces.Box:
-    """A box with ``count`` more numbers in [-1, 1].
+def extended_box(space: gym.Space[Any], spans: Sequence[float]) -> gym.spaces.Box:
+    """A box with one more number in [-span, span] for each span.
 
     Raises:
         ConfigError: The space is no flat box of floating-point numbers.
@@ -142,8 +155,8 @@ def extended_box(space: gym.Space[Any], count: int) -> gym.spaces.Box:
         raise ConfigError(
             f"Expected observations that are one row of floating-point numbers, to append to, got {space}."
         )
-    ones = np.ones(count, space.dtype)
-    return gym.spaces.Box(np.append(space.low, -ones), np.append(space.high, ones), dtype=space.dtype.type)
+    ends = np.asarray(spans, space.dtype)
+    return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
 
 
 def without_params(info: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +167,7 @@ def without_params(info: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _range(param: Param, rule: Rule | None, given: Any) -> ContextRange:
+def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:
     if given is not None:
         try:
             low, high = (float(end) for end in given)
@@ -173,4 +186,4 @@ def _range(param: Param, rule: Rule | None, given: Any) -> ContextRange:
                 f"Parameter {param.name!r}: expected a finite range to map to [-1, 1]. Give its distribution bounds "
                 f"or name the range: context_params={{{param.name!r}: (low, high)}}."
             )
-    return ContextRange(name=param.name, low=low, high=high, nominal=float(param.nominal))
+    return ContextRange(name=param.name, low=low, high=high, nominal=float(param.nominal), span=span)

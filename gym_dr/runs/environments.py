@@ -18,7 +18,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
-from gym_dr.randomization.context import OBSERVATION
+from gym_dr.randomization.context import NETWORK_SPAN, OBSERVATION
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
@@ -27,7 +27,7 @@ from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbances import DISTURBANCES
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split
 
-Ranges = Mapping[str, tuple[float, float]]  # what a policy is shown of a draw: name -> values that become -1 and 1
+Ranges = Mapping[str, tuple[float, float]]  # what a policy is shown of a draw: name -> lowest and highest value
 
 VECTORIZATIONS = ("auto", "sync", "async", "native")
 
@@ -192,4 +192,4 @@ def surround(
     if disturbances or idle:
         rules = Randomization({**idle, **disturbances}, correlation=disturbances.correlation)
         envs = DisturbVector(envs, rules)
-    return DrawContext(envs, OBSERVATION, shown) if shown else envs
+    return DrawContext(envs, OBSERVATION, shown, NETWORK_SPAN) if shown else envs

@@ -19,7 +19,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
-from gym_dr.randomization.context import context_ranges
+from gym_dr.randomization.context import NETWORK_SPAN, context_ranges
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.networks import (
@@ -74,7 +74,8 @@ class A2C:
             RandomizationError: The critic is to see draws, but nothing is randomized.
         """
         self.config = config
-        self.shown = context_ranges(*spaces_of(envs)) if config.critic_context else ()  # what the critic alone sees
+        # what the critic alone sees
+        self.shown = context_ranges(*spaces_of(envs), span=NETWORK_SPAN) if config.critic_context else ()
         with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = make_actor(envs, config.hidden_sizes, config.activation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
-from gym_dr.errors import RandomizationError
-from gym_dr.randomization.context import Context, check_context
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.randomization.context import OBSERVATION, Context, check_context
 from gym_dr.wrappers.vector_params import spaces_of
 
 Array = npt.NDArray[np.float64]
@@ -34,7 +35,9 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
         >>> envs.close()
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], context: str, context_params: Any = None) -> None:
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], context: str, context_params: Any = None, span: float = 1.0
+    ) -> None:
         """Wraps a vector environment.
 
         Args:
@@ -43,15 +46,20 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
                 to the observation too, in [-1, 1]).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
+            span: What the ends of the ranges become in the observation, instead of 1. Small inputs (0.25) keep a
+                network from learning single draws by heart.
 
         Raises:
             UnknownNameError: There is no such context or parameter.
-            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
+            ConfigError: ``context_params`` or a span without an observation to show them, an impossible span, or
+                observations are no flat box.
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
         check_context(context, context_params)
+        if not (isinstance(span, int | float) and 0 < span < math.inf) or (span != 1 and context != OBSERVATION):
+            raise ConfigError(f"Expected a finite span above 0, and only with context='observation', got {span!r}.")
         super().__init__(env)
-        self.context = Context(context, context_params, *spaces_of(env))
+        self.context = Context(context, context_params, *spaces_of(env), span)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
         self._params: dict[str, Array] = nominal  # in force, of what is shown

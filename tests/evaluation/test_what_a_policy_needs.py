@@ -62,7 +62,7 @@ def test_a_policy_is_shown_what_it_was_shown_in_training_and_another_is_not(root
         envs.close()
     assert seen["plain"].shape == (2, 8)
     # gravity -10 is the middle of what was trained on, and no delay its least
-    assert seen["shown"][:, 8:].tolist() == [[0.0, -1.0]] * 2
+    assert seen["shown"][:, 8:].tolist() == [[0.0, -0.25]] * 2
 
 
 def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path
     envs = policy.make_envs(cells.grid(space, {"gravity": [-10.5, -9.0]}, 1))
     observations, _ = envs.reset(seed=0, options={"params": {"gravity": [-10.5, -9.0]}})
     envs.close()
-    assert observations[:, 8].tolist() == [-0.5, 1.0]
+    assert observations[:, 8].tolist() == [-0.125, 0.25]
 
 
 def test_nominal_episodes_are_undisturbed_and_those_of_a_grid_have_its_values(compared: Compared) -> None:

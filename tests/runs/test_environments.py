@@ -158,8 +158,8 @@ def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
     first, _ = envs.reset(seed=1)
     second, _ = envs.reset(seed=1, options={"params": {"obs_delay": [2, 4]}})
     envs.close()
-    assert first[:, 8].tolist() == [-1, -1]
-    assert second[:, 8].tolist() == [0, 1]
+    assert first[:, 8].tolist() == [-0.25, -0.25]
+    assert second[:, 8].tolist() == [0, 0.25]
 
 
 def test_without_disturbances_and_context_nothing_is_put_around() -> None:

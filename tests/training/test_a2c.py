@@ -143,8 +143,8 @@ def test_a_critic_with_context_sees_the_draw_in_force_and_the_actor_does_not() -
     rollout = collector.collect(made.sampler)
     assert rollout.context is not None
     assert rollout.context.shape == (201, 3, 2)
-    # gravity in -12 to -8 becomes -1 to 1; at an episode's end its own draw is still in force
-    gravity = rollout.context[..., 0].numpy() * 2.0 - 10.0
+    # gravity in -12 to -8 becomes -0.25 to 0.25; at an episode's end its own draw is still in force
+    gravity = rollout.context[..., 0].numpy() * 8.0 - 10.0
     ends = np.argwhere(rollout.terminated | rollout.truncated)
     assert len(ends) == len(records) >= 3
     for (t, i), record in zip(ends, records, strict=True):

@@ -204,6 +204,23 @@ def test_wrapped_gymnasium_environments_are_shown_too() -> None:
     np.testing.assert_allclose(observations[:, 4], (info["params"]["length"] - 0.5) / 0.25, atol=1e-6)
 
 
+def test_a_span_scales_what_is_shown_and_its_bounds() -> None:
+    plain = DrawContext(make(LANDER, "native"), "observation")
+    small = DrawContext(make(LANDER, "native"), "observation", ["wind_power", "gravity"], span=0.25)
+    first, second = plain.reset(seed=1)[0], small.reset(seed=1)[0]
+    np.testing.assert_allclose(second[:, 8:], 0.25 * first[:, [9, 8]], rtol=1e-6)
+    assert small.single_observation_space.high[8:].tolist() == [0.25, 0.25]
+    assert small.observation_space.low[:, 8:].tolist() == [[-0.25, -0.25]] * 3
+
+
+@pytest.mark.parametrize(
+    "context", [("observation", None, 0.0), ("observation", None, float("nan")), ("info", None, 0.5)]
+)
+def test_impossible_spans_are_refused(context: tuple[Any, ...]) -> None:
+    with pytest.raises(ConfigError, match="span above 0"):
+        DrawContext(make(LANDER, "native"), *context)
+
+
 def test_compiled_play_is_off_where_the_policy_sees_more_than_the_physics() -> None:
     assert make(LANDER, "native", num_threads=1).plays
     assert not make(LANDER, "native", num_threads=1, context="observation").plays
