@@ -116,7 +116,18 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
         raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
     if kwargs.get("render_mode") == "rgb_array":
         _draw_without_display()
+        _follow(env)
     return Disturb(env, disturbances) if disturbances else env
+
+
+def _follow(env: gym.Env[Any, Any]) -> None:
+    """Draws a MuJoCo robot from its model's camera "track", where there is one; Gymnasium's view lets it walk away."""
+    inner: Any = env.unwrapped
+    if not hasattr(inner, "mujoco_renderer"):
+        return
+    for number in range(inner.model.ncam):
+        if inner.model.camera(number).name == "track":
+            inner.mujoco_renderer.camera_id = number
 
 
 def _draw_without_display() -> None:

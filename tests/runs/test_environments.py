@@ -185,3 +185,11 @@ def test_without_a_display_mujoco_draws_through_egl_unless_told_otherwise(
         monkeypatch.setenv(name, value)
     make_env("CartPole-v1", None, render_mode="rgb_array").close()
     assert os.environ.get("MUJOCO_GL") == expected
+
+
+def test_a_walking_robot_is_drawn_from_the_camera_that_follows_it() -> None:
+    with make_env("gym_dr/HopperDR-v5", None, render_mode="rgb_array") as env:
+        inner: Any = env.unwrapped
+        assert inner.mujoco_renderer.camera_id == inner.model.camera("track").id
+    with make_env("gym_dr/InvertedPendulumDR-v5", None, render_mode="rgb_array") as env:
+        assert env.unwrapped.mujoco_renderer.camera_id == -1  # type: ignore[attr-defined]  # it has none
