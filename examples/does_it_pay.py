@@ -42,7 +42,7 @@ JOBS = {
             *("--actor-lr", "3e-4", "--critic-lr", "1e-3", "--gamma", "0.99", "--gae-lambda", "0.95"),
             *("--entropy-coef", "0", "--activation", "tanh"),
         ),
-        axes=("body_mass=0.5:1.5:6", "geom_friction=0.25:1.75:6"),
+        axes=("body_mass=0.5:1.5:5", "geom_friction=0.25:1.75:5"),
         success=("--success", "1500"),  # standing still returns 1000; the environment's 3800 is out of reach
     ),
 }
@@ -131,10 +131,16 @@ def draw_grid(evaluation: Evaluation, path: Path) -> None:
     low, high = min(m.min() for m in maps.values()), max(m.max() for m in maps.values())
     for place, (variant, values) in zip(places, maps.items(), strict=True):
         image = place.pcolormesh(columns, rows, values, vmin=low, vmax=high, cmap="cividis", shading="nearest")
-        place.set(title=variant, xlabel=x)
-    places[0].set_ylabel(y)
+        place.set(title=variant, xlabel=with_unit(evaluation, x))
+    places[0].set_ylabel(with_unit(evaluation, y))
     figure.colorbar(image, ax=places, label="mean return")
     figure.savefig(path, dpi=80)
+
+
+def with_unit(evaluation: Evaluation, name: str) -> str:
+    """A parameter's name as a label."""
+    unit = evaluation.document["parameters"][name]["unit"]
+    return f"{name}, {unit}" if unit else name
 
 
 def main() -> None:

@@ -178,6 +178,8 @@ def make_vector_env(
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         _draw_without_display()
+        for env in getattr(envs, "envs", ()):  # of a sync one; native ones draw by themselves
+            _follow(env)
     return envs
 
 

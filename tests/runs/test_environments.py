@@ -191,5 +191,8 @@ def test_a_walking_robot_is_drawn_from_the_camera_that_follows_it() -> None:
     with make_env("gym_dr/HopperDR-v5", None, render_mode="rgb_array") as env:
         inner: Any = env.unwrapped
         assert inner.mujoco_renderer.camera_id == inner.model.camera("track").id
+    envs: Any = make_vector_env("gym_dr/HopperDR-v5", 1, "sync", None, render_mode="rgb_array")
+    assert envs.envs[0].unwrapped.mujoco_renderer.camera_id == inner.model.camera("track").id
+    envs.close()
     with make_env("gym_dr/InvertedPendulumDR-v5", None, render_mode="rgb_array") as env:
         assert env.unwrapped.mujoco_renderer.camera_id == -1  # type: ignore[attr-defined]  # it has none
