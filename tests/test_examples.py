@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -37,8 +38,12 @@ def test_one_lander_flies_under_three_physics(tmp_path: Path, monkeypatch: pytes
         assert picture.n_frames > 5  # type: ignore[attr-defined]  # of pictures with several
 
 
-def test_the_readmes_picture_is_there() -> None:
-    assert "](examples/lander.gif)" in (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+def test_the_readmes_pictures_are_there() -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\]\(examples/([^)]*\.(?:gif|png))\)", readme):
+        with Image.open(EXAMPLES / name) as picture:
+            assert picture.width > 500
+    assert "](examples/lander.gif)" in readme
     with Image.open(EXAMPLES / "lander.gif") as picture:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
 
