@@ -173,7 +173,8 @@ def test_a_file_in_the_place_of_the_folder_is_never_touched(tmp_path: Path) -> N
 
 
 def test_a_folder_of_several_seeds_is_not_replaced_by_one_run(tmp_path: Path) -> None:
-    train(tmp_path / "runs", "--seeds", "1,2", "--updates", "1")
+    for seed in ("1", "2"):
+        train(tmp_path / "runs" / f"seed-{seed}", "--seed", seed, "--updates", "1")
     before = files(tmp_path)
     assert "holds the runs seed-1, seed-2" in refused(train(tmp_path / "runs", "--overwrite"))
     assert files(tmp_path) == before

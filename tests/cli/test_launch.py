@@ -51,7 +51,7 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
-    at_once = train(tmp_path / "runs", "--seeds", "1,2,3", "--workers", "3")
+    at_once = train(tmp_path / "runs", "--seeds", "1,2,3", "--workers", "2")
     assert result(at_once) == result(one_by_one)
 
 
@@ -77,13 +77,17 @@ def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: P
 
 
 LONG = ["--updates", "300", *TINY[2:]]
-TWO = ("--seeds", "1,2", "--workers", "2", "--checkpoint-every", "50")
+CHECKPOINTS = ("--checkpoint-every", "50")
+TWO = ("--seeds", "1,2", "--workers", "2", *CHECKPOINTS)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The result of two longer runs that nothing has disturbed."""
-    return result(train(tmp_path_factory.mktemp("two") / "runs", *TWO, tiny=LONG))
+    """The result of two longer runs that nothing has disturbed, not even each other."""
+    root = tmp_path_factory.mktemp("two")
+    for seed in (1, 2):
+        train(root / f"seed-{seed}", "--seed", str(seed), *CHECKPOINTS, tiny=LONG)
+    return result(root)
 
 
 def wait_for_updates(run: Path, count: int, process: subprocess.Popen[str] | None = None) -> None:
@@ -120,9 +124,8 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seed
     assert result(tmp_path / "cut") == two
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # its siblings: the one above, and those of a single run in test_signals.py
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_result(
     number: int, code: int, two: dict[str, Any], tmp_path: Path
 ) -> None:
