@@ -18,7 +18,7 @@ from matplotlib.image import imread
 
 from gym_dr.cli import launch
 from gym_dr.cli.main import main
-from gym_dr.errors import TrainingError
+from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
 from tests.cli.command import gymdr, refused
@@ -101,6 +101,21 @@ def workers_of(process: int) -> list[int]:
     return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+@pytest.mark.parametrize(("error", "kept"), [(LostRunError, True), (TrainingError, False)])
+def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
+    error: type[GymDrError], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise error("seed-1: its process was ended from outside")
+
+    monkeypatch.setattr(launch, "launch", fail)
+    assert "ended from outside" in refused(
+        gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs")
+    )
+    assert (tmp_path / "runs" / "seed-2").exists() == kept
+
+
+@pytest.mark.slow  # its sibling is the one above
 def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seeds_that_had_not_begun(
     two: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,7 +139,7 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seed
     assert result(tmp_path / "cut") == two
 
 
-@pytest.mark.slow  # its siblings: the one above, and those of a single run in test_signals.py
+@pytest.mark.slow  # its siblings are those of a single run in test_signals.py
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_result(
     number: int, code: int, two: dict[str, Any], tmp_path: Path

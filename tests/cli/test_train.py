@@ -103,14 +103,6 @@ def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
     assert set(randomization_of(tmp_path / "run", "--randomization", tmp_path / "r.toml")) == {"wind_power"}
 
 
-def test_seeds_make_a_folder_for_each_with_the_run_that_it_is_alone(tmp_path: Path) -> None:
-    assert train(tmp_path / "runs", "--seeds", "3,1").code == 0
-    assert sorted(path.name for path in (tmp_path / "runs").glob("seed-*")) == ["seed-1", "seed-3"]
-    assert [config_of(tmp_path / "runs" / name)["seed"] for name in ("seed-1", "seed-3")] == [1, 3]
-    train(tmp_path / "run", "--seed", "1")
-    assert (tmp_path / "runs/seed-1/actor.pt").read_bytes() == (tmp_path / "run/actor.pt").read_bytes()
-
-
 def test_without_a_run_dir_the_folder_is_named_after_algorithm_environment_and_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
