@@ -24,8 +24,7 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.disturbances import DISTURBANCES
-from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split
+from gym_dr.wrappers.disturbed_space import DisturbedSpace, at_rest, possible_disturbances, split
 
 Ranges = Mapping[str, tuple[float, float]]  # what a policy is shown of a draw: name -> lowest and highest value
 
@@ -201,8 +200,7 @@ def surround(
         RandomizationError: The environment cannot be disturbed so.
     """
     _, disturbances = split(randomization or Randomization())
-    idle = {name: DISTURBANCES[name].nominal for name in DISTURBANCES if name in {*named, *(shown or ())}}
-    if disturbances or idle:
-        rules = Randomization({**idle, **disturbances}, correlation=disturbances.correlation)
+    rules = Randomization({**at_rest([*named, *(shown or ())]), **disturbances}, correlation=disturbances.correlation)
+    if rules:
         envs = DisturbVector(envs, rules)
     return DrawContext(envs, OBSERVATION, shown, NETWORK_SPAN) if shown else envs

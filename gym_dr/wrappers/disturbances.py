@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -45,6 +45,7 @@ DISTURBANCES = ParamSpace(
         Param(name="push_probability", nominal=0, low=0, high=1, doc="probability of a push, at each step"),
     ],
 )
+PUSHES = ("push_speed", "push_probability")  # of no use alone
 
 
 class Disturbances:
@@ -116,10 +117,8 @@ class Disturbances:
             raise RandomizationError(f"Expected a Box or Discrete action space, got {actions}.")
         if not isinstance(observations, gym.spaces.Box | gym.spaces.Discrete):
             raise RandomizationError(f"Expected a Box or Discrete observation space, got {observations}.")
-        pushes = {"push_speed", "push_probability"} & self.randomization.keys()
-        if len(pushes) == 1:
-            raise RandomizationError(f"Expected push_speed together with push_probability, got {pushes.pop()} alone.")
-        if pushes and push_size == 0:
+        check_pushes(self.randomization)
+        if push_size == 0 and not self._varying.isdisjoint(PUSHES):
             raise RandomizationError(
                 "push_speed, push_probability: this environment takes no pushes. Those of gym_dr/... ids do, but not "
                 "through an AsyncVectorEnv: wrap each sub-environment in Disturb instead."
@@ -324,8 +323,20 @@ def _idle(space: Any) -> npt.NDArray[Any]:
     return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
 
 
+def check_pushes(named: Iterable[str]) -> None:
+    """Raises RandomizationError if one of the two parameters of pushes is named without the other."""
+    found = set(PUSHES) & set(named)
+    if len(found) == 1:
+        raise RandomizationError(f"Expected push_speed together with push_probability, got {found.pop()} alone.")
+
+
+def is_float_box(space: gym.Space[Any]) -> bool:
+    """Whether noise can be added to what a space holds."""
+    return isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
+
+
 def _check_box(what: str, of: str, space: gym.Space[Any]) -> None:
-    if not isinstance(space, gym.spaces.Box) or not np.issubdtype(space.dtype, np.floating):
+    if not is_float_box(space):
         raise RandomizationError(f"{what}: expected {of} that are a box of floating-point numbers, got {space}.")
 
 

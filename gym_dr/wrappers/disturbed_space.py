@@ -13,11 +13,11 @@ import numpy.typing as npt
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, check_pushes, is_float_box
 
 Array = npt.NDArray[np.float64]
 
-_SENSED, _PUSHED = ("obs_noise", "obs_bias", "obs_delay"), ("push_speed", "push_probability")
+_SENSED = ("obs_noise", "obs_bias", "obs_delay")
 
 
 class DisturbedSpace(ParamSpace):
@@ -53,14 +53,14 @@ class DisturbedSpace(ParamSpace):
             RandomizationError: A rule is impossible, or a correlation goes across both kinds of parameters.
         """
         own, disturbances = split(randomization)
-        _check_pushes(disturbances)
+        check_pushes(disturbances)
         return Randomization({**self.own.expand(own), **disturbances}, correlation=randomization.correlation)
 
     def check(self, values: Any) -> dict[str, float]:
         return {**self.own.check(_without(values)), **super().check(_without(values, own=True))}
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
-        _check_pushes(values)
+        check_pushes(values)
         return {
             **self.own.check_vector(_without(values), num_envs),
             **super().check_vector(_without(values, own=True), num_envs),
@@ -75,12 +75,18 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
         return []
     left_out: set[str] = set()
     for names, possible in (
-        (_SENSED, _is_float_box(observations)),
-        (("action_noise",), _is_float_box(actions)),
-        (_PUSHED, getattr(env.unwrapped, "push_size", 0) > 0),
+        (_SENSED, is_float_box(observations)),
+        (("action_noise",), is_float_box(actions)),
+        (PUSHES, getattr(env.unwrapped, "push_size", 0) > 0),
     ):
         left_out |= set() if possible else set(names)
     return [param for name, param in DISTURBANCES.items() if name not in left_out]
+
+
+def at_rest(names: Iterable[str]) -> dict[str, float]:
+    """No disturbance, for those among the names that are some: they are there, to be given values."""
+    wanted = set(names)
+    return {name: param.nominal for name, param in DISTURBANCES.items() if name in wanted}
 
 
 def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
@@ -103,18 +109,8 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
     return parts[0], parts[1]
 
 
-def _check_pushes(values: Mapping[str, Any]) -> None:
-    named = set(_PUSHED) & set(values)
-    if len(named) == 1:
-        raise RandomizationError(f"Expected push_speed together with push_probability, got {named.pop()} alone.")
-
-
 def _without(values: Any, *, own: bool = False) -> Any:
     """A mapping without disturbances, or without the environment's own names."""
     if not isinstance(values, Mapping):
         return values  # the space that is given it says what is wrong
     return {name: value for name, value in values.items() if (name in DISTURBANCES) == own}
-
-
-def _is_float_box(space: gym.Space[Any]) -> bool:
-    return isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)

@@ -20,7 +20,7 @@ from gym_dr.evaluation.report.page import Film
 from gym_dr.evaluation.report.tables import where
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
-from gym_dr.wrappers.disturbances import DISTURBANCES
+from gym_dr.wrappers.disturbed_space import at_rest
 
 FRAMES = 12  # of a strip, the first and the last of the episode among them
 SEEN = 80  # pictures that they are chosen from
@@ -98,10 +98,8 @@ def replay(compared: Compared, episode: Episode) -> Replay:
     """
     actions, params, seed = _actions(compared, episode)
     policy = episode.policy
-    named = {name: DISTURBANCES[name].nominal for name in params if name in DISTURBANCES}
-    randomization = (
-        None if policy.config.randomization is None else Randomization(named)
-    )  # values are given, none drawn
+    # values are given, none drawn
+    randomization = None if policy.config.randomization is None else Randomization(at_rest(params))
     env = make_env(policy.env, randomization, render_mode="rgb_array")
     seen = set(np.unique(np.linspace(0, len(actions), min(SEEN, len(actions) + 1)).round().astype(int)).tolist())
     fps = env.metadata.get("render_fps")
