@@ -89,7 +89,7 @@ class BareBatch:
 def shares(name: str, steps: int) -> None:
     """Prints where the time of the native environment goes: what is left to gain is in the last number."""
     envs = native(name, randomization=DIFFERENT)
-    engine, spent = envs.unwrapped._engine, {"step": 0.0, "write": 0.0, "start": 0.0}
+    engine, spent = envs.unwrapped._backend.engine, {"step": 0.0, "write": 0.0, "start": 0.0}
 
     def timed(part: str) -> Callable[..., None]:
         work = getattr(engine, part)

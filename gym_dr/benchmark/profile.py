@@ -33,13 +33,14 @@ from numba import njit
 from gym_dr.compiled import policy
 from gym_dr.compiled.cache import keep
 from gym_dr.compiled.steps import Steps
+from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import check_vectorization
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.a2c import A2C
-from gym_dr.training.rollout import Rollout, RolloutCollector, plays
+from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.sampling import CompiledSampler, draw_noise
 
 PARTS = ("environment", "inference", "update", "statistics")
@@ -103,7 +104,7 @@ class ProfiledTraining:
         self._collector = RolloutCollector(
             self._outer, config.options.rollout_steps, config.settings.device, self._agent.shown
         )
-        self.compiled = isinstance(self._agent.sampler, CompiledSampler) and plays(self._outer)
+        self.compiled = isinstance(self._agent.sampler, CompiledSampler) and supports(self._outer, "rollout")
         self._updates = 0
 
     @property

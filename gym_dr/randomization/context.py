@@ -122,8 +122,8 @@ class Context:
         """Appends the context, if the policy may see it, to ``(size,)`` or ``(N, size)``."""
         return append_context(observations, normalised_context(params, self.ranges)) if self.ranges else observations
 
-    def told(self, info: dict[str, Any]) -> dict[str, Any]:
-        """``info`` as it may be told."""
+    def visible_info(self, info: dict[str, Any]) -> dict[str, Any]:
+        """``info`` without what is hidden."""
         return without_params(info) if self.mode == HIDDEN else info
 
 

@@ -73,20 +73,24 @@ def name_word(name: str) -> int:
     return _hash_word(name.encode())
 
 
-def uniforms(seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[str]) -> Array:
+def uniforms(
+    seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[str], version: int | None = None
+) -> Array:
     """Uniform random numbers, the same on every platform and with every numpy version.
 
     Args:
         seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
         draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all, >= 0.
         names: The parameters; each has its own stream, keyed by its ``name_word``.
+        version: Of a sampler that learns, part of the keys; None for one that never changes.
 
     Returns:
         Multiples of 2**-53 strictly between 0 and 1, shape ``(len(names), N)`` float64.
     """
     seed_words = np.asarray(seeds, dtype=np.uint64)
     index_words = np.broadcast_to(np.asarray(draw_index).astype(np.uint64), seed_words.shape)
-    keys = np.array([name_word(name) for name in names], dtype=np.uint64)[:, None]
+    keyed = names if version is None else [f"{name}\0{version}" for name in names]
+    keys = np.array([name_word(name) for name in keyed], dtype=np.uint64)[:, None]
     key = keys & LOW_32, keys >> SHIFT_32
     out = np.empty((len(names), seed_words.size))
     step = max(1, _CHUNK // max(1, len(names)))
@@ -101,7 +105,11 @@ def uniforms(seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[st
 
 
 def draw(
-    randomization: Randomization, space: ParamSpace, seeds: npt.ArrayLike, draw_index: npt.ArrayLike
+    randomization: Randomization,
+    space: ParamSpace,
+    seeds: npt.ArrayLike,
+    draw_index: npt.ArrayLike,
+    version: int | None = None,
 ) -> dict[str, Array]:
     """Draws every randomized parameter once for each sub-environment.
 
@@ -110,12 +118,13 @@ def draw(
         space: Where the nominal values come from.
         seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
         draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all.
+        version: As for ``uniforms``.
 
     Returns:
         name -> values of shape ``(N,)`` float64, for the randomized parameters only.
     """
     names = list(randomization)
-    u = dict(zip(names, uniforms(seeds, draw_index, names), strict=True))
+    u = dict(zip(names, uniforms(seeds, draw_index, names, version), strict=True))
     if randomization.correlation is not None:
         u.update(_correlated(u, randomization.correlation.names, randomization.correlation.cholesky))
     drawn = {}

@@ -1,4 +1,4 @@
-"""Which values are in force in one environment, episode after episode."""
+"""The parameters of one environment, episode after episode: a table of one column, as plain numbers."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.table import ParamTable
 
-LOOK_AHEAD = 32  # draws made at once
+_ONE = np.zeros(1, np.int64)
 
 
 class EpisodeParams:
-    """The values of one environment's parameters, new at every reset.
-
-    Each reset makes the next keyed draw. Pinned values stand in for draws until they are handed back; exact values
-    stand in for both, for one episode.
-    """
+    """The values of one environment's parameters, new at every reset; see ``ParamTable`` for where they come from."""
 
     def __init__(self, space: ParamSpace, randomization: Randomization) -> None:
         """Starts with nominal values; the first episode begins with ``begin``."""
         self.space = space
         self.randomization = randomization
-        self.in_force: dict[str, float] = dict(space.nominal)
-        self.draw_index = -1  # of the episode under way; the first one has 0
-        self.pinned: Mapping[str, float] = {}  # checked values for every coming episode
+        self.table = ParamTable(space, FixedSampler(space, randomization), 1)
+        self.current: dict[str, float] = dict(space.nominal)
         self.exact: Mapping[str, float] = {}  # checked values for the next episode alone
-        self._seed_word: int | None = None
-        self._ahead: list[dict[str, float]] = []  # the coming draws, the next one last
-        self._ahead_index = 0  # the draw index of the next one
+        self._seeded = False
+
+    @property
+    def draw_index(self) -> int:
+        """The draw of the episode under way; the first one has 0."""
+        return int(self.table.index[0])
 
     def check_options(self, options: Mapping[str, Any] | None) -> dict[str, float]:
         """Reads ``options["params"]``, the exact values of one episode, before anything is changed.
@@ -43,49 +43,39 @@ class EpisodeParams:
         values = (options or {}).get("params")
         return {} if values is None else self.space.check(values)
 
-    def begin(self, *, seed: int | None, np_random_seed: int, exact: Mapping[str, float]) -> None:
-        """Makes the draw of the episode that begins and puts its values in force.
+    def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
+        """Sets the values of the episode that begins.
 
         Args:
             seed: What ``reset`` was given; an integer starts the sequence of draws anew.
             np_random_seed: The seed of the environment's own generator, which the draws are keyed by.
             exact: What ``check_options`` returned.
         """
-        if seed is not None or self._seed_word is None:
+        if seed is not None or not self._seeded:
             # Gymnasium marks a generator that was put in by hand with -1; its draws get a random seed too
-            known = np_random_seed >= 0
-            self._seed_word = seed_word(np_random_seed if known else int(np.random.SeedSequence().generate_state(1)[0]))
-            self.draw_index = -1
-            self._ahead = []
-        self.draw_index += 1
-        drawn = {} if self.pinned.keys() >= self.randomization.keys() else self._next_draw()
-        self.in_force = {**self.space.nominal, **drawn, **self.pinned, **self.exact, **exact}
+            if np_random_seed is None or np_random_seed < 0:
+                np_random_seed = int(np.random.SeedSequence().generate_state(1)[0])
+            self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
+            self._seeded = True
+        self.table.begin(_ONE, _columns({**self.exact, **exact}))
+        pairs = zip(self.table.names, self.table.current[:, 0].tolist(), strict=True)
+        self.current = {name: value for name, value in pairs if value == value}  # nan is not reported
         self.exact = {}
 
-    def _next_draw(self) -> dict[str, float]:
-        """The draw of ``draw_index``; many are made in one call, which costs as much as making one."""
-        if not self._ahead or self._ahead_index != self.draw_index:
-            indices = np.arange(self.draw_index, self.draw_index + LOOK_AHEAD)
-            seeds = np.full(LOOK_AHEAD, self._seed_word, dtype=np.uint64)
-            arrays = draw(self.randomization, self.space, seeds, indices)
-            rows = zip(*(values.tolist() for values in arrays.values()), strict=True)
-            self._ahead = [dict(zip(arrays, row, strict=True)) for row in rows][::-1]
-        self._ahead_index = self.draw_index + 1
-        return self._ahead.pop()
-
     def info(self) -> dict[str, Any]:
-        """What every ``reset`` and ``step`` tells: the values in force and which draw they are."""
-        return {"params": dict(self.in_force), "draw_index": self.draw_index}
+        """What every ``reset`` and ``step`` reports: the current values and which draw they are."""
+        return {"params": dict(self.current), "draw_index": self.draw_index}
 
 
 class RandomizedEnv:
     """What every randomized single environment offers beside Gymnasium's interface (a mixin).
 
     Wrappers hide these, so ask ``env.unwrapped`` (or ``env.get_wrapper_attr``); in a vector environment
-    ``VectorParams``.
+    ``VectorParams``. The settable properties are how a vector environment reaches its sub-environments.
     """
 
     episode: EpisodeParams
+    _given_draw: tuple[dict[str, float], int] | None = None
 
     @property
     def param_space(self) -> ParamSpace:
@@ -99,18 +89,38 @@ class RandomizedEnv:
 
     @property
     def params(self) -> dict[str, float]:
-        """The values in force, by name; nominal before the first reset."""
-        return dict(self.episode.in_force)
+        """The current values, by name; nominal before the first reset."""
+        return dict(self.episode.current)
 
     @property
     def draw_index(self) -> int:
-        """Which draw is in force: the number of resets since the environment was seeded."""
+        """The current draw: the number of resets since the environment was seeded, unless draws are given to it."""
         return self.episode.draw_index
 
     @draw_index.setter
     def draw_index(self, value: int) -> None:
         """The next reset makes the draw after this one: where a lost environment's successor goes on."""
-        self.episode.draw_index = int(value)
+        self.episode.table.index[0] = int(value)
+
+    @property
+    def sampler(self) -> ParamSampler:
+        """Where draws come from; another one counts from the next reset on."""
+        return self.episode.table.sampler
+
+    @sampler.setter
+    def sampler(self, sampler: ParamSampler) -> None:
+        self.episode.table.sampler = sampler
+
+    @property
+    def given_draw(self) -> tuple[dict[str, float], int] | None:
+        """Values in place of the sampler's draws from the next reset on, and their draw index; None for its own."""
+        return self._given_draw
+
+    @given_draw.setter
+    def given_draw(self, draw: tuple[dict[str, float], int] | None) -> None:
+        self._given_draw = draw
+        values, index = (None, -1) if draw is None else (_columns(draw[0]), draw[1])
+        self.episode.table.give_draws(values, np.full(1, index), _ONE)
 
     def set_params(self, values: Mapping[str, float] | None) -> None:
         """Fixes parameters from the next reset on, beside those fixed before; None hands all back to the draws.
@@ -119,16 +129,18 @@ class RandomizedEnv:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not one number, out of bounds or not finite.
         """
-        self.pinned_params = {} if values is None else {**self.episode.pinned, **self.episode.space.check(values)}
+        self.pinned_params = {} if values is None else {**self.pinned_params, **self.param_space.check(values)}
 
     @property
     def pinned_params(self) -> dict[str, float]:
         """The values that stand in for draws from the next reset on."""
-        return dict(self.episode.pinned)
+        return {name: float(pins[0]) for name, pins in self.episode.table.pinned.items()}
 
     @pinned_params.setter
     def pinned_params(self, values: Mapping[str, float]) -> None:
-        self.episode.pinned = self.episode.space.check(values)
+        checked = _columns(self.param_space.check(values))
+        self.episode.table.pin(None, _ONE)
+        self.episode.table.pin(checked, _ONE)
 
     @property
     def exact_params(self) -> dict[str, float]:
@@ -137,4 +149,8 @@ class RandomizedEnv:
 
     @exact_params.setter
     def exact_params(self, values: Mapping[str, float]) -> None:
-        self.episode.exact = self.episode.space.check(values)
+        self.episode.exact = self.param_space.check(values)
+
+
+def _columns(values: Mapping[str, float]) -> dict[str, Any]:
+    return {name: np.full(1, value) for name, value in values.items()}

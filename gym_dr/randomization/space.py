@@ -129,6 +129,10 @@ class ParamSpace(Mapping[str, Param]):
         """Replaces names that stand for several parameters by those; here there are none such."""
         return randomization
 
+    def reporting(self, randomization: Randomization) -> ParamSpace:
+        """The space for an environment in which this varies; larger spaces report only what does."""
+        return self
+
     def check(self, values: Any) -> dict[str, float]:
         """Checks the values of one environment before any of them is used.
 

@@ -9,10 +9,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from gym_dr.compiled.steps import Steps
+from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalised_context
 from gym_dr.training.networks import CategoricalActor
@@ -165,15 +166,6 @@ def collect_episodes(
     return _rollout(np.concatenate([seen, observations[None]]), actions, rewards, terminated, truncated, valid, device)
 
 
-def plays(envs: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether an environment, and each wrapper around it, can play many steps with a small policy in one call."""
-    while isinstance(envs, VectorWrapper):
-        if "play" not in vars(type(envs)):
-            return False
-        envs = envs.env
-    return bool(getattr(envs, "plays", False))
-
-
 def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
     """How to play from a row on: until an episode ends in one call where the environment can, else a step."""
 
@@ -184,12 +176,12 @@ def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
         steps.observations[t + 1] = observations
         return t + 1, info
 
-    if not (isinstance(sampler, CompiledSampler) and plays(envs)):
+    if not (isinstance(sampler, CompiledSampler) and supports(envs, "rollout")):
         return step
     policy = sampler.policy
 
     def play(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
-        stop, info = cast(Any, envs).play(policy, noise, steps, t, len(noise))
+        stop, info = cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
         return int(stop), info
 
     return play

@@ -98,20 +98,19 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         if seed is not None:
             gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        np_random_seed = env.np_random_seed
-        self.episode.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
-        for name, value in self.episode.in_force.items():
+        self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+        for name, value in self.episode.current.items():
             setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
         observation, info = self.env.reset(seed=seed, options=inner or None)
-        return self._shown(observation), self.context.told({**info, **self.episode.info()})
+        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        told = self.context.told({**info, **self.episode.info()})
+        told = self.context.visible_info({**info, **self.episode.info()})
         return self._shown(observation), reward, terminated, truncated, told
 
     def _shown(self, observation: Any) -> Any:
-        return self.context.extend(observation, self.episode.in_force)
+        return self.context.extend(observation, self.episode.current)

@@ -78,7 +78,7 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
         options = dict(options) if options else None  # Gymnasium takes reset_mask out of what it is given
         observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         self._learn(info)
-        return self.context.extend(observations, self._params), self.context.told(info)
+        return self.context.extend(observations, self._params), self.context.visible_info(info)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments."""
@@ -87,7 +87,7 @@ class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
             info = {**info, "final_obs": self._final(info["final_obs"], info["_final_obs"])}
         self._learn(info)
         shown = self.context.extend(observations, self._params)
-        return shown, rewards, terminations, truncations, self.context.told(info)
+        return shown, rewards, terminations, truncations, self.context.visible_info(info)
 
     def _final(self, observations: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """SAME_STEP: last observations with the draw of the episode that they ended."""

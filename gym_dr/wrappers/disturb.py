@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.vector_arguments import check_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -26,10 +27,10 @@ Indices = npt.NDArray[np.int64]
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Disturbs what one environment is told and what it tells; how much is drawn anew at each reset.
+    """Disturbs the actions and observations of one environment; how much is drawn anew at each reset.
 
     The names are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``action_noise``, ``action_delay``, ``action_drop``,
-    ``push_speed`` and ``push_probability``; ``info["params"]`` tells the values in force.
+    ``push_speed`` and ``push_probability``; ``info["params"]`` has the current values.
 
     Example:
         >>> import gymnasium as gym
@@ -83,7 +84,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._begun = True
         self._state.begin(np.zeros(1, np.int64), checked)
         observed = self._state.observe(np.asarray(observation)[None])
-        return observed[0], self._told(info)
+        return observed[0], self._with_params(info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment with the action that arrives.
@@ -101,15 +102,21 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             cast(Any, self.env.unwrapped).push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(applied[0])
         self._state.acted(arrived)
-        return self._state.observe(np.asarray(observation)[None])[0], reward, terminated, truncated, self._told(info)
+        return (
+            self._state.observe(np.asarray(observation)[None])[0],
+            reward,
+            terminated,
+            truncated,
+            self._with_params(info),
+        )
 
-    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
-        own = {name: float(self._state.values[name][0]) for name in self._state.space}
+    def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
+        own = {name: float(values[0]) for name, values in self._state.table.params().items()}
         return {**info, "params": {**info.get("params", {}), **own}}
 
 
 class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Disturbs what a vector environment is told and what it tells, as ``Disturb`` around each sub-environment would.
+    """Disturbs the actions and observations of a vector environment, as ``Disturb`` around each sub-environment would.
 
     Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordDraws`` and ``DrawContext`` around it. Its own
     draws are made at each reset.
@@ -152,10 +159,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         if self._state.noisy:
             self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self._begun: Mask = np.zeros(self.num_envs, np.bool_)
-        self._all_begun = False
-        self._done: Mask = np.zeros(self.num_envs, np.bool_)  # ended with the last step and not reset since
+        self._autoreset = AutoresetState.of(env)
 
     @property
     def disturbances(self) -> Randomization:
@@ -196,13 +200,10 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         checked = self._state.space.check_vector(exact, self.num_envs)
         observations, info = self.env.reset(seed=seed, options=rest)  # type: ignore[arg-type]
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
-        self._reseed(np.flatnonzero(mask & (given | ~self._begun)))
-        self._begun |= mask
-        self._all_begun = bool(self._begun.all())
-        self._done[mask] = False
-        envs = np.flatnonzero(mask)
-        self._state.begin(envs, checked)
-        return self._state.observe(observations, fresh=mask), self._told(info, mask)
+        self._reseed(np.flatnonzero(mask & (given | ~self._autoreset.begun)))
+        self._autoreset.reset(mask)
+        self._state.begin(np.flatnonzero(mask), checked)
+        return self._state.observe(observations, fresh=mask), self._with_params(info, mask)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments with the actions that arrive.
@@ -211,30 +212,24 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             EnvStateError: There was no reset yet, or an episode that ended was not reset (DISABLED).
             InvalidActionError: The actions are not the environment's; nothing has changed then.
         """
-        if not self._all_begun:
-            raise EnvStateError("Expected reset() of every sub-environment before step().")
-        if self._mode == AutoresetMode.DISABLED and self._done.any():
-            raise EnvStateError(
-                "Expected reset(options={'reset_mask': ...}) of the sub-environments whose episode ended before "
-                f"step(): {np.flatnonzero(self._done).tolist()[:10]}."
-            )
+        self._autoreset.check_step()
         chosen = self._state.check_actions(actions)
         arrived, applied = self._state.act(chosen)
         self._push()
         observations, rewards, terminations, truncations, info = self.env.step(applied)
         done = np.logical_or(terminations, truncations)
         self._state.acted(arrived)
-        if self._mode == AutoresetMode.SAME_STEP:
+        if self._autoreset.mode == AutoresetMode.SAME_STEP:
             observed, info = self._observe_final(observations, info, done)
         else:
-            if self._mode == AutoresetMode.NEXT_STEP:
-                self._state.begin(np.flatnonzero(self._done), {})
-            self._done = done
+            if self._autoreset.resets is not None:
+                self._state.begin(np.flatnonzero(self._autoreset.resets), {})
             observed = self._state.observe(observations)
-        return observed, rewards, terminations, truncations, self._told(info, None)
+        self._autoreset.step(done)
+        return observed, rewards, terminations, truncations, self._with_params(info, None)
 
     def _push(self) -> None:
-        envs, velocities = self._state.pushes(~self._done)  # what is about to be reset is left alone
+        envs, velocities = self._state.pushes(self._autoreset.plays)  # what is about to be reset is left alone
         if len(envs) == 0:
             return
         if self._sub_envs is None:
@@ -257,7 +252,7 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         final = np.full(self.num_envs, None, dtype=object)
         for i in envs.tolist():
             final[i] = observed[i].copy()
-        info = {**info, "final_obs": final, "final_info": self._told(info["final_info"], done)}
+        info = {**info, "final_obs": final, "final_info": self._with_params(info["final_info"], done)}
         self._state.begin(envs, {})
         return self._state.observe(observations, fresh=done), info
 
@@ -267,10 +262,10 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
             known = seeds if isinstance(seeds, tuple | list) else [None] * self.num_envs
             _seed(self._state, envs, [known[i] for i in envs.tolist()])
 
-    def _told(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
-        """Adds the values in force of the sub-environments in ``mask`` (None for all)."""
-        own = np.ones(self.num_envs, np.bool_) if mask is None else mask.copy()
-        return {**info, "params": {**info.get("params", {}), **self._state.told(mask)}, "_params": own}
+    def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
+        """Adds the current values of the sub-environments in ``mask`` (None for all)."""
+        own = self._state.table.info(mask)
+        return {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
 
 
 def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -289,4 +284,4 @@ def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict
 def _seed(state: Disturbances, envs: Indices, seeds: list[int | None]) -> None:
     """Keys draws by the environments' seeds; those without one (Gymnasium says None or -1) get a random one."""
     known = [s if s is not None and s >= 0 else int(np.random.SeedSequence().generate_state(1)[0]) for s in seeds]
-    state.seed(envs, np.array([seed_word(s) for s in known], np.uint64))
+    state.table.seed(envs, np.array([seed_word(s) for s in known], np.uint64))

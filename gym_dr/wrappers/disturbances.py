@@ -21,15 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import InvalidActionError, RandomizationError, RandomizationWarning
-from gym_dr.randomization.ahead import DrawsAhead
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.table import ParamTable
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-_LONGEST = 1000  # steps of delay
+_MAX_DELAY = 1000  # steps of delay
 DISTURBANCES = ParamSpace(
     "disturbances",
     [
@@ -37,9 +38,9 @@ DISTURBANCES = ParamSpace(
         Param(
             name="obs_bias", nominal=0, low=0, high=math.inf, doc="standard deviation of an episode's constant error"
         ),
-        Param(name="obs_delay", nominal=0, low=0, high=_LONGEST, unit="steps", kind="int", doc="age of observations"),
+        Param(name="obs_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of observations"),
         Param(name="action_noise", nominal=0, low=0, high=math.inf, doc="standard deviation of noise on each action"),
-        Param(name="action_delay", nominal=0, low=0, high=_LONGEST, unit="steps", kind="int", doc="age of actions"),
+        Param(name="action_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of actions"),
         Param(name="action_drop", nominal=0, low=0, high=1, doc="probability that an action is lost, at each step"),
         Param(name="push_speed", nominal=0, low=0, high=math.inf, unit="m/s", doc="standard deviation of a push"),
         Param(name="push_probability", nominal=0, low=0, high=1, doc="probability of a push, at each step"),
@@ -90,12 +91,9 @@ class Disturbances:
         self._actions: Any = actions
         self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
 
+        self.table = ParamTable(self.space, FixedSampler(self.space, self.randomization), num_envs)
         self.values = {name: np.full(num_envs, float(param.nominal)) for name, param in DISTURBANCES.items()}
-        self._varied: Array = np.array([self.values[name] for name in self.randomization]).reshape(-1, num_envs)
-        self.values |= dict(zip(self.randomization, self._varied, strict=True))  # rows of the table
-        self._keys = [key for name in self.randomization for key in (name, "_" + name)]  # of info["params"]
-        self._draws = DrawsAhead(self.space, self.randomization, num_envs)
-        self._words = np.zeros(num_envs, np.uint64)
+        self.values |= dict(zip(self.table.names, self.table.current, strict=True))  # rows of the table
         self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the episodes under way
 
         self._lay_out_noise(push_size)
@@ -152,11 +150,6 @@ class Disturbances:
 
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
-    def seed(self, envs: Indices, words: npt.NDArray[np.uint64]) -> None:
-        """Starts the draws of some sub-environments anew, keyed by their seed words."""
-        self._words[envs] = words
-        self._draws.seed(envs, words)
-
     def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
         """Begins episodes: new values, no history.
 
@@ -166,11 +159,7 @@ class Disturbances:
         """
         if len(envs) == 0:
             return
-        self._draws.index[envs] += 1
-        if len(self.randomization):
-            self._varied[:, envs] = self._draws.current(envs).T
-        for name, values in exact.items():
-            self.values[name][envs] = values[envs]
+        self.table.begin(envs, exact)
         if "action_delay" in self._varying:
             self._sent = _deepened(self._sent, self.values["action_delay"], self._age)
         if "obs_delay" in self._varying:
@@ -178,9 +167,9 @@ class Disturbances:
         self._age[envs] = 0
         self._held[envs] = self._idle
         if "obs_bias" in self._varying:
-            index = self._draws.index[envs]
+            index = self.table.index[envs]
             scores = np.empty((self._scale.size, len(envs)))
-            self._keyed_bias.draw(self._words[envs], index, np.zeros_like(index), scores)
+            self._keyed_bias.draw(self.table.words[envs], index, np.zeros_like(index), scores)
             self._bias[envs] = self.values["obs_bias"][envs, None] * self._scale * scores.T
 
     # ---- actions -----------------------------------------------------------------------------------------------------
@@ -253,16 +242,6 @@ class Disturbances:
 
     # ---- observations ------------------------------------------------------------------------------------------------
 
-    def told(self, mask: Mask | None) -> dict[str, npt.NDArray[Any]]:
-        """Values in force of those in ``mask`` (None for all), copied, as Gymnasium lays ``info`` out."""
-        table, masks = self._varied.copy(), np.ones(self._varied.shape, np.bool_)
-        if mask is not None:
-            table[:, ~mask] = 0.0
-            masks[:] = mask
-        rows: list[Any] = [None] * len(self._keys)
-        rows[::2], rows[1::2] = list(table), list(masks)
-        return dict(zip(self._keys, rows, strict=True))
-
     def observe(self, observations: npt.NDArray[Any], fresh: Mask | None = None) -> npt.NDArray[Any]:
         """What the policies see of a step's observations ``(num_envs, ...)``, in a fresh array.
 
@@ -271,11 +250,11 @@ class Disturbances:
             fresh: Shape ``(num_envs,)``, where some episodes began without a step; of the others nothing is new.
         """
         if len(self._noise):
-            self._keyed.draw(self._words, self._draws.index, self._age + 1, self._noise)
+            self._keyed.draw(self.table.words, self.table.index, self._age + 1, self._noise)
         now = np.array(observations, self._observations.dtype)  # the compiled function takes no other
         shown = np.empty_like(now)
         if fresh is not None:
-            fresh = fresh | (self._draws.index < 0)  # where there was no reset yet nothing is old
+            fresh = fresh | (self.table.index < 0)  # where there was no reset yet nothing is old
         flat = self.num_envs, -1
         self._compiled.sense(
             now.reshape(flat),

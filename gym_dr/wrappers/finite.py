@@ -48,15 +48,15 @@ class RequireFinite(VectorWrapper[Any, Any, Any, Any, Any]):
         self._check("reward", rewards, info)
         return observations, rewards, terminations, truncations, info
 
-    def play(
+    def rollout(
         self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``play`` does.
+        """Plays many steps at once, as the environment's ``rollout`` does.
 
         Raises:
             NotFiniteError: An observation or reward is not finite.
         """
-        stop, info = cast(Any, self.env).play(policy, noise, steps, first, last)
+        stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
         self._check("observation", steps.observations[first + 1 : stop + 1].swapaxes(0, 1), info)
         self._check("reward", steps.rewards[first:stop].swapaxes(0, 1), info)
         return int(stop), info

@@ -79,7 +79,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
         self._model_episode.begin(self.env.unwrapped, seed=seed, exact=exact)
         observation, info = self.env.reset(seed=seed, options=inner or None)
         self._model_episode.observed(observation)
-        return self._shown(observation), self.context.told({**info, **self.episode.info()})
+        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
@@ -88,7 +88,7 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             result = self.env.step(action)
         outcome = self._model_episode.after_step(self.env.unwrapped, result)
         observation, reward, terminated, truncated, info = outcome
-        return self._shown(observation), reward, terminated, truncated, self.context.told(info)
+        return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
 
     def _shown(self, observation: Any) -> Any:
-        return self.context.extend(observation, self.episode.in_force)
+        return self.context.extend(observation, self.episode.current)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.vector_arguments import check_reset_mask
 
 if TYPE_CHECKING:  # numba is heavy
@@ -49,10 +50,9 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         """
         super().__init__(env)
         self.callback = callback
-        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._autoreset = AutoresetState.of(env)
         self._returns = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
-        self._done = np.zeros(self.num_envs, dtype=np.bool_)
         self.paused = np.zeros(self.num_envs, dtype=np.bool_)
         self._seeds: Sequence[int | None] = [None] * self.num_envs
 
@@ -63,7 +63,8 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
         mask = check_reset_mask(options, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
-        self._returns[mask], self._lengths[mask], self._done[mask], self.paused[mask] = 0.0, 0, False, False
+        self._returns[mask], self._lengths[mask], self.paused[mask] = 0.0, 0, False
+        self._autoreset.reset(mask)
         seeds = _draw_seeds(self.env)
         self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         return observations, info
@@ -71,38 +72,32 @@ class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments; calls back for those whose episode has ended."""
         observations, rewards, terminations, truncations, info = self.env.step(actions)
-        if self._mode == AutoresetMode.NEXT_STEP:
-            playing = ~self._done
-            self._returns[self._done], self._lengths[self._done] = 0.0, 0
-        else:
-            playing = np.ones(self.num_envs, dtype=np.bool_)
+        playing = self._autoreset.plays
         self._returns[playing] += np.asarray(rewards, dtype=np.float64)[playing]
         self._lengths[playing] += 1
-        done = np.logical_or(terminations, truncations)
-        if done.any():
-            self._report(done, np.asarray(terminations), info)
-            if self._mode != AutoresetMode.NEXT_STEP:
-                self._returns[done], self._lengths[done] = 0.0, 0
-        self._done = done
+        self._end(np.logical_or(terminations, truncations), np.asarray(terminations), info)
         return observations, rewards, terminations, truncations, info
 
-    def play(
+    def rollout(
         self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``play`` does; calls back as ``step`` would."""
-        stop, info = cast(Any, self.env).play(policy, noise, steps, first, last)
+        """Plays many steps at once, as the environment's ``rollout`` does; calls back as ``step`` would."""
+        stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
         # rewards of reset steps are 0; only the first row can have some, and only the last row ends of episodes
-        self._returns[self._done], self._lengths[self._done] = 0.0, -1
         self._returns = np.add.reduce(np.concatenate([self._returns[None], steps.rewards[first:stop]]), axis=0)
-        self._lengths += stop - first
-        done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
-        if done.any():
-            self._report(done, steps.terminated[stop - 1], info)
-        self._done = done
+        self._lengths += stop - first - ~self._autoreset.plays
+        self._end(steps.terminated[stop - 1] | steps.truncated[stop - 1], steps.terminated[stop - 1], info)
         return stop, info
 
+    def _end(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
+        """Reports the episodes that a step has ended, and starts the sums of the next ones."""
+        if done.any():
+            self._report(done, terminated, info)
+            self._returns[done], self._lengths[done] = 0.0, 0
+        self._autoreset.step(done)
+
     def _report(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
-        ended = info.get("final_info", info) if self._mode == AutoresetMode.SAME_STEP else info
+        ended = info.get("final_info", info) if self._autoreset.mode == AutoresetMode.SAME_STEP else info
         params = {key: values for key, values in ended.get("params", {}).items() if not key.startswith("_")}
         for i in np.flatnonzero(done & ~self.paused).tolist():
             self.callback(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
-from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import ParamSampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
@@ -27,9 +28,9 @@ Mask = npt.NDArray[np.bool_]
 class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
     """Re-draws the parameters of all sub-environments every ``every`` rollouts of ``rollout_steps`` steps.
 
-    A draw takes effect at each sub-environment's next reset, so an episode has one physics. While this wrapper is in
-    charge the environment's own draw at every reset is off. Draws are keyed by each sub-environment's seed and the
-    number of its draws since then, like the environment's own.
+    A draw takes effect at each sub-environment's next reset, so that parameters stay fixed within an episode. It takes
+    the place of the draw that the environment would make at every reset; values fixed by ``set_params`` stay. Draws
+    are keyed by each sub-environment's seed and the number of its draws since then, like the environment's own.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -70,43 +71,46 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         # vector steps between two draws; None if there are none by themselves
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
-        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
         self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds that the draws are keyed by
         self._steps = 0  # vector steps since the last seeded reset
-        self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset puts in force
-        self._index = np.full(self.num_envs, -1, dtype=np.int64)  # the draw in force
-        self._done = np.zeros(self.num_envs, dtype=np.bool_)  # whether the next step is a reset (NEXT_STEP)
-        self._params_env.set_params(None)  # what was fixed before would hide this wrapper's draws
-        self._pending = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
+        self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
+        self._drawn: dict[str, Array] = {}  # the values of these draws
 
     @property
     def params(self) -> dict[str, Array]:
-        """The values in force: name -> array of shape ``(num_envs,)``."""
+        """The current values: name -> array of shape ``(num_envs,)``."""
         params: dict[str, Array] = self._params_env.params
         return params
 
     @property
     def pending(self) -> dict[str, Array]:
-        """The values that each sub-environment's next reset puts in force: name -> array of shape ``(num_envs,)``."""
-        return {name: values.copy() for name, values in self._pending.items()}
+        """The values that each sub-environment's next reset will use: name -> array of shape ``(num_envs,)``."""
+        nominal = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
+        pending = {**nominal, **{name: values.copy() for name, values in self._drawn.items()}}
+        for name, pins in self._params_env.pinned.items():
+            pending[name] = np.where(np.isnan(pins), pending.get(name, self.param_space[name].nominal), pins)
+        return pending
 
     @property
     def draw_index(self) -> npt.NDArray[np.int64]:
-        """Which draw is in force in each sub-environment, shape ``(num_envs,)``; -1 before the first reset."""
-        return self._index.copy()
+        """The current draw of each sub-environment, shape ``(num_envs,)``; -1 before the first reset."""
+        index: npt.NDArray[np.int64] = self._params_env.draw_index
+        return index
 
-    def set_params(self, values: dict[str, Any] | None, mask: Mask | None = None) -> None:
-        """Fixes parameters from the next reset on (see ``VectorParams``); randomized ones until they are drawn again.
+    @property
+    def sampler(self) -> ParamSampler:
+        """Where draws come from."""
+        sampler: ParamSampler = self._params_env.sampler
+        return sampler
 
-        They are drawn again by the schedule, by ``resample`` and by a seeded reset.
-        """
-        chosen = check_mask(mask, self.num_envs)
-        nominal = self.param_space.nominal if values is None else values
-        arrays = self.param_space.check_vector(nominal, self.num_envs)
-        self._put(arrays, chosen)
-        if values is None and self._seeds is not None:
-            self._draw(chosen)
+    def set_sampler(self, sampler: ParamSampler) -> None:
+        """Has the coming draws come from another sampler; see ``VectorParams``."""
+        self._params_env.set_sampler(sampler)
+
+    def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
+        """Fixes parameters from the next reset on, in place of draws; see ``VectorParams``."""
+        self._params_env.set_params(values, mask)
 
     def resample(self, mask: Mask | None = None) -> None:
         """Makes the next draw now; it takes effect at each sub-environment's next reset.
@@ -149,42 +153,29 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
         if seed is not None:
             seed = self._reseed(seed, mask)
-        observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
-        self._index[mask] = self._next_index[mask]
-        self._done[mask] = False
-        return observations, self._with_index(info, self._index)
+        return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments and re-draws when the schedule says so."""
-        observations, rewards, terminations, truncations, info = self.env.step(actions)
-        done = np.logical_or(terminations, truncations)
-        if self._mode == AutoresetMode.SAME_STEP:
-            if done.any():
-                self._with_index(info["final_info"], self._index)
-            self._index[done] = self._next_index[done]
-        elif self._mode == AutoresetMode.NEXT_STEP:
-            self._index[self._done] = self._next_index[self._done]
-            self._done = done
-        self._with_index(info, self._index)
-        self._steps += 1
-        if self.interval is not None and self._steps % self.interval == 0:
-            self.resample()
-        return observations, rewards, terminations, truncations, info
+        result = self.env.step(actions)
+        self._count(1)
+        return result
 
-    def play(
+    def rollout(
         self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``play`` does, and stops where the schedule re-draws."""
+        """Plays many steps at once, as the environment's ``rollout`` does, and stops where the schedule re-draws."""
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
-        stop, info = self._params_env.play(policy, noise, steps, first, last)
-        self._index[self._done] = self._next_index[self._done]
-        self._done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
-        self._with_index(info, self._index)
-        self._steps += stop - first
+        stop, info = self._params_env.rollout(policy, noise, steps, first, last)
+        self._count(stop - first)
+        return stop, info
+
+    def _count(self, steps: int) -> None:
+        """Counts vector steps, of which the last may be due for a draw."""
+        self._steps += steps
         if self.interval is not None and self._steps % self.interval == 0:
             self.resample()
-        return stop, info
 
     def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
         """Starts the draws of the masked sub-environments anew; returns a seed for each."""
@@ -205,18 +196,9 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         return seeds
 
     def _draw(self, mask: Mask) -> None:
-        """Makes the pending draws of the masked sub-environments."""
+        """Makes the next draws of the masked sub-environments."""
         assert self._seeds is not None
         seeds = np.full(self.num_envs, self._seeds[0]) if self.shared else self._seeds
-        self._put(draw(self.randomization, self.param_space, seeds, self._next_index), mask)
-
-    def _put(self, values: dict[str, Array], mask: Mask) -> None:
-        for name, array in values.items():
-            self._pending[name] = np.where(mask, array, self._pending[name])
-        self._params_env.set_params(values, mask)
-
-    def _with_index(self, info: dict[str, Any], index: npt.NDArray[np.int64]) -> dict[str, Any]:
-        """Puts this wrapper's draw indices in place of the sub-environments' own, which count resets."""
-        if "draw_index" in info:
-            info["draw_index"] = np.where(info["_draw_index"], index, 0)
-        return info
+        drawn = self.sampler.draw(seeds, self._next_index)
+        self._drawn = {name: np.where(mask, values, self._drawn.get(name, values)) for name, values in drawn.items()}
+        self._params_env.give_draws(self._drawn, self._next_index, mask)

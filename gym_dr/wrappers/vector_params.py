@@ -11,7 +11,7 @@ from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
 from gym_dr.envs.vector_arguments import check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.episode import EpisodeParams
+from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -70,31 +70,46 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
-        # in this process the sub-environments can be told directly; otherwise through Gymnasium's pipes
-        self._episodes: list[EpisodeParams] | None = None
         try:
-            if isinstance(env, SyncVectorEnv):
-                self._episodes = [sub.get_wrapper_attr("episode") for sub in env.envs]
-            elif not _has_params(env):
+            if not isinstance(env, SyncVectorEnv) and not _has_params(env):
                 raise AttributeError
             self.param_space: ParamSpace = self._sub_envs.get_attr("param_space")[0]
             self.randomization: Randomization = self._sub_envs.get_attr("randomization")[0]
+            self.sampler: ParamSampler = self._sub_envs.get_attr("sampler")[0]
         except AttributeError:
             raise RandomizationError(
                 f"Expected a vector environment whose sub-environments are randomized, got {env}. "
                 "Make it from a gym_dr/... id, or wrap each sub-environment in RandomizeAttributes, and put this "
                 "wrapper directly around the vector environment, inside other wrappers."
             ) from None
-        self._pinned: list[dict[str, float]] = [dict(values) for values in self._sub_envs.get_attr("pinned_params")]
 
     @property
     def params(self) -> dict[str, Array]:
-        """The values in force: name -> array of shape ``(num_envs,)``; a copy."""
+        """The current values: name -> array of shape ``(num_envs,)``; a copy."""
         return self._table(self._sub_envs.get_attr("params"))
 
     @property
+    def pinned(self) -> dict[str, Array]:
+        """What ``set_params`` has fixed: name -> ``(num_envs,)``, nan in sub-environments where it is not fixed."""
+        rows = self._sub_envs.get_attr("pinned_params")
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+
+    def set_sampler(self, sampler: ParamSampler) -> None:
+        """Has draws come from another sampler from each sub-environment's next reset on.
+
+        A sampler that learns is handed over again after each update, so that worker processes know of it too.
+
+        Raises:
+            RandomizationError: Its support is not the environment's randomization.
+        """
+        check_support(sampler, self.randomization)
+        self._set("sampler", [sampler] * self.num_envs)
+        self.sampler = sampler
+
+    @property
     def draw_index(self) -> npt.NDArray[np.int64]:
-        """Which draw is in force in each sub-environment, shape ``(num_envs,)``."""
+        """The current draw of each sub-environment, shape ``(num_envs,)``."""
         return np.array(self._sub_envs.get_attr("draw_index"), dtype=np.int64)
 
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
@@ -111,14 +126,24 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         """
         chosen = check_mask(mask, self.num_envs)
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
-        rows = self._rows(arrays or {})
-        for i in np.flatnonzero(chosen).tolist():
-            self._pinned[i] = {} if arrays is None else {**self._pinned[i], **rows[i]}
-        if self._episodes is not None:
-            for episode, pinned in zip(self._episodes, self._pinned, strict=True):
-                episode.pinned = pinned
+        rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
+        after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
+        self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
+
+    def give_draws(self, values: Mapping[str, Array] | None, index: npt.NDArray[np.int64], mask: Mask) -> None:
+        """Gives draws in place of the sampler's, from each sub-environment's next reset until others are given.
+
+        Args:
+            values: name -> shape ``(num_envs,)``, everything that is randomized; None has the sampler draw again.
+            index: What they are reported as, shape ``(num_envs,)``.
+            mask: Shape ``(num_envs,)``, the sub-environments that are meant.
+        """
+        if values is None:
+            new: list[Any] = [None] * self.num_envs
         else:
-            self._sub_envs.set_attr("pinned_params", self._pinned)
+            new = list(zip(self._rows(values), index.tolist(), strict=True))
+        old = new if mask.all() else self._sub_envs.get_attr("given_draw")
+        self._set("given_draw", [n if chosen else o for chosen, n, o in zip(mask.tolist(), new, old, strict=True)])
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -143,13 +168,13 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         if values is not None:
             rows = self._rows(self.param_space.check_vector(values, self.num_envs))
             exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
-            self._sub_envs.set_attr("exact_params", exact)
+            self._set("exact_params", exact)
         try:
             # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
             return self.env.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]
         except ValueError:  # refused by a sub-environment: the exact values must not wait for the next reset
             if values is not None:
-                self._sub_envs.set_attr("exact_params", [{} for _ in range(self.num_envs)])
+                self._set("exact_params", [{}] * self.num_envs)
             raise
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -160,6 +185,10 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
                 those sub-environments would have been stepped that come before one which refuses.
         """
         return self.env.step(check_actions(actions, self.env.action_space))
+
+    def _set(self, name: str, values: list[Any]) -> None:
+        """Gives each sub-environment its value of a settable property of ``RandomizedEnv``."""
+        self._sub_envs.set_attr(name, values)
 
     def _rows(self, arrays: Mapping[str, Array]) -> list[dict[str, float]]:
         """Arrays by name -> one mapping for each sub-environment."""

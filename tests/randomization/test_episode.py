@@ -82,24 +82,24 @@ def test_a_generator_put_in_by_hand_gets_a_random_sequence_of_draws() -> None:
     # Gymnasium's np_random_seed is -1 then
     episode = EpisodeParams(SPACE, VARIED)
     episode.begin(seed=None, np_random_seed=-1, exact={})
-    first = dict(episode.in_force)
+    first = dict(episode.current)
     episode.begin(seed=None, np_random_seed=-1, exact={})
     assert episode.draw_index == 1
-    assert episode.in_force != first
+    assert episode.current != first
 
 
 def test_two_generators_put_in_by_hand_get_different_draws() -> None:
     one, other = EpisodeParams(SPACE, VARIED), EpisodeParams(SPACE, VARIED)
     for episode in (one, other):
         episode.begin(seed=None, np_random_seed=-1, exact={})
-    assert one.in_force != other.in_force
+    assert one.current != other.current
 
 
 def test_a_generator_put_in_after_seeding_goes_on_with_the_draws_of_the_seed() -> None:
     episode = EpisodeParams(SPACE, VARIED)
     episode.begin(seed=42, np_random_seed=42, exact={})
     episode.begin(seed=None, np_random_seed=-1, exact={})
-    assert episode.in_force == expected(42, 1)
+    assert episode.current == expected(42, 1)
 
 
 def test_parameters_that_do_not_vary_stay_nominal() -> None:

@@ -159,7 +159,7 @@ def test_a_critic_with_context_sees_the_draw_in_force_and_the_actor_does_not() -
 def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     contexts = []
     for plays in (True, False):
-        monkeypatch.setattr("gym_dr.training.rollout.plays", lambda envs, plays=plays: plays)
+        monkeypatch.setattr("gym_dr.training.rollout.supports", lambda envs, capability, plays=plays: plays)
         envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 3, num_threads=1)
         made = A2C(envs, replace(CONFIG, critic_context=True), 1, "cpu")
         collector = RolloutCollector(envs, 300, "cpu", made.shown)

@@ -11,10 +11,11 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from gym_dr import EpisodeRecord, RecordDraws, ResampleParams
+from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.training import rollout as rollout_module
 from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
-from gym_dr.training.rollout import RolloutCollector, collect_episodes, plays
+from gym_dr.training.rollout import RolloutCollector, collect_episodes
 from gym_dr.training.sampling import CompiledSampler, Sampler, TorchSampler, make_sampler
 
 
@@ -173,11 +174,11 @@ def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kw
     generator = torch.Generator().manual_seed(4)
     sampler: Any = make_sampler(actor, generator, "cpu", 5)
     assert isinstance(sampler, CompiledSampler)
-    assert plays(envs)
+    assert supports(envs, "rollout")
     if how == "torch":
         sampler = TorchSampler(actor, generator, "cpu")
     elif how == "stepwise":
-        monkeypatch.setattr(rollout_module, "plays", lambda envs: False)
+        monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
     collector = RolloutCollector(envs, 300, "cpu")
     collector.reset(seed=5)
     rollouts = [collector.collect(sampler) for _ in range(3)]
@@ -220,9 +221,9 @@ def pendulum_rollouts(how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) 
         actor = make_actor(envs, (16, 8), "tanh", TwoHeadedGaussianActor)
     sampler: Any = make_sampler(actor, torch.Generator().manual_seed(4), "cpu", 5)
     assert isinstance(sampler, CompiledSampler)
-    assert plays(envs)
+    assert supports(envs, "rollout")
     if how == "stepwise":
-        monkeypatch.setattr(rollout_module, "plays", lambda envs: False)
+        monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
     collector = RolloutCollector(envs, 150, "cpu")
     collector.reset(seed=5)
     rollouts = [collector.collect(sampler) for _ in range(2)]
@@ -246,6 +247,6 @@ def test_a_mujoco_environment_plays_what_it_would_step(
 
 def test_wrappers_that_know_only_steps_are_stepped() -> None:
     envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2)
-    assert plays(envs)
-    assert not plays(gym.wrappers.vector.ClipReward(envs, 0.0, 1.0))  # type: ignore[arg-type]  # Gymnasium's wrong type
+    assert supports(envs, "rollout")
+    assert not supports(gym.wrappers.vector.ClipReward(envs, 0.0, 1.0), "rollout")  # type: ignore[arg-type]  # Gymnasium's wrong type
     envs.close()

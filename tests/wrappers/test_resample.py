@@ -125,13 +125,29 @@ def test_shared_draws_are_recorded_with_the_seed_that_they_follow_from() -> None
         assert record.params["gravity"] == values["gravity"][0]
 
 
-def test_values_fixed_before_are_handed_back() -> None:
-    inner = VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync"))
-    inner.set_params({"gravity": -2.0, "lander_density": 8.0})
-    envs = ResampleParams(inner, rollout_steps=4)
+@pytest.mark.parametrize("kind", ["sync", "native"])
+def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str) -> None:
+    mode = None if kind == "native" else kind
+    envs: Any = gym.make_vec(ENV_ID, 2, vectorization_mode=mode)
+    envs = envs if kind == "native" else VectorParams(envs)
+    envs.set_params({"gravity": -2.0})
+    envs = ResampleParams(envs, rollout_steps=4)
+    envs.set_params({"lander_density": 8.0})
     envs.reset(seed=1)
-    assert (envs.params["gravity"] != -2.0).all()
-    assert all((envs.params[name] == values).all() for name, values in envs.pending.items())
+    envs.resample()
+    assert envs.pending["gravity"].tolist() == [-2.0] * 2
+    for _ in range(2):
+        envs.reset()
+        assert envs.params["gravity"].tolist() == [-2.0] * 2
+        assert envs.params["lander_density"].tolist() == [8.0] * 2
+        assert all((envs.params[name] == values).all() for name, values in envs.pending.items())
+        envs.resample()
+    envs.set_params(None)
+    envs.reset()
+    seeds = np.array([1, 2], dtype=np.uint64)
+    assert (envs.params["gravity"] == draw(envs.randomization, envs.param_space, seeds, 3)["gravity"]).all()
+    assert envs.params["lander_density"].tolist() == [5.0] * 2
+    envs.close()
 
 
 def test_two_around_one_environment_are_refused() -> None:
@@ -227,21 +243,6 @@ def test_it_works_around_other_vector_wrappers_inside_out() -> None:
     while "episode" not in info:
         info = step(envs, 1)
     assert info["episode"]["l"].max() > 30
-
-
-def test_set_params_overrides_until_the_next_draw() -> None:
-    envs = make()
-    envs.reset(seed=1)
-    envs.set_params({"gravity": -2.0, "lander_density": 7.0})
-    envs.reset()
-    assert envs.params["gravity"].tolist() == [-2.0] * 3
-    envs.resample()
-    envs.reset()
-    assert (envs.params["gravity"] != -2.0).all()
-    assert envs.params["lander_density"].tolist() == [7.0] * 3  # not randomized, so it stays
-    envs.set_params(None)
-    envs.reset()
-    assert envs.params["lander_density"].tolist() == [5.0] * 3
 
 
 def test_resample_before_reset_is_refused() -> None:

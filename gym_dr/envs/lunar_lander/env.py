@@ -125,14 +125,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         exact = self.episode.check_options(options)
         gym.Env.reset(self, seed=seed)  # LunarLander's own reset would build Gymnasium's world
         self.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        assert self.np_random_seed is not None
         self.episode.begin(seed=seed, np_random_seed=self.np_random_seed, exact=exact)
         self._apply_params()
         self._build_world()
         if self.render_mode == "human":
             self.render()
         observation = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)[0]
-        return observation, self.context.told(self.episode.info())
+        return observation, self.context.visible_info(self.episode.info())
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
@@ -174,8 +173,8 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             terminated, reward = True, LANDED_REWARD
         if self.render_mode == "human":
             self.render()
-        observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.in_force)
-        return observation, reward, terminated, False, self.context.told(self.episode.info())
+        observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.current)
+        return observation, reward, terminated, False, self.context.visible_info(self.episode.info())
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs at once, as a blow would.
@@ -193,7 +192,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
 
     def _apply_params(self) -> None:
-        params = self.episode.in_force
+        params = self.episode.current
         self.gravity = params["gravity"]
         self.enable_wind = bool(params["enable_wind"])
         self.wind_power = params["wind_power"]
@@ -218,7 +217,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
-        friction = self.episode.in_force["ground_friction"]
+        friction = self.episode.current["ground_friction"]
         heights = physics.terrain_heights(self.np_random.uniform(0, WORLD_H / 2, size=(CHUNKS + 1,)))
         xs = [WORLD_W / (CHUNKS - 1) * i for i in range(CHUNKS)]
         corners = list(zip(xs, heights, strict=True))
@@ -232,7 +231,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             self.sky_polys.append([p1, p2, (p2[0], WORLD_H), (p1[0], WORLD_H)])
 
     def _build_lander(self) -> None:
-        params = self.episode.in_force
+        params = self.episode.current
         self.lander = self.world.CreateDynamicBody(
             position=(WORLD_W / 2, WORLD_H),
             angle=0.0,
@@ -274,7 +273,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
                 localAnchorB=(i * LEG_AWAY / SCALE, LEG_DOWN / SCALE),
                 enableMotor=True,
                 enableLimit=True,
-                maxMotorTorque=self.episode.in_force["leg_spring_torque"],
+                maxMotorTorque=self.episode.current["leg_spring_torque"],
                 motorSpeed=LEG_MOTOR_SPEED * i,
                 lowerAngle=near if i == -1 else -far,
                 upperAngle=far if i == -1 else -near,

@@ -87,7 +87,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         self._model_episode.begin(self, seed=seed, exact=exact)
         observation, info = super().reset(options=options)
         self._model_episode.observed(observation)
-        return self._shown(observation), self.context.told({**info, **self.episode.info()})
+        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Advances the simulation.
@@ -103,7 +103,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
             result = super().step(action)
         observation, reward, terminated, truncated, info = self._model_episode.after_step(self, result)
-        return self._shown(observation), reward, terminated, truncated, self.context.told(info)
+        return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
 
     @property
     def push_size(self) -> int:
@@ -119,7 +119,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         self.data.qvel[pushed_dofs(self.model)] += velocity
 
     def _shown(self, observation: Observation) -> Observation:
-        return self.context.extend(observation, self.episode.in_force)
+        return self.context.extend(observation, self.episode.current)
 
 
 class InvertedPendulumDR(RandomizedMujoco, InvertedPendulumEnv):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,8 @@ import numpy.typing as npt
 
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
-from gym_dr.errors import EnvStateError, InvalidActionError, RandomizationWarning
+from gym_dr.envs.native import warn_diverged
+from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import EpisodeParams
 from gym_dr.randomization.presets import resolve
 
@@ -59,16 +59,6 @@ def check_action(action: Any, shape: tuple[int, ...]) -> None:
         raise InvalidActionError("Expected finite actions, got nan or infinity.")
 
 
-def warn_diverged(who: str, seed: int | None, draw_index: int, params: dict[str, float]) -> None:
-    """Says which simulation diverged, and under which draw."""
-    warnings.warn(
-        f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
-        f"parameters {params}.",
-        RandomizationWarning,
-        stacklevel=3,
-    )
-
-
 def pushed_dofs(model: Any) -> list[int]:
     """The degrees of freedom that a push moves: x and y of a model that floats freely, else the first one alone."""
     return [0, 1] if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else [0]
@@ -103,9 +93,8 @@ class ModelEpisode:
         The environment is not kept: unpickling gives its attributes to another object.
         """
         env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        np_random_seed = env.np_random_seed
-        self.params.begin(seed=seed, np_random_seed=-1 if np_random_seed is None else np_random_seed, exact=exact)
-        self._editor.apply(self.params.in_force)
+        self.params.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+        self._editor.apply(self.params.current)
 
     def observed(self, observation: Any) -> None:
         """Notes the latest observation; a copy, since callers may write into theirs."""
@@ -137,6 +126,6 @@ class ModelEpisode:
         if (self._warnings[BAD_STATE] != QUIET).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
-            warn_diverged(type(env).__name__, env.np_random_seed, self.params.draw_index, self.params.in_force)
+            warn_diverged(type(env).__name__, env.np_random_seed, self.params.draw_index, self.params.current)
         self.observed(observation)
         return observation, reward, terminated, truncated, {**info, **self.params.info()}

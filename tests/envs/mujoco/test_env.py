@@ -68,7 +68,7 @@ def test_a_step_needs_a_reset_and_a_finite_action_of_the_right_shape(make: Any) 
         env.unwrapped.step(np.zeros(shape))
     env.reset(seed=1)
     before = (env.unwrapped.params, env.unwrapped.draw_index)
-    state = env.unwrapped._engine.qpos.copy() if make is native else env.unwrapped.data.qpos.copy()
+    state = env.unwrapped._backend.engine.qpos.copy() if make is native else env.unwrapped.data.qpos.copy()
     for bad in (
         np.full(shape, np.nan),
         np.zeros((*shape, 1)),
@@ -79,7 +79,7 @@ def test_a_step_needs_a_reset_and_a_finite_action_of_the_right_shape(make: Any) 
     ):
         with pytest.raises(InvalidActionError, match="Expected"):
             env.unwrapped.step(bad)
-    after = env.unwrapped._engine.qpos if make is native else env.unwrapped.data.qpos
+    after = env.unwrapped._backend.engine.qpos if make is native else env.unwrapped.data.qpos
     assert (after == state).all()
     np.testing.assert_equal((env.unwrapped.params, env.unwrapped.draw_index), before)
 
@@ -97,8 +97,8 @@ def test_pickling_keeps_the_randomization(name: str) -> None:
 def diverge(envs: Any, sub: int) -> None:
     """Makes the simulation of one sub-environment impossible."""
     unwrapped = envs.unwrapped
-    if hasattr(unwrapped, "_engine"):
-        engine = unwrapped._engine
+    if hasattr(unwrapped, "_backend"):
+        engine = unwrapped._backend.engine
         engine.qvel[sub] = 1e12
         if hasattr(engine, "_data"):
             engine._data[sub].qvel[:] = 1e12

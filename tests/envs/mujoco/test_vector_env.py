@@ -12,11 +12,12 @@ from gymnasium.vector import AutoresetMode
 from gym_dr import RecordDraws, ResampleParams, Scale, VectorParams
 from gym_dr.compiled.policy import TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.episode import EpisodeParams
+from gym_dr.randomization.sampler import FixedSampler
+from gym_dr.randomization.table import ParamTable
 from tests.envs.mujoco.names import NAMES, assert_same, native, sync
 
 MASSES = {"body_mass:*": Scale((0.5, 2.0))}
@@ -61,7 +62,7 @@ def test_masses_reach_the_simulations() -> None:
     for name in ("Hopper", "Ant"):
         envs = native(name, 3, randomization={"body_mass:torso": Scale((0.5, 2.0))})
         _, info = envs.reset(seed=2)
-        assert (envs.unwrapped._engine.body_mass[:, 1] == info["params"]["body_mass:torso"]).all()
+        assert (envs.unwrapped._backend.engine.body_mass[:, 1] == info["params"]["body_mass:torso"]).all()
         envs.close()
 
 
@@ -251,8 +252,8 @@ def test_wrappers_for_rollouts_work() -> None:
 
 def test_a_table_of_episodes_draws_what_single_environments_draw() -> None:
     envs = native("Hopper", 3)
-    table = EpisodeTable(envs.param_space, envs.randomization, 3)
-    table.draws.seed(np.arange(3), np.array([5, 6, 7], dtype=np.uint64))
+    table = ParamTable(envs.param_space, FixedSampler(envs.param_space, envs.randomization), 3)
+    table.seed(np.arange(3), np.array([5, 6, 7], dtype=np.uint64))
     singles = [EpisodeParams(envs.param_space, envs.randomization) for _ in range(3)]
     rng = np.random.default_rng(0)
     first = True
@@ -263,8 +264,8 @@ def test_a_table_of_episodes_draws_what_single_environments_draw() -> None:
             singles[i].begin(seed=5 + i if first else None, np_random_seed=5 + i, exact={})
         first = False
         for i, episode in enumerate(singles):
-            assert episode.draw_index == table.draws.index[i]
-            assert dict(episode.in_force) == {name: float(v[i]) for name, v in table.params().items()}
+            assert episode.draw_index == table.index[i]
+            assert dict(episode.current) == {name: float(v[i]) for name, v in table.params().items()}
 
 
 def test_scattered_fields_read_and_write_in_place() -> None:
@@ -284,27 +285,28 @@ def test_scattered_fields_read_and_write_in_place() -> None:
 @pytest.mark.parametrize("name", ["InvertedPendulum", "Ant"])
 def test_every_sub_environment_is_drawn_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     envs = native(name, 2, render_mode="rgb_array", width=64, height=48)
-    template = envs.unwrapped._template
+    template = envs.unwrapped._backend.template
     # in place of OpenGL, which not every machine has: what the renderer would see
     monkeypatch.setattr(template, "render", lambda: (template.data.qpos.copy(), template.model.geom_size.copy()))
     envs.reset(seed=1)
     envs.step(actions_of(envs))
     frames = envs.render()
     for i, (qpos, sizes) in enumerate(frames):
-        np.testing.assert_array_equal(qpos, envs.unwrapped._engine.qpos[i])
+        np.testing.assert_array_equal(qpos, envs.unwrapped._backend.engine.qpos[i])
         if name == "InvertedPendulum":
             assert sizes[2, 1] == pytest.approx(0.3 * envs.params["body_length:pole"][i], rel=1e-4)
     nominal = envs.unwrapped.param_space["body_mass:pole" if name == "InvertedPendulum" else "body_mass:torso"].nominal
     envs.set_params({"gravity.z": -5.0})  # new fields start from nominal, not from what was drawn
     envs.reset()
-    assert envs.unwrapped._model_fields.nominal["body_mass"][2 if name == "InvertedPendulum" else 1] == nominal
+    assert envs.unwrapped._backend.model_fields.nominal["body_mass"][2 if name == "InvertedPendulum" else 1] == nominal
     envs.close()
 
 
 def test_without_a_render_mode_there_are_no_frames() -> None:
     envs = native("Hopper", 2)
     envs.reset(seed=1)
-    assert envs.render() is None
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert envs.render() is None
 
 
 def test_play_is_refused_before_a_reset_and_where_episodes_end_otherwise() -> None:
@@ -321,12 +323,12 @@ def test_play_is_refused_before_a_reset_and_where_episodes_end_otherwise() -> No
     steps.observations[0] = 0.0
     envs: Any = native("InvertedPendulum", 2)
     with pytest.raises(EnvStateError, match="reset"):
-        envs.play(policy, noise, steps, 0, 3)
+        envs.rollout(policy, noise, steps, 0, 3)
     envs.reset(seed=0)
     with pytest.raises(InvalidActionError, match="finite"):
-        envs.play(policy, np.full_like(noise, np.nan), steps, 0, 3)
-    assert envs.play(policy, noise, steps, 0, 3)[0] == 3
+        envs.rollout(policy, np.full_like(noise, np.nan), steps, 0, 3)
+    assert envs.rollout(policy, noise, steps, 0, 3)[0] == 3
     other: Any = native("InvertedPendulum", 2, autoreset_mode=AutoresetMode.SAME_STEP)
     other.reset(seed=0)
     with pytest.raises(EnvStateError, match="NEXT_STEP"):
-        other.play(policy, noise, steps, 0, 3)
+        other.rollout(policy, noise, steps, 0, 3)

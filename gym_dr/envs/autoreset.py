@@ -1,0 +1,79 @@
+"""Which sub-environments have an episode, and which the next step resets."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from gym_dr.errors import EnvStateError
+
+Mask = npt.NDArray[np.bool_]
+
+
+class AutoresetState:
+    """Follows the episodes of ``num_envs`` sub-environments from reset to end.
+
+    Attributes:
+        mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
+        begun: Shape ``(num_envs,)``, which have been reset at least once.
+        all_begun: Whether all have.
+        done: Shape ``(num_envs,)``, whose episode ended with the last step and was not reset since.
+    """
+
+    def __init__(self, mode: AutoresetMode, num_envs: int) -> None:
+        """Starts before the first reset."""
+        self.mode = mode
+        self.all_begun = False
+        self.begun: Mask = np.zeros(num_envs, np.bool_)
+        self.done: Mask = np.zeros(num_envs, np.bool_)
+        self._any_done = False
+
+    @classmethod
+    def of(cls, envs: VectorEnv[object, object, object]) -> AutoresetState:
+        """The state of a vector environment that has not been reset yet."""
+        return cls(envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP), envs.num_envs)
+
+    @property
+    def resets(self) -> Mask | None:
+        """Shape ``(num_envs,)``, those that the next step resets instead of stepping (NEXT_STEP); None for none."""
+        return self.done if self._any_done and self.mode == AutoresetMode.NEXT_STEP else None
+
+    @property
+    def plays(self) -> Mask:
+        """Shape ``(num_envs,)``, those that the next step steps."""
+        return np.ones_like(self.done) if self.resets is None else ~self.done
+
+    def check_begun(self, call: str) -> None:
+        """Checks that every sub-environment has an episode.
+
+        Raises:
+            EnvStateError: One was never reset.
+        """
+        if not self.all_begun:
+            raise EnvStateError(f"Expected reset() of every sub-environment before {call}().")
+
+    def check_step(self) -> None:
+        """Checks that a step may follow.
+
+        Raises:
+            EnvStateError: A sub-environment was never reset, or one whose episode ended was not reset (DISABLED).
+        """
+        self.check_begun("step")
+        if self._any_done and self.mode == AutoresetMode.DISABLED:
+            raise EnvStateError(
+                "Expected reset(options={'reset_mask': ...}) of the sub-environments whose episode ended before "
+                f"step(): {np.flatnonzero(self.done).tolist()[:10]}."
+            )
+
+    def reset(self, mask: Mask) -> None:
+        """Notes that new episodes have begun in some sub-environments."""
+        self.begun |= mask
+        self.all_begun = bool(self.begun.all())
+        self.done = self.done & ~mask
+        self._any_done = bool(self.done.any())
+
+    def step(self, done: Mask) -> None:
+        """Notes whose episodes a step has ended; with SAME_STEP the next ones have begun."""
+        self.done = np.zeros_like(done) if self.mode == AutoresetMode.SAME_STEP else done
+        self._any_done = bool(self.done.any())

@@ -1,0 +1,476 @@
+"""The native vector environment: one for all families, over the physics that a ``Backend`` offers.
+
+What a sync vector environment of the same id does with the same seeds, actions and parameters, it does too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.backend import Backend, Outcome
+from gym_dr.envs.info import merge_info
+from gym_dr.envs.vector_arguments import (
+    check_autoreset_mode,
+    check_mask,
+    check_reset_mask,
+    check_seeds,
+    check_whole_number,
+)
+from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
+from gym_dr.randomization.context import Context
+from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import FixedSampler, ParamSampler
+from gym_dr.randomization.table import ParamTable
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
+
+_NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
+
+
+class _Reset(NamedTuple):
+    """A checked call of ``reset``."""
+
+    mask: Mask
+    seeds: list[int | None]
+    exact: dict[str, Array]
+
+
+class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
+    """Many randomized environments of one family, stepped together.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=8)
+        >>> observations, info = envs.reset(seed=42)
+        >>> observations.shape, info["params"]["gravity"].shape
+        ((8, 8), (8,))
+        >>> envs.close()
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        randomization: Any = "default",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        num_threads: int | None = None,
+        context: str = "info",
+        context_params: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Builds the environments; the first use of some families on a machine compiles them and says so on stderr.
+
+        Args:
+            num_envs: Number of sub-environments.
+            randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
+                distributions, a ``Randomization`` or a path to a TOML file.
+            autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
+            max_episode_steps: Steps after which an episode is truncated; None for never.
+            render_mode: None, or one of the environment's that gives frames, such as "rgb_array".
+            num_threads: Threads to use at most; None for one a processor, if there are environments enough.
+            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
+                observation, in [-1, 1]).
+            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
+                that vary.
+            **kwargs: The family's own, those of Gymnasium's environment.
+
+        Raises:
+            ConfigError: An argument is impossible, or there is not memory enough.
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+        """
+        super().__init__()
+        self.num_envs = check_whole_number("num_envs", num_envs)
+        limit = max_episode_steps
+        self._max_steps = _NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
+        threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
+        mode = check_autoreset_mode(autoreset_mode)
+        if render_mode == "human":
+            raise ConfigError("Expected a render_mode that gives frames, such as 'rgb_array', got 'human'.")
+        self._backend = self._make_backend(render_mode, **kwargs)
+        try:
+            space = self._backend.space
+            self.randomization = resolve(randomization, space)
+            self.context = Context(context, context_params, space, self.randomization)
+            self.single_observation_space = self.context.extend_space(self._backend.observation_space)
+            self.param_space = space.reporting(self.randomization)
+            memory = self._backend.allocate(self.num_envs, threads)
+        except BaseException:
+            self._backend.close()
+            raise
+        sampler = FixedSampler(self.param_space, self.randomization)
+        self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
+        self._autoreset = AutoresetState(mode, self.num_envs)
+        self.render_mode = render_mode
+        self.metadata = {**self._backend.metadata, "autoreset_mode": mode}
+        self.single_action_space = self._backend.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._seeds: list[int | None] = [None] * self.num_envs
+        self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the episodes under way
+
+    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
+        """The physics, by a subclass for each environment; raises ConfigError for impossible keywords."""
+        raise NotImplementedError
+
+    # ---- parameters --------------------------------------------------------------------------------------------------
+
+    @property
+    def params(self) -> dict[str, Array]:
+        """The current values of what is randomized or was set by hand: name -> ``(num_envs,)``; a copy."""
+        return self._table.params()
+
+    @property
+    def pinned(self) -> dict[str, Array]:
+        """What ``set_params`` has fixed: name -> ``(num_envs,)``, nan in sub-environments where it is not fixed."""
+        return self._table.pinned
+
+    @property
+    def draw_index(self) -> Indices:
+        """The current draw of each sub-environment, shape ``(num_envs,)``; -1 before its first reset."""
+        return self._table.index.copy()
+
+    @property
+    def sampler(self) -> ParamSampler:
+        """Where draws come from."""
+        return self._table.sampler
+
+    def set_sampler(self, sampler: ParamSampler) -> None:
+        """Has draws come from another sampler from each sub-environment's next reset on.
+
+        A sampler that learns is handed over again after each update, so that worker processes know of it too.
+
+        Raises:
+            RandomizationError: Its support is not the environment's randomization.
+        """
+        self._table.sampler = sampler
+
+    def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
+        """Fixes parameters from each sub-environment's next reset on, in place of draws.
+
+        Args:
+            values: name -> number or array of shape ``(num_envs,)``; kept beside those set before. None hands all
+                parameters back to the draws.
+            mask: Shape ``(num_envs,)`` bool, the sub-environments that are meant; None for all.
+
+        Raises:
+            UnknownNameError: There is no such parameter; nothing has changed then.
+            RandomizationError: A value or the mask is impossible; nothing has changed then.
+        """
+        envs = np.flatnonzero(check_mask(mask, self.num_envs))
+        arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
+        self._table.pin(arrays, envs)
+
+    def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
+        """Gives draws in place of the sampler's, from each sub-environment's next reset until others are given.
+
+        Args:
+            values: name -> shape ``(num_envs,)``, everything that is randomized; None has the sampler draw again.
+            index: What they are reported as, shape ``(num_envs,)``.
+            mask: Shape ``(num_envs,)``, the sub-environments that are meant.
+        """
+        self._table.give_draws(values, index, np.flatnonzero(mask))
+
+    # ---- Gymnasium's interface ---------------------------------------------------------------------------------------
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads step the sub-environments."""
+        return self._backend.num_threads
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]  # as SyncVectorEnv
+        """The seed of each sub-environment; None before its first reset."""
+        return tuple(self._seeds)
+
+    @property  # type: ignore[misc]  # as SyncVectorEnv
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Generators in the state of each sub-environment's random stream."""
+        return self._backend.generators()
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+        """Begins new episodes.
+
+        Args:
+            seed: An integer gives sub-environment i ``seed + i``; a sequence gives each its own.
+            options: ``{"params": {name: number or array (num_envs,)}}`` gives exact values for the episodes that begin;
+                ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some.
+
+        Returns:
+            Observations of shape ``(num_envs, size)``, and info.
+
+        Raises:
+            EnvStateError: The environment is closed.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible seed, mask or value; nothing has changed then.
+        """
+        self._check_open()
+        call = self._check_reset(seed, options)
+        envs = np.flatnonzero(call.mask)
+        self._seed(envs, call.seeds)
+        self._begin(envs, call.exact)
+        self._backend.reset(envs, self._table)
+        self._autoreset.reset(call.mask)
+        info = merge_info([(self._backend.reset_info(), call.mask)])
+        return self._observe(), self._with_params(info, None if call.mask.all() else call.mask)
+
+    def step(self, actions: npt.NDArray[Any]) -> Result:
+        """Advances every sub-environment, or resets it if its mode says so.
+
+        Args:
+            actions: Shape ``(num_envs,)`` of choices, or ``(num_envs, size)`` finite numbers, which are clipped to the
+                bounds as in Gymnasium. Those of sub-environments that reset in this step (NEXT_STEP) have no effect.
+
+        Returns:
+            Observations ``(num_envs, size)``, rewards ``(num_envs,)`` float64, terminations and truncations
+            ``(num_envs,)`` bool, info; all fresh arrays.
+
+        Raises:
+            EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
+            InvalidActionError: The actions are not such; nothing has changed then.
+        """
+        self._check_open()
+        self._autoreset.check_step()
+        resets = self._autoreset.resets
+        outcome, truncations = self._advance(self._backend.check_actions(actions))
+        info = self._finish(outcome, truncations, resets)
+        return self._observe(), outcome.rewards, outcome.terminations, truncations, info
+
+    def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
+        """Draws sub-environments.
+
+        Args:
+            indices: Which ones; None for all.
+
+        Returns:
+            One frame for each, or None without a render mode.
+
+        Raises:
+            EnvStateError: Closed or not reset yet.
+        """
+        self._check_open()
+        if self.render_mode is None:
+            gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
+            return None
+        self._autoreset.check_begun("render")
+        return tuple(self._backend.render(int(i)) for i in (range(self.num_envs) if indices is None else indices))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends threads and gives memory back."""
+        if hasattr(self, "_backend"):
+            self._backend.close()
+
+    # ---- beyond Gymnasium --------------------------------------------------------------------------------------------
+
+    @property
+    def push_size(self) -> int:
+        """How many numbers ``push`` takes for each sub-environment."""
+        return self._backend.push_size
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        """Changes velocities at once, as a blow would.
+
+        Args:
+            velocities: What is added, m/s or rad/s, shape ``(len(envs), push_size)``.
+            envs: The sub-environments that are pushed, each once.
+
+        Raises:
+            EnvStateError: Closed or not reset yet.
+        """
+        self._check_open()
+        self._autoreset.check_begun("push")
+        self._backend.push(velocities, envs)
+
+    @property
+    def supports_rollout(self) -> bool:
+        """Whether ``rollout`` can be used; ask ``capabilities.supports`` where there may be wrappers."""
+        return self._autoreset.mode == AutoresetMode.NEXT_STEP
+
+    def rollout(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Many steps in one call, for trainers: what ``step`` does with the actions of a small policy.
+
+        Goes on until an episode ends, so that ``info`` is made for the last row only, and wrappers need look at no
+        other. NEXT_STEP autoreset.
+
+        Args:
+            policy: Chooses the actions.
+            noise: Shape ``(T, num_envs, numbers)`` float32, what the policy samples by.
+            steps: Rows from ``first`` on are filled; ``observations[first]`` is where to go on from.
+            first: The first row to play.
+            last: The row after the last one to play at most.
+
+        Returns:
+            The row after the last one played, and info as of the last step.
+
+        Raises:
+            EnvStateError: Closed, not reset yet, or made for another autoreset mode.
+            InvalidActionError: The policy's actions are not finite; they were not applied.
+        """
+        self._check_open()
+        self._autoreset.check_begun("rollout")
+        if not self.supports_rollout:
+            raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self._autoreset.mode.value}.")
+        if self._backend.rollout is None or self.context.ranges:
+            return self._rollout_by_steps(policy, noise, steps, first, last)
+        begun = self._begin_next()
+        stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last), begun)
+        self._autoreset.step(steps.terminated[stop - 1] | steps.truncated[stop - 1])
+        return stop, self._with_params({}, None)
+
+    def _rollout_by_steps(
+        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """``rollout`` where the physics have no compiled one, or the policy is to see more than they observe."""
+        from gym_dr.compiled.policy import act
+
+        arguments, choose = policy.arguments(), cast(Any, act)
+        space = self.single_action_space
+        start = space.start if isinstance(space, gym.spaces.Discrete) else None
+        box = np.zeros((self.num_envs, *(space.shape or (0,))), np.float32)
+        for t in range(first, last):
+            choose(*arguments, steps.observations[t], noise[t], steps.chosen[t], steps.sampled[t], box)
+            actions = self._backend.check_actions(box if start is None else steps.chosen[t] + start)
+            resets = self._autoreset.resets
+            outcome, steps.truncated[t] = self._advance(actions)
+            steps.rewards[t], steps.terminated[t] = outcome.rewards, outcome.terminations
+            steps.observations[t + 1] = self._observe()
+            if t == last - 1 or (steps.terminated[t] | steps.truncated[t]).any():
+                break
+            self._autoreset.step(np.zeros(self.num_envs, np.bool_))
+        return t + 1, self._finish(outcome, steps.truncated[t], resets)
+
+    # ---- checks, before anything is changed --------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise EnvStateError("The vector environment is closed.")
+
+    def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
+        """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
+        mask = check_reset_mask(options, self.num_envs)
+        options = {} if options is None else options
+        values = options.get("params")
+        exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
+        options.pop("reset_mask", None)
+        return _Reset(mask, seeds, exact)
+
+    # ---- episodes ----------------------------------------------------------------------------------------------------
+
+    def _seed(self, envs: Indices, seeds: list[int | None]) -> None:
+        """Seeds sub-environments that were given a seed, or that never had one."""
+        given = [i for i in envs.tolist() if seeds[i] is not None or self._seeds[i] is None]
+        if not given:
+            return
+        for i in given:
+            self._seeds[i] = seeds[i] if seeds[i] is not None else cast(int, np.random.SeedSequence().entropy)
+        chosen = [cast(int, self._seeds[i]) for i in given]
+        self._backend.seed(given, chosen)
+        self._table.seed(np.array(given, np.int64), np.array([seed_word(s) for s in chosen], np.uint64))
+
+    def _begin(self, envs: Indices, exact: dict[str, Array]) -> None:
+        """Sets the values of episodes that begin."""
+        self._table.begin(envs, exact)
+        self._elapsed[envs] = 0
+
+    def _begin_next(self) -> Indices | None:
+        """Sets the values of the episodes that the coming step begins (NEXT_STEP), if there are any."""
+        resets = self._autoreset.resets
+        if resets is None:
+            return None
+        begun = np.flatnonzero(resets)
+        self._begin(begun, {})
+        return begun
+
+    def _advance(self, actions: npt.NDArray[Any]) -> tuple[Outcome, Mask]:
+        """Steps or resets every sub-environment; returns what came of it, and whose episodes are cut."""
+        self._elapsed += 1
+        outcome = self._backend.step(actions, self._begin_next(), self._table)
+        truncations = self._elapsed >= self._max_steps
+        return outcome, truncations if outcome.diverged is None else truncations | outcome.diverged
+
+    def _finish(self, outcome: Outcome, truncations: Mask, begun: Mask | None) -> dict[str, Any]:
+        """Collects ``info``, and begins the next episodes in SAME_STEP mode.
+
+        Args:
+            outcome: Of the step.
+            truncations: Of the step.
+            begun: Whose episodes the step has begun.
+        """
+        done = outcome.terminations | truncations
+        diverged = outcome.diverged
+        under = (self._table.params(), self.draw_index) if diverged is not None else None
+        ended: dict[str, Any] = {}
+        if self._autoreset.mode == AutoresetMode.SAME_STEP and done.any():
+            ended, begun = self._restart(outcome, done), done
+        self._autoreset.step(done)
+        stepped = np.ones(self.num_envs, np.bool_) if begun is None else ~begun
+        info = {**ended, **self._with_params(self._report(outcome, stepped, begun), None)}
+        if diverged is not None and under is not None:  # after all is in place: a warning may be made an exception
+            for i in np.flatnonzero(diverged).tolist():
+                params = {name: float(values[i]) for name, values in under[0].items()}
+                warn_diverged(f"Sub-environment {i}", self._seeds[i], int(under[1][i]), params)
+        return info
+
+    def _restart(self, outcome: Outcome, done: Mask) -> dict[str, Any]:
+        """SAME_STEP: keeps the last observations and info of ended episodes and begins new ones."""
+        envs = np.flatnonzero(done)
+        final = np.full(self.num_envs, None, dtype=object)
+        observations = self._observe()
+        for i in envs.tolist():
+            final[i] = observations[i].copy()
+        info = self._with_params(self._report(outcome, done, None), done)
+        self._begin(envs, {})
+        self._backend.reset(envs, self._table)
+        return {"final_obs": final, "_final_obs": done.copy(), "final_info": info, "_final_info": done.copy()}
+
+    def _report(self, outcome: Outcome, stepped: Mask, begun: Mask | None) -> dict[str, Any]:
+        """What the physics report of sub-environments that were ``stepped``, and of those whose episode has begun."""
+        pieces = [(outcome.info, stepped)]
+        if begun is not None:
+            pieces.append((self._backend.reset_info(), begun))
+        if outcome.diverged is not None:
+            pieces.append(({"diverged": outcome.diverged}, outcome.diverged & stepped))
+        return merge_info(pieces)
+
+    def _observe(self) -> npt.NDArray[Any]:
+        """The latest observations, in a fresh array."""
+        observations = self._backend.observations
+        return self.context.extend(observations, self.params) if self.context.ranges else observations.copy()
+
+    def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
+        """Adds the current values and draw indices of the sub-environments in ``mask`` (None for all)."""
+        return self.context.visible_info({**info, **self._table.info(mask)})
+
+
+def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
+    """Says which simulation diverged, and under which draw."""
+    warnings.warn(
+        f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
+        f"parameters {params}.",
+        RandomizationWarning,
+        stacklevel=3,
+    )
