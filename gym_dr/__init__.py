@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gym_dr import registration
+from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.plugins import builtin
 from gym_dr.plugins.manager import load_plugins
@@ -23,7 +24,6 @@ from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.mujoco import RandomizeMujoco
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams

@@ -56,7 +56,7 @@ BUILTIN = (
         EnvEntry(
             id=f"gym_dr/{name}DR-v5",
             entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
-            vector_entry_point=f"gym_dr.envs.mujoco.vector_envs:{name}VectorEnv",
+            vector_entry_point=f"gym_dr.envs.mujoco.vector_env:{name}VectorEnv",
             max_episode_steps=steps,
             reward_threshold=threshold,
         )

@@ -51,7 +51,11 @@ class Backend(Protocol):
     num_threads: int  # that step the sub-environments
     push_size: int  # numbers that ``push`` takes for each sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
-    rollout: Rollout | None  # None where there is no such call, or not with this number of threads
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """The compiled rollout; None where there is none, or not with this number of threads."""
+        ...
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array | None:
         """Makes the sub-environments; comes after all arguments have been checked, since it may take long.

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from gym_dr.envs.classic_control.params import CART_POLE, PENDULUM, derive_cart_pole
+from gym_dr.envs.families import KNOWN_ATTRIBUTES
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
@@ -17,11 +17,6 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 
 Derive = Callable[[Any], None]
-
-_KNOWN: dict[str, tuple[ParamSpace, Derive | None]] = {  # class name of the environment -> space, derived quantities
-    "CartPoleEnv": (CART_POLE, derive_cart_pole),
-    "PendulumEnv": (PENDULUM, None),
-}
 
 
 _TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool}  # of attributes, by kind of parameter
@@ -53,7 +48,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         Args:
             env: The environment; the attributes are those of ``env.unwrapped``.
             randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
-            space: What may vary: the names are attributes. Known by itself for CartPole and Pendulum.
+            space: What may vary: the names are attributes. Not needed for CartPole and Pendulum.
             derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
             context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
                 observation, in [-1, 1]).
@@ -70,12 +65,12 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         gym.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("episode"):
             raise RandomizationError(f"{env} is randomized already; put all parameters into one mapping.")
-        known_space, known_derive = _KNOWN.get(type(env.unwrapped).__name__, (None, None))
+        known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
         space = space or known_space
         if space is None:
             raise RandomizationError(
                 f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}: what may vary is known "
-                f"for {', '.join(sorted(_KNOWN))} only."
+                f"for {', '.join(sorted(KNOWN_ATTRIBUTES))} only."
             )
         for name in space:
             if not hasattr(env.unwrapped, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gym_dr.randomization.space import Param, ParamSpace
@@ -34,3 +35,10 @@ def derive_cart_pole(env: Any) -> None:
     """Recomputes what CartPole's constructor derives from masses and length."""
     env.total_mass = env.masspole + env.masscart
     env.polemass_length = env.masspole * env.length
+
+
+KNOWN_ATTRIBUTES: dict[str, tuple[ParamSpace, Callable[[Any], None] | None]] = {
+    "CartPoleEnv": (CART_POLE, derive_cart_pole),
+    "PendulumEnv": (PENDULUM, None),
+}
+"""Class name of the environment -> what may vary, and what recomputes derived quantities."""

@@ -6,26 +6,17 @@ is edited. ``info`` and ``params`` report the randomized parameters and those se
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.envs.mujoco.ant_v5 import AntEnv
-from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
-from gymnasium.envs.mujoco.hopper_v5 import HopperEnv
-from gymnasium.envs.mujoco.humanoid_v5 import HumanoidEnv
-from gymnasium.envs.mujoco.humanoidstandup_v5 import HumanoidStandupEnv
-from gymnasium.envs.mujoco.inverted_double_pendulum_v5 import InvertedDoublePendulumEnv
-from gymnasium.envs.mujoco.inverted_pendulum_v5 import InvertedPendulumEnv
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
-from gymnasium.envs.mujoco.pusher_v5 import PusherEnv
-from gymnasium.envs.mujoco.reacher_v5 import ReacherEnv
-from gymnasium.envs.mujoco.swimmer_v5 import SwimmerEnv
-from gymnasium.envs.mujoco.walker2d_v5 import Walker2dEnv
 from gymnasium.utils import EzPickle
 
-from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler
+from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 
@@ -122,67 +113,11 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         return self.context.extend(observation, self.episode.current)
 
 
-class InvertedPendulumDR(RandomizedMujoco, InvertedPendulumEnv):
-    """InvertedPendulum-v5 with randomized physics."""
-
-    space_name = "InvertedPendulum"
-
-
-class InvertedDoublePendulumDR(RandomizedMujoco, InvertedDoublePendulumEnv):
-    """InvertedDoublePendulum-v5 with randomized physics."""
-
-    space_name = "InvertedDoublePendulum"
-
-
-class HopperDR(RandomizedMujoco, HopperEnv):
-    """Hopper-v5 with randomized physics."""
-
-    space_name = "Hopper"
-
-
-class HalfCheetahDR(RandomizedMujoco, HalfCheetahEnv):
-    """HalfCheetah-v5 with randomized physics."""
-
-    space_name = "HalfCheetah"
-
-
-class Walker2dDR(RandomizedMujoco, Walker2dEnv):
-    """Walker2d-v5 with randomized physics."""
-
-    space_name = "Walker2d"
-
-
-class AntDR(RandomizedMujoco, AntEnv):
-    """Ant-v5 with randomized physics."""
-
-    space_name = "Ant"
-
-
-class SwimmerDR(RandomizedMujoco, SwimmerEnv):
-    """Swimmer-v5 with randomized physics."""
-
-    space_name = "Swimmer"
-
-
-class HumanoidDR(RandomizedMujoco, HumanoidEnv):
-    """Humanoid-v5 with randomized physics."""
-
-    space_name = "Humanoid"
-
-
-class HumanoidStandupDR(RandomizedMujoco, HumanoidStandupEnv):
-    """HumanoidStandup-v5 with randomized physics."""
-
-    space_name = "HumanoidStandup"
-
-
-class ReacherDR(RandomizedMujoco, ReacherEnv):
-    """Reacher-v5 with randomized physics."""
-
-    space_name = "Reacher"
-
-
-class PusherDR(RandomizedMujoco, PusherEnv):
-    """Pusher-v5 with randomized physics."""
-
-    space_name = "Pusher"
+@cache
+def __getattr__(name: str) -> type[RandomizedMujoco]:
+    """The class of an environment, such as ``HopperDR``, made of Gymnasium's when it is asked for."""
+    base = name.removesuffix("DR")
+    if base == name or base not in PRESETS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    members = {"__doc__": f"{base}-v5 with randomized physics.", "__module__": __name__, "space_name": base}
+    return type(name, (RandomizedMujoco, stock_class(base)), members)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+import gymnasium as gym
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
+from gymnasium.envs.registration import load_env_creator
 
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
@@ -40,6 +42,12 @@ def quiet_compiler() -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(handler)
+
+
+def stock_class(name: str) -> type[Any]:
+    """Gymnasium's class of an environment such as "Hopper"."""
+    creator: Any = load_env_creator(str(gym.spec(f"{name}-v5").entry_point))
+    return cast(type[Any], creator)
 
 
 def check_action(action: Any, shape: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from gymnasium.utils import seeding
 
 from gym_dr.envs.backend import Outcome, Rollout
 from gym_dr.envs.info import Info
+from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine, default_threads
-from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler
+from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import model_space
-from gym_dr.envs.mujoco.tasks import Task
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
@@ -38,33 +40,24 @@ class MujocoBackend:
     observations: Array
     num_threads: int
 
-    def __init__(
-        self,
-        env_class: type[Any],
-        task_class: type[Task],
-        space_name: str,
-        render_mode: str | None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, name: str, render_mode: str | None, **kwargs: Any) -> None:
         """Compiles the model.
 
         Args:
-            env_class: Gymnasium's, which checks and keeps the constructor's keywords.
-            task_class: What it observes and rewards.
-            space_name: What presets are filed under.
+            name: Such as "Hopper"; presets are filed under it.
             render_mode: None, or one of Gymnasium's but "human".
             **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
         """
         with quiet_compiler():
-            self.template = env_class(render_mode=render_mode, **kwargs)
+            self.template = stock_class(name)(render_mode=render_mode, **kwargs)
         self._nominal = copy.copy(self.template.model)  # drawing changes the template's model
         self.space: ParamSpace
-        self.space = self._model_space = model_space(space_name, self._nominal)
+        self.space = self._model_space = model_space(name, self._nominal)
         self.observation_space = self.template.observation_space
         self.action_space = self.template.action_space
         self.metadata = self.template.metadata
         self.push_size = len(pushed_dofs(self._nominal))
-        self._task = task_class(self.template)
+        self._task: tasks.Task = getattr(tasks, name)(self.template)
         self.model_fields = ModelFields(self._model_space, self._nominal, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
@@ -160,9 +153,17 @@ class MujocoVectorEnv(NativeVectorEnv):
     ``params`` and ``info["params"]`` report the randomized parameters and those set by hand.
     """
 
-    env_class: type[Any]  # Gymnasium's class
-    task_class: type[Task]
     space_name: str  # what presets are filed under
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> MujocoBackend:
-        return MujocoBackend(self.env_class, self.task_class, self.space_name, render_mode, **kwargs)
+        return MujocoBackend(self.space_name, render_mode, **kwargs)
+
+
+@cache
+def __getattr__(name: str) -> type[MujocoVectorEnv]:
+    """The class of many environments, such as ``HopperVectorEnv``, made when it is asked for."""
+    base = name.removesuffix("VectorEnv")
+    if base == name or base not in PRESETS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    members = {"__doc__": f"Many {base}-v5 with randomized physics.", "__module__": __name__, "space_name": base}
+    return type(name, (MujocoVectorEnv,), members)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -38,7 +38,11 @@ class LunarLanderBackend:
 
     space: ParamSpace = LUNAR_LANDER
     push_size = 2
-    metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
+    metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
+    observation_space: gym.Space[Any]
+    action_space: gym.Space[Any]
+    observations: npt.NDArray[Any]
+    num_threads: int
 
     def __init__(self, render_mode: str | None, *, continuous: bool = False) -> None:
         """Makes the spaces.

@@ -1,0 +1,35 @@
+"""The ids of the MuJoCo environments: one family each, since each model has parameters of its own."""
+
+from __future__ import annotations
+
+from gym_dr.envs.family import EnvFamily, EnvId
+from gym_dr.envs.mujoco.presets import PRESETS
+
+_LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers them
+    "InvertedPendulum": (1000, 950.0),
+    "InvertedDoublePendulum": (1000, 9100.0),
+    "Hopper": (1000, 3800.0),
+    "HalfCheetah": (1000, 4800.0),
+    "Walker2d": (1000, None),
+    "Ant": (1000, 6000.0),
+    "Swimmer": (1000, 360.0),
+    "Humanoid": (1000, None),
+    "HumanoidStandup": (1000, None),
+    "Reacher": (50, -3.75),
+    "Pusher": (100, 0.0),
+}
+
+
+def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
+    env = EnvId(
+        id=f"gym_dr/{name}DR-v5",
+        entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
+        vector_entry_point=f"gym_dr.envs.mujoco.vector_env:{name}VectorEnv",
+        max_episode_steps=steps,
+        reward_threshold=threshold,
+        stock=f"{name}-v5",
+    )
+    return EnvFamily(name=name, ids=(env,), presets=PRESETS[name], camera="gym_dr.envs.mujoco.camera:follow")
+
+
+FAMILIES = tuple(_family(name, *limits) for name, limits in _LIMITS.items())

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gym_dr.errors import RandomizationError
+from gym_dr.randomization.draws import draw
+from gym_dr.randomization.sampler import FixedSampler
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.table import ParamTable
+from tests.samplers import GrowingSampler
+
+SPACE = ParamSpace(
+    "Test",
+    [Param(name=name, nominal=1.0, low=0.0, high=10.0) for name in ("mass", "length", "gravity")],
+)
+VARIED = Randomization({"mass": (0.5, 2.0), "gravity": (3.0, 9.0)})
+EVERYONE = np.arange(3)
+SEEDS = np.array([7, 8, 9], np.uint64)
+
+
+class Sparse(ParamSpace):
+    """Reports nothing but what varies or was set by hand, as the space of a model with hundreds of parameters."""
+
+    def __init__(self, randomization: Randomization) -> None:
+        super().__init__("Test", list(SPACE.values()))
+        self.nominal = dict.fromkeys(randomization, 1.0)
+
+
+def table(randomization: Randomization = VARIED, space: ParamSpace = SPACE) -> ParamTable:
+    made = ParamTable(space, FixedSampler(space, randomization), 3)
+    made.seed(EVERYONE, SEEDS)
+    return made
+
+
+def test_values_are_nominal_before_the_first_episode() -> None:
+    assert {name: values.tolist() for name, values in table().params().items()} == {
+        "mass": [1.0] * 3,
+        "length": [1.0] * 3,
+        "gravity": [1.0] * 3,
+    }
+    assert table().index.tolist() == [-1] * 3
+
+
+def test_each_level_is_above_the_one_before() -> None:
+    values = table()
+    values.begin(EVERYONE, {})
+    drawn = draw(VARIED, SPACE, SEEDS, 0)
+    assert (values.params()["mass"] == drawn["mass"]).all()
+    assert (values.params()["length"] == 1.0).all()  # nominal
+    values.pin({"mass": np.array([4.0, 5.0, 6.0])}, np.array([0, 2]))
+    values.begin(EVERYONE, {"mass": np.full(3, 9.0)})
+    assert values.params()["mass"].tolist() == [9.0] * 3  # exact, for one episode
+    values.begin(EVERYONE, {})
+    assert values.params()["mass"].tolist() == [4.0, draw(VARIED, SPACE, SEEDS, 2)["mass"][1], 6.0]
+    values.pin(None, EVERYONE)
+    values.begin(EVERYONE, {})
+    assert (values.params()["mass"] == draw(VARIED, SPACE, SEEDS, 3)["mass"]).all()
+
+
+def test_draws_made_ahead_are_those_of_each_index_whatever_is_reset() -> None:
+    values, rng = table(), np.random.default_rng(0)
+    for _ in range(300):
+        envs = np.flatnonzero(rng.random(3) < 0.5)
+        values.begin(envs, {})
+        for name, drawn in draw(VARIED, SPACE, SEEDS, np.maximum(values.index, 0)).items():
+            begun = values.index >= 0
+            assert (values.params()[name][begun] == drawn[begun]).all()
+
+
+def test_seeding_some_starts_their_draws_anew_and_leaves_the_others() -> None:
+    values = table()
+    for _ in range(5):
+        values.begin(EVERYONE, {})
+    values.seed(np.array([1]), np.array([50], np.uint64))
+    values.begin(EVERYONE, {})
+    assert values.index.tolist() == [5, 0, 5]
+    again = draw(VARIED, SPACE, np.array([7, 50, 9], np.uint64), values.index)
+    assert (values.params()["gravity"] == again["gravity"]).all()
+
+
+def test_given_draws_stay_until_others_come_and_pins_are_above_them() -> None:
+    values = table()
+    given = {"mass": np.array([2.0, 3.0, 4.0]), "gravity": np.full(3, 5.0)}
+    values.give_draws(given, np.array([11, 12, 13]), np.array([0, 1]))
+    values.pin({"gravity": np.full(3, 8.0)}, np.array([1]))
+    for repetition in range(2):
+        values.begin(EVERYONE, {})
+        assert values.index.tolist() == [11, 12, repetition]
+        own = draw(VARIED, SPACE, SEEDS, repetition)
+        assert values.params()["mass"].tolist() == [2.0, 3.0, own["mass"][2]]
+        assert values.params()["gravity"].tolist() == [5.0, 8.0, own["gravity"][2]]
+    values.give_draws(None, np.zeros(3, np.int64), EVERYONE)
+    values.begin(EVERYONE, {})
+    assert (values.params()["mass"] == draw(VARIED, SPACE, SEEDS, values.index)["mass"]).all()
+
+
+def test_draws_given_where_nothing_varies_count_too() -> None:
+    values = table(Randomization())
+    values.give_draws({}, np.array([4, 4, 4]), EVERYONE)
+    values.begin(EVERYONE, {})
+    assert values.index.tolist() == [4] * 3
+
+
+def test_info_has_masks_and_zeros_where_nobody_reports() -> None:
+    values = table()
+    values.begin(EVERYONE, {})
+    info = values.info(np.array([True, False, True]))
+    assert info["params"].keys() == {"mass", "_mass", "length", "_length", "gravity", "_gravity"}
+    assert info["params"]["length"].tolist() == [1.0, 0.0, 1.0]
+    assert info["params"]["_length"].tolist() == info["_params"].tolist() == [True, False, True]
+    assert info["draw_index"].tolist() == [0, 0, 0]
+    assert info["_draw_index"].tolist() == [True, False, True]
+    info["params"]["length"][:] = 5.0
+    assert values.params()["length"].tolist() == [1.0] * 3
+
+
+def test_a_sparse_space_reports_what_varies_or_was_set_where_it_was_set() -> None:
+    values = table(space=Sparse(VARIED))
+    values.pin({"length": np.array([2.0, 3.0, 4.0])}, np.array([1]))
+    values.begin(EVERYONE, {})
+    assert values.names == ["gravity", "mass", "length"]
+    assert values.info()["params"]["length"].tolist() == [0.0, 3.0, 0.0]
+    assert values.info()["params"]["_length"].tolist() == [False, True, False]
+    assert values.params()["length"].tolist() == [1.0, 3.0, 1.0]
+    assert np.isnan(values.pinned["length"]).tolist() == [True, False, True]
+    values.pin(None, EVERYONE)
+    values.begin(EVERYONE, {})
+    assert "length" not in values.params()
+    assert "length" not in values.info()["params"]
+    assert values.pinned == {}
+
+
+def test_memory_of_the_physics_is_written_in_place() -> None:
+    memory = np.zeros((3, 3))
+    values = ParamTable(SPACE, FixedSampler(SPACE, VARIED), 3, memory.T)
+    values.seed(EVERYONE, SEEDS)
+    values.begin(EVERYONE, {})
+    assert (memory[:, 0] == values.params()["mass"]).all()
+
+
+def test_nothing_is_drawn_ahead_beyond_the_samplers_version() -> None:
+    sampler = GrowingSampler(SPACE, VARIED)
+    values = ParamTable(SPACE, sampler, 3)
+    values.seed(EVERYONE, SEEDS)
+    values.begin(EVERYONE, {})
+    first = values.params()["mass"]
+    assert (first < 0.5 + 0.1 * 1.5).all()
+    sampler.load_state({"share": 1.0, "version": 1})
+    values.begin(EVERYONE, {})
+    assert (values.params()["mass"] == sampler.draw(SEEDS, np.full(3, 1))["mass"]).all()
+    assert values.params()["mass"].max() > 0.5 + 0.1 * 1.5
+
+
+def test_a_sampler_of_another_support_is_refused() -> None:
+    values = table()
+    with pytest.raises(RandomizationError, match="support"):
+        values.sampler = FixedSampler(SPACE, Randomization({"mass": (1.0, 2.0)}))
+    values.sampler = GrowingSampler(SPACE, VARIED)
+    values.begin(EVERYONE, {})
+    assert (values.params()["mass"] < 0.65).all()
