@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.supervised.answers import check_form
 from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
 from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_reset_mask, check_seeds
@@ -33,10 +34,8 @@ class _Slot:
     worker: Worker
     observation: Any  # the latest one; zeros before the first
     seed: int | None = None  # None before the first reset
-    told: dict[str, Any] = field(default_factory=dict)  # "params" and "draw_index" of the latest info
-    begun: bool = False  # whether there is an episode
-    done: bool = False  # it ended with the last step and was not reset since
-    lost: bool = False  # its worker was replaced between two steps: the next one tells that it is truncated
+    reported: dict[str, Any] = field(default_factory=dict)  # "params" and "draw_index" of the latest info
+    lost: bool = False  # its worker was replaced between two steps: the next one reports that it is truncated
     fresh: bool = False  # its worker was replaced and has not made a step since
     restarts: int = 0  # since it was seeded
     attributes: dict[str, Any] = field(default_factory=dict)  # what set_attr has set
@@ -91,14 +90,15 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             raise ConfigError("Expected at least one constructor of an environment, got none.")
         self.num_envs = len(self.env_fns)
         self.timeout, self.restart = float(timeout), bool(restart)
-        self._mode = check_autoreset_mode(autoreset_mode)
+        mode = check_autoreset_mode(autoreset_mode)
         template = self.env_fns[0]()
-        self.metadata = {**template.metadata, "autoreset_mode": self._mode}
+        self.metadata = {**template.metadata, "autoreset_mode": mode}
         self.render_mode = template.render_mode
         self.single_observation_space, self.single_action_space = template.observation_space, template.action_space
         template.close()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._autoreset = AutoresetState(mode, self.num_envs)
         self._pid = os.getpid()
         self._replaced: list[str] = []  # what is to be warned of
         self._slots: list[_Slot] = []
@@ -159,6 +159,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
                 slot.seed, slot.restarts = seeds[i], 0
             slot.attributes.pop("exact_params", None)  # VectorParams' values for this one episode
             info = self._add_info(info, self._begin(slot, answers[i]), i)
+        self._autoreset.reset(mask)
         unknown = [i for i in chosen if self._slots[i].seed is None]
         for i, known in self._ask({i: ("call", "np_random_seed", (), {}) for i in unknown}).items():
             self._slots[i].seed = known if known is not None and known >= 0 else None
@@ -175,10 +176,11 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """
         self._check_open()
         rows = list(iterate(self.action_space, check_actions(actions, self.action_space)))
-        self._check_begun()
+        self._autoreset.check_step()
+        plays = self._autoreset.plays.tolist()
         requests: dict[int, Request] = {}
         for i, slot in enumerate(self._slots):
-            if slot.done:  # NEXT_STEP
+            if not plays[i]:
                 requests[i] = ("reset", None, None)
             elif not slot.lost:
                 requests[i] = ("step", rows[i])
@@ -189,16 +191,18 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         for i, slot in enumerate(self._slots):
             if slot.lost:
                 slot.lost, truncations[i] = False, True
-                slot.done = True
-                infos.append({**slot.told, "worker_restarted": True})
+                infos.append({**slot.reported, "worker_restarted": True})
             elif requests[i][0] == "reset":
                 infos.append(self._begin(slot, answers[i]))
             else:
                 slot.observation, rewards[i], terminations[i], truncations[i], step_info = answers[i]
-                slot.fresh, slot.done = False, bool(terminations[i] or truncations[i])
-                infos.append(self._tell(slot, step_info))
-        if self._mode == AutoresetMode.SAME_STEP:
-            self._restart_ended(infos)
+                slot.fresh = False
+                infos.append(self._note(slot, step_info))
+        done = terminations | truncations
+        if self._autoreset.mode == AutoresetMode.SAME_STEP:
+            self._autoreset.done = done  # a worker that fails now has no episode to lose
+            self._restart_ended(infos, np.flatnonzero(done).tolist())
+        self._autoreset.step(done)
         info: dict[str, Any] = {}
         for i, own in enumerate(infos):
             info = self._add_info(info, own, i)
@@ -260,16 +264,15 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
     def _begin(self, slot: _Slot, answer: tuple[Any, dict[str, Any]]) -> dict[str, Any]:
         """Notes the beginning of an episode; returns its info."""
         slot.observation, info = answer
-        slot.begun, slot.done, slot.lost = True, False, False
-        return self._tell(slot, info)
+        slot.lost = False
+        return self._note(slot, info)
 
-    def _tell(self, slot: _Slot, info: dict[str, Any]) -> dict[str, Any]:
-        slot.told = {key: info[key] for key in ("params", "draw_index") if key in info}
+    def _note(self, slot: _Slot, info: dict[str, Any]) -> dict[str, Any]:
+        slot.reported = {key: info[key] for key in ("params", "draw_index") if key in info}
         return info
 
-    def _restart_ended(self, infos: list[dict[str, Any]]) -> None:
+    def _restart_ended(self, infos: list[dict[str, Any]], ended: list[int]) -> None:
         """SAME_STEP: begins new episodes where some ended, and puts what ended into their info."""
-        ended = [i for i, slot in enumerate(self._slots) if slot.done]
         final = {i: {"final_obs": self._slots[i].observation, "final_info": infos[i]} for i in ended}
         for i, answer in self._ask(dict.fromkeys(ended, ("reset", None, None))).items():
             infos[i] = {**final[i], **self._begin(self._slots[i], answer)}
@@ -288,16 +291,6 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
     def _check_open(self) -> None:
         if self.closed:
             raise EnvStateError("The vector environment is closed.")
-
-    def _check_begun(self) -> None:
-        if not all(slot.begun for slot in self._slots):
-            raise EnvStateError("Expected reset() of every sub-environment before step().")
-        ended = [i for i, slot in enumerate(self._slots) if slot.done]
-        if ended and self._mode == AutoresetMode.DISABLED:
-            raise EnvStateError(
-                "Expected reset(options={'reset_mask': ...}) of sub-environments whose episode ended before step(): "
-                f"{ended[:10]}."
-            )
 
     # ---- workers ----------------------------------------------------------------------------------------------------
 
@@ -349,14 +342,14 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         slot = self._slots[i]
         if not self.restart or slot.fresh:
             self._fail(i, fault)
-        lost = slot.begun and not slot.done
+        lost = bool(self._autoreset.begun[i] and not self._autoreset.done[i])
         outcome = ", and its episode is truncated" if lost else ""
         self._replaced.append(f"{self._name(i)} {fault}. It was replaced{outcome}.")
         stop([slot.worker], CLOSE_SECONDS if fault.alive else 0.0)
         slot.worker = Worker(self.env_fns[i])
         slot.lost, slot.fresh = lost, True
         slot.restarts += 1
-        state = (slot.seed, slot.told.get("draw_index"), slot.restarts, slot.attributes)
+        state = (slot.seed, slot.reported.get("draw_index"), slot.restarts, slot.attributes)
         _, failed, _ = self._exchange({i: ("restore", *state)})
         if failed:
             self._fail(i, failed[i])
@@ -373,16 +366,16 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             f"{self._name(i)} {fault}{again}. All other workers have been ended.{advice}",
             env_index=i,
             seed=slot.seed,
-            draw_index=slot.told.get("draw_index"),
-            params=slot.told.get("params"),
+            draw_index=slot.reported.get("draw_index"),
+            params=slot.reported.get("params"),
         )
         raise error from (RuntimeError(f"in the worker:\n{fault.trace}") if fault.trace else None)
 
     def _name(self, i: int) -> str:
         """The sub-environment with its seed and draw, for messages."""
         slot = self._slots[i]
-        if not slot.begun:
+        if not self._autoreset.begun[i]:
             return f"Sub-environment {i} (before its first reset)"
-        drawn = ", ".join(f"{name}={value:.6g}" for name, value in slot.told.get("params", {}).items())
-        draw = f", draw {slot.told['draw_index']}: {drawn}" if "draw_index" in slot.told else ""
+        drawn = ", ".join(f"{name}={value:.6g}" for name, value in slot.reported.get("params", {}).items())
+        draw = f", draw {slot.reported['draw_index']}: {drawn}" if "draw_index" in slot.reported else ""
         return f"Sub-environment {i} (seed {slot.seed}{draw})"
