@@ -15,8 +15,9 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.mujoco.editor import ModelFields
-from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine, default_threads
+from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler, warn_diverged
 from gym_dr.envs.mujoco.episodes import EpisodeTable
 from gym_dr.envs.mujoco.info import Info, merge_info, spread_params
@@ -119,7 +120,7 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
         self._max_steps = (
             None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
         )
-        threads = default_threads() if num_threads is None else check_whole_number("num_threads", num_threads)
+        threads = usable_threads() if num_threads is None else check_whole_number("num_threads", num_threads)
         self.num_threads = min(threads, self.num_envs)
         self._mode = check_autoreset_mode(autoreset_mode)
         if render_mode == "human":
@@ -271,10 +272,10 @@ class MujocoVectorEnv(VectorEnv[Array, npt.NDArray[Any], npt.NDArray[Any]]):
 
         if not self.plays:
             raise EnvStateError("Expected NEXT_STEP autoreset for play().")
-        arguments, choose = policy.arguments(), cast(Any, act)
+        choose = cast(Any, act)
         actions = np.zeros(self.action_space.shape or (), np.float32)
         for t in range(first, last):
-            choose(*arguments, steps.observations[t], noise[t], steps.chosen[t], steps.sampled[t], actions)
+            choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], actions)
             self._check_step(actions)
             outcome = self._advance(actions)
             steps.rewards[t], steps.terminated[t], steps.truncated[t] = outcome[:3]

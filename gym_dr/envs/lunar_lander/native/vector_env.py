@@ -17,13 +17,13 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.compiled.pcg64 import seeded, unpack
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.lunar_lander.native.parameters import EpisodeParameters
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
-from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.vector_arguments import (
     check_autoreset_mode,
@@ -299,7 +299,7 @@ class LunarLanderVectorEnv(VectorEnv[Observations, npt.NDArray[Any], npt.NDArray
         if self._any_done:
             self._begin(np.flatnonzero(self._done), {})
         limit = np.iinfo(np.int64).max if self._max_steps is None else self._max_steps
-        stop = self._physics.play(policy, noise, steps, self._elapsed, limit, (first, last))
+        stop = self._physics.rollout(policy, noise, steps, self._elapsed, limit, (first, last))
         self._done = steps.terminated[stop - 1] | steps.truncated[stop - 1]
         self._any_done = bool(self._done.any())
         return stop, self._info(None)
