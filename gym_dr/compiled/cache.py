@@ -40,8 +40,8 @@ def sources_of(file: Path) -> dict[Path, bytes]:
     while waiting:
         for module, names in _IMPORT.findall(sources[waiting.pop()].decode()):
             base = root.joinpath(*module.split("."))
-            # a name may be that of a module in a folder
-            for path in (base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))):
+            modules = re.findall(r"\w+", names) if base.is_dir() else []
+            for path in (base.with_suffix(".py"), *(base / f"{name}.py" for name in modules)):
                 if path not in sources and path.is_file():
                     sources[path] = path.read_bytes()
                     waiting.append(path)

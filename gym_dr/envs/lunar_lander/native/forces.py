@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
@@ -62,7 +62,7 @@ def _strength(gusts, index):
     return math.tanh(math.sin(0.02 * index) + math.sin(math.pi * 0.01 * index))
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def wind(memory, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
     status, params = memory.status, memory.params
@@ -98,7 +98,7 @@ def _push(rows, env, impulse_x, impulse_y, point_x, point_y):
     rows[env, OMEGA] += rows[env, INV_INERTIA] * (rx * fy - ry * fx)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def engines(memory, env, main, side, direction):
     """Fire the engines: throttles 0 or 0.5 to 1, direction -1 (left engine) or 1; draws two dispersions always."""
     rows, params, streams = memory.rows, memory.params, memory.streams

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.options import INLINE
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
@@ -34,7 +34,7 @@ _HALF_H = lander.WORLD_H / 2
 _STANDING_Y = lander.HELIPAD_Y + lander.LEG_DOWN / lander.SCALE  # m, of the lander's origin when it stands on the pad
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def observe(memory, env, main, side):
     """Write one environment's results; ``main`` and ``side`` are the throttles that this step used.
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import ENTRY, KERNEL
+from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native import (
     broad_phase,
@@ -118,7 +118,7 @@ def _throttles(actions, env):
     return main_power, side_power, 1.0 if side > 0.0 else -1.0
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _before_solving(landers, env):
     """Begin the episode if it is fresh, push and collide; returns its class."""
     memory, actions, gusts, scratch = landers
@@ -345,7 +345,7 @@ def _sort(ints, count):
         ints[I_ORDER + place] = item & ((1 << 40) - 1)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _after_solving(memory, env, scratch):
     """New contacts and impacts."""
     rows = memory.rows
