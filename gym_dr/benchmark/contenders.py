@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.envs.lunar_lander.native.physics import usable_threads
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.errors import GymDrError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization

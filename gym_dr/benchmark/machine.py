@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gym_dr.envs.lunar_lander.native.physics import usable_threads
+from gym_dr.compiled.threads import usable_threads
 
 PACKAGES = ("gym-dr", "gymnasium", "numpy", "numba", "torch", "mujoco", "box2d", "envpool", "stable-baselines3")
 

@@ -13,9 +13,6 @@ are then timed alone, in a compiled loop over the rollout's own observations, an
 Checkpoints, one in 100 updates, are not part of it.
 """
 
-# mypy: allow-untyped-decorators, allow-untyped-defs
-# numba infers the types of compiled functions
-
 from __future__ import annotations
 
 import statistics
@@ -28,10 +25,8 @@ from typing import Any, cast
 
 import numpy as np
 from gymnasium.vector import VectorWrapper
-from numba import njit
 
-from gym_dr.compiled import policy
-from gym_dr.compiled.cache import keep
+from gym_dr.compiled.policy import act_repeatedly
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError
@@ -148,10 +143,10 @@ class ProfiledTraining:
         sampler.generator.set_state(state)  # the training's own noise stays as it would be
         numbers = len(sampler.policy.low)
         steps = Steps.allocate(count, num_envs, inputs=observations.shape[2], actions=numbers)
-        applied = np.zeros((num_envs, numbers), np.float32)
+        steps.observations[:] = observations
+        env_actions = np.zeros((num_envs, numbers), np.float32)
         watch = Stopwatch()
-        arguments = sampler.policy.arguments()
-        watch.time(cast(Any, _act_repeatedly), *arguments, observations, noise, steps.chosen, steps.sampled, applied)
+        watch.time(cast(Any, act_repeatedly), sampler.policy, noise, steps, env_actions)
         return watch.seconds
 
 
@@ -201,18 +196,3 @@ def _row(name: str, config: RunConfig, compiled: bool, measured: list[dict[str, 
         "compiled": compiled,
         **{part: statistics.median(parts[part] for parts in measured) for part in PARTS},
     }
-
-
-@njit(nogil=True, error_model="numpy")
-def _act_repeatedly(
-    sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied
-):
-    """``choose`` for each step of a rollout, as ``play`` calls it."""
-    for t in range(len(noise)):
-        policy.choose(
-            sizes, tanh, kind, std, floor, low, high, weights, hidden,
-            observations[t], noise[t], chosen[t], sampled[t], applied,
-        )  # fmt: skip
-
-
-keep(_act_repeatedly, "act_repeatedly", [Path(__file__), *policy.SOURCES], "a small network, timed alone (about 3 s)")

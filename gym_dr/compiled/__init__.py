@@ -1,1 +1,1 @@
-"""Machine code that several parts of the package share: its store on disk, and small networks."""
+"""Machine code that several parts of the package share: its cache on disk, networks, random numbers, noise, threads."""

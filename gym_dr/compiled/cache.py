@@ -2,8 +2,9 @@
 
 Numba's own cache looks at the source file of the compiled function alone, would miss a change in the modules that it
 calls, writes beside the package, and passes on whatever a damaged file makes of ``pickle``. This one is keyed by the
-sources that its user names, numba, Python and the processor; lives in the user's cache folder; writes files whole or
-not at all, so that two processes may start at once; and compiles again if a file's checksum is wrong.
+source of the function and of all that it imports from this package, numba, Python and the processor; lives in the
+user's cache folder; writes files whole or not at all, so that two processes may start at once; and compiles again if a
+file's checksum is wrong.
 
 The only parts of numba used beyond its documented interface are those by which its own cache stores code
 (``CompileResult._reduce`` and ``_rebuild``, and a dispatcher's ``_cache``).
@@ -14,26 +15,44 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
-from numba.core import config, serialize
+from numba.core import config, serialize, types
 from numba.core.compiler import CompileResult
 
 _DIGEST_BYTES = 32
+_IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
 _MESSAGE = "gym_dr: compiling {what} for this machine. This happens once (the result is kept in {folder})."
 
 
-def source_key(sources: Iterable[Path]) -> str:
-    """Digest of everything but the processor that the machine code depends on."""
+def sources_of(file: Path) -> dict[Path, bytes]:
+    """A module's file and those of all modules of this package that it imports, directly or not, with what they say."""
+    root = Path(__file__).parents[2]
+    sources = {file: file.read_bytes()}
+    waiting = [file]
+    while waiting:
+        for module, names in _IMPORT.findall(sources[waiting.pop()].decode()):
+            base = root.joinpath(*module.split("."))
+            modules = re.findall(r"\w+", names) if base.is_dir() else []
+            for path in (base.with_suffix(".py"), *(base / f"{name}.py" for name in modules)):
+                if path not in sources and path.is_file():
+                    sources[path] = path.read_bytes()
+                    waiting.append(path)
+    return sources
+
+
+def source_key(file: Path) -> str:
+    """Digest of everything but the processor and the arguments that the machine code of a module depends on."""
     digest = hashlib.sha256()
-    for path in sources:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path, text in sorted(sources_of(file).items()):
+        digest.update(path.name.encode() + b"\0" + text)
     versions = (numba.__version__, llvmlite.__version__, sys.version, sys.byteorder, str(sys.maxsize))
     digest.update("\0".join(versions).encode())
     return digest.hexdigest()[:24]
@@ -64,27 +83,33 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def keep(function: Any, name: str, sources: Iterable[Path], what: str) -> None:
-    """Keeps what a jitted function is compiled to, as ``cache=True`` would with numba's own cache.
+def cache_on_disk(function: Any, what: str) -> None:
+    """Stores what a jitted function is compiled to, as ``cache=True`` would with numba's own cache.
 
     Args:
-        function: Decorated with ``njit``.
-        name: Part of the file names.
-        sources: Files whose change makes it another function: its own, and those of all that it calls.
+        function: Decorated with ``njit``. All that it calls must be its module's own or imported from this package.
         what: What it is in a user's words, and how long compiling takes, for the message.
     """
-    function._cache = KernelCache(name, sources, what)
+    function._cache = KernelCache(function.__name__, Path(function.py_func.__code__.co_filename), what)
+
+
+def _field_names(signature: Iterable[Any]) -> Iterator[Any]:
+    """Of named tuples among argument types: machine code finds fields by their place, numba's names do not tell it."""
+    for kind in signature:
+        if isinstance(kind, types.BaseTuple):
+            yield getattr(kind, "fields", None)
+            yield from _field_names(cast(Iterable[Any], kind))
 
 
 class KernelCache:
     """Takes the place of numba's cache in a dispatcher."""
 
-    def __init__(self, name: str, sources: Iterable[Path], what: str) -> None:
-        """Makes a cache for one function; see ``keep``."""
+    def __init__(self, name: str, file: Path, what: str) -> None:
+        """Makes a cache for one function of a module; see ``cache_on_disk``."""
         self._name = name
         self._what = what
         self._folder = cache_folder()
-        self._key = source_key(sources)
+        self._key = source_key(file)
 
     @property
     def cache_path(self) -> str:
@@ -138,8 +163,9 @@ class KernelCache:
         """One file for each argument types and processor; ``magic_tuple`` is the processor and its features."""
         if self._folder is None:
             return None
-        form = hashlib.sha256(repr((signature, codegen.magic_tuple())).encode()).hexdigest()[:16]
-        return self._folder / f"{self._name}-{self._key}-{form}.bin"
+        form = (signature, *_field_names(signature), codegen.magic_tuple())
+        digest = hashlib.sha256(repr(form).encode()).hexdigest()[:16]
+        return self._folder / f"{self._name}-{self._key}-{digest}.bin"
 
     def enable(self) -> None:
         """Part of numba's interface; this cache is always on."""

@@ -10,25 +10,54 @@ longest delay.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-from gym_dr.compiled.cache import keep
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.options import ENTRY
 
-# fastmath stays off: contraction and reassociation would change the last bit
-_ENTRY: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
+Array = npt.NDArray[np.float64]
+Values = npt.NDArray[Any]  # of the space's own dtype
 
 
-@njit(**_ENTRY)
-def command(actions, sent, ages, delays, idle, lost, held, deviations, scores, low, high, arrived, applied):
-    """What arrives of ``actions`` (N, A), and what is applied: that with noise, clipped to ``low`` and ``high`` (A,).
+class History(NamedTuple):
+    """What was sent or sensed in the last steps, and how late it comes."""
 
-    ``sent`` is the ring of actions and ``delays`` (N,) are whole numbers in float64. ``idle`` (A,) acts until the first
-    action arrives, and what was ``held`` (N, A) where an action is ``lost`` (N,). ``scores`` (A, N) are standard normal
-    numbers, or have no rows for no noise.
+    ring: Values  # (N, depth, numbers)
+    ages: npt.NDArray[np.int64]  # (N,) steps of the episodes under way
+    delays: Array  # (N,) steps, whole numbers
+
+
+class Actuators(NamedTuple):
+    """What becomes of actions beside delays."""
+
+    idle: Values  # (A,) acts until the first action arrives
+    low: Values  # (A,) bounds, which noise does not leave
+    high: Values  # (A,)
+    deviations: Array  # (N,) standard deviations of noise
+    scores: Array  # (A, N) standard normal numbers; no rows for no noise
+
+
+class Sensors(NamedTuple):
+    """What becomes of observations beside delays."""
+
+    bias: Array  # (N, O) of the episodes under way; no columns where there is neither bias nor noise
+    deviations: Array  # (N,) standard deviations of noise
+    scale: Array  # (O,) which they are multiplied by
+    scores: Array  # (O, N) standard normal numbers; no rows for no noise
+
+
+@njit(**ENTRY)
+def command(history, actuators, actions, lost, held, arrived, env_actions):
+    """What arrives of ``actions`` (N, A), and what the environment takes: that with noise, within the bounds.
+
+    Where an action is ``lost`` (N,), what was ``held`` (N, A) acts on.
     """
+    sent, ages, delays = history
+    idle, low, high, deviations, scores = actuators
     depth = sent.shape[1]
     for i in range(actions.shape[0]):
         age, lag = ages[i], int(delays[i])
@@ -37,20 +66,19 @@ def command(actions, sent, ages, delays, idle, lost, held, deviations, scores, l
             arrived[i, j] = sent[i, (age - lag) % depth, j] if lag <= age else idle[j]
             if lost[i]:
                 arrived[i, j] = held[i, j]
-            applied[i, j] = arrived[i, j]
+            env_actions[i, j] = arrived[i, j]
             if scores.shape[0] > 0:
-                applied[i, j] = min(max(arrived[i, j] + deviations[i] * scores[j, i], low[j]), high[j])
+                env_actions[i, j] = min(max(arrived[i, j] + deviations[i] * scores[j, i], low[j]), high[j])
 
 
-@njit(**_ENTRY)
-def sense(observations, fresh, seen, ages, delays, bias, deviations, scale, scores, shown):
-    """What is shown of ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing is new.
+@njit(**ENTRY)
+def sense(history, sensors, observations, fresh, visible):
+    """What is ``visible`` (N, O) of ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing is new.
 
-    ``seen`` is the ring of what was sensed: observations plus ``bias`` (N, O) and noise, of the standard ``deviations``
-    (N,) times ``scale`` (O,) and the standard normal numbers ``scores`` (O, N). ``bias`` has no columns where there is
-    neither, and ``scores`` no rows where there is no noise. Before an episode is as old as its delay, its first
-    observation is all there is.
+    Before an episode is as old as its delay, its first observation is all there is.
     """
+    seen, ages, delays = history
+    bias, deviations, scale, scores = sensors
     depth = seen.shape[1]
     for i in range(observations.shape[0]):
         age = ages[i]
@@ -63,11 +91,8 @@ def sense(observations, fresh, seen, ages, delays, bias, deviations, scale, scor
                     if scores.shape[0] > 0:
                         error += deviations[i] * scale[j] * scores[j, i]
                     seen[i, age % depth, j] = observations[i, j] + error
-            shown[i, j] = seen[i, past % depth, j]
+            visible[i, j] = seen[i, past % depth, j]
 
 
-SOURCES = [Path(__file__)]
-"""What the machine code follows from."""
-
-keep(command, "command", SOURCES, "delays of actions (about 1 s)")
-keep(sense, "sense", SOURCES, "delays of observations (about 1 s)")
+cache_on_disk(command, "delays of actions (about 1 s)")
+cache_on_disk(sense, "delays of observations (about 1 s)")

@@ -10,15 +10,13 @@ microseconds and more however few numbers there are, which is more than a step o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gym_dr.compiled.cache import keep
-from gym_dr.randomization import draws, normal
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.options import ENTRY, KERNEL
 from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.normal import CENTRE_DEN, CENTRE_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
 
@@ -26,9 +24,6 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-# fastmath stays off: contraction and reassociation would change the last bit
-_KERNEL: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
-_ENTRY: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 _M0, _M1 = MULTIPLIERS
 _K0, _K1 = KEY_STEPS
 _12 = np.uint64(12)
@@ -62,7 +57,7 @@ class KeyedNoise:
         to_normals(table, np.log(logs, out=logs))
 
 
-@njit(**_ENTRY)
+@njit(**ENTRY)
 def _fill_uniforms(words, index, steps, keys, table, nearest):
     """``draws.uniforms``, with the index word ``index | steps << 32``; ``nearest`` is the distance to 0 or 1."""
     for k in range(len(keys)):
@@ -86,7 +81,7 @@ def _fill_uniforms(words, index, steps, keys, table, nearest):
                 nearest[k, i] = min(uniform, 1.0 - uniform)
 
 
-@njit(**_KERNEL)
+@njit(**KERNEL)
 def _ratio(numerator, denominator, x):
     """Two polynomials of x by Horner's rule, as ``np.polyval`` has it, divided."""
     above, below = numerator[0], denominator[0]
@@ -96,7 +91,7 @@ def _ratio(numerator, denominator, x):
     return above, below
 
 
-@njit(**_ENTRY)
+@njit(**ENTRY)
 def to_normals(table, logs):
     """``normal.normal_ppf`` in place of the first rows, as many as there are ``logs`` of the distance to 0 or 1."""
     for k in range(logs.shape[0]):
@@ -114,8 +109,5 @@ def to_normals(table, logs):
             table[k, i] = np.copysign(above / below, q)
 
 
-SOURCES = [Path(__file__), Path(draws.__file__), Path(normal.__file__)]
-"""What the machine code follows from."""
-
-keep(_fill_uniforms, "uniforms", SOURCES, "keyed noise (about 1 s)")
-keep(to_normals, "normals", SOURCES, "normal noise (about 1 s)")
+cache_on_disk(_fill_uniforms, "keyed noise (about 1 s)")
+cache_on_disk(to_normals, "normal noise (about 1 s)")

@@ -2,8 +2,6 @@
 
 A forward pass of torch costs some 60 us whatever the network; that of a network with a few thousand weights on a few
 dozen observations is done in less than a tenth of it. Who trains copies the weights over before each rollout.
-
-The kernels take their numbers one by one, as compiled functions do; ``SmallPolicy.arguments`` puts them in order.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -11,16 +9,15 @@ The kernels take their numbers one by one, as compiled functions do; ``SmallPoli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gym_dr.compiled.cache import keep
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.options import ENTRY, KERNEL, RUNTIME
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -29,18 +26,13 @@ CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean, the standard deviation is the same everywhere; [-1, 1] stands for the bounds
 TWO_HEADS: Final = 2  # output is the mean and what softplus makes a standard deviation; in the environment's units
 
-SOURCES = [Path(__file__)]
-"""What the machine code follows from."""
-
-_KERNEL: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
 _SATURATED = np.float32(9.2)  # beyond it the hyperbolic tangent rounds to 1
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 _P0, _P1, _P2 = np.float32(135135.0), np.float32(17325.0), np.float32(378.0)
 _Q1, _Q2, _Q3 = np.float32(62370.0), np.float32(3150.0), np.float32(28.0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmallPolicy:
+class SmallPolicy(NamedTuple):
     """A multilayer perceptron and what its output means; arrays that the kernels read, filled by whoever has weights.
 
     Matrices lie one behind the other in ``weights``: for each layer ``(inputs, outputs)``, then ``(outputs,)`` biases.
@@ -50,7 +42,7 @@ class SmallPolicy:
     tanh: bool  # the activation between layers; else relu
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     std: Floats  # (actions,) standard deviation of GAUSSIAN; else unused
-    floor: float  # added to the standard deviation of TWO_HEADS
+    floor: np.float32  # added to the standard deviation of TWO_HEADS
     low: Floats  # (actions,) bounds of continuous actions; else unused
     high: Floats  # (actions,)
     weights: Floats  # see above
@@ -67,30 +59,15 @@ class SmallPolicy:
             tanh=tanh,
             kind=kind,
             std=np.ones(len(low), np.float32),
-            floor=floor,
+            floor=np.float32(floor),
             low=np.ascontiguousarray(low, np.float32),
             high=np.ascontiguousarray(high, np.float32),
             weights=np.zeros(count, np.float32),
             hidden=np.zeros((2, num_envs * max(sizes)), np.float32),
         )
 
-    def arguments(self) -> tuple[Any, ...]:
-        """The first arguments of ``choose`` and of what calls it."""
-        floor = np.float32(self.floor)
-        return (
-            self.sizes,
-            self.tanh,
-            self.kind,
-            self.std,
-            floor,
-            self.low,
-            self.high,
-            self.weights,
-            self.hidden,
-        )
 
-
-@njit(**_KERNEL)
+@njit(**KERNEL)
 def _tanh(values):
     """Hyperbolic tangents in place, to within 2.5e-7.
 
@@ -105,9 +82,10 @@ def _tanh(values):
         values[i] = _TWO * p * q / (p * p + q * q)
 
 
-@njit(**_KERNEL)
-def _forward(sizes, tanh, weights, hidden, observations):
+@njit(**KERNEL | RUNTIME)
+def _forward(policy, observations):
     """The network's outputs ``(N, outputs)`` for observations ``(N, inputs)``."""
+    sizes, tanh, weights, hidden = policy.sizes, policy.tanh, policy.weights, policy.hidden
     n = len(observations)
     source = observations
     at = 0
@@ -131,33 +109,34 @@ def _forward(sizes, tanh, weights, hidden, observations):
     return source
 
 
-@njit(**_KERNEL)
-def choose(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied):
-    """Sample an action for each observation; ``sizes`` to ``hidden`` are a ``SmallPolicy``'s.
+@njit(**KERNEL | RUNTIME)
+def choose(policy, observations, noise, choices, raw_actions, env_actions):
+    """Sample an action for each observation by a ``SmallPolicy``.
 
     ``observations`` (N, inputs) float32; ``noise`` float32, uniform on [0, 1) and (N, 1) for discrete actions, else
-    standard normal and (N, actions). Discrete actions, counted from 0, go to ``chosen`` (N,) int64; continuous ones,
-    not clipped, to ``sampled`` (N, actions) float32, and as the environment takes them to ``applied``, likewise.
+    standard normal and (N, actions). Discrete actions, counted from 0, go to ``choices`` (N,) int64; continuous ones
+    to ``raw_actions`` (N, actions) float32, not clipped, and to ``env_actions`` as the environment takes them.
     """
-    outputs = _forward(sizes, tanh, weights, hidden, observations)
+    low, high = policy.low, policy.high
+    outputs = _forward(policy, observations)
     for i in range(len(outputs)):
-        if kind == CATEGORICAL:
-            chosen[i] = _draw_index(outputs[i], noise[i, 0])
+        if policy.kind == CATEGORICAL:
+            choices[i] = _draw_index(outputs[i], noise[i, 0])
             continue
         for j in range(len(low)):
             mean = outputs[i, j]
-            if kind == GAUSSIAN:
-                action = mean + std[j] * noise[i, j]
+            if policy.kind == GAUSSIAN:
+                action = mean + policy.std[j] * noise[i, j]
                 unit = _HALF * (min(max(action, -_ONE), _ONE) + _ONE)
                 env_action = low[j] + unit * (high[j] - low[j])
             else:
-                action = mean + (_softplus(outputs[i, len(low) + j]) + floor) * noise[i, j]
+                action = mean + (_softplus(outputs[i, len(low) + j]) + policy.floor) * noise[i, j]
                 env_action = action
-            sampled[i, j] = action
-            applied[i, j] = min(max(env_action, low[j]), high[j])
+            raw_actions[i, j] = action
+            env_actions[i, j] = min(max(env_action, low[j]), high[j])
 
 
-@njit(**_KERNEL)
+@njit(**KERNEL)
 def _draw_index(logits, uniform):
     """The first index at which the summed softmax of the logits is above ``uniform``."""
     largest = logits[0]
@@ -175,16 +154,24 @@ def _draw_index(logits, uniform):
     return len(logits) - 1
 
 
-@njit(**_KERNEL)
+@njit(**KERNEL)
 def _softplus(x):
     """``log(1 + exp(x))``, as torch has it: x itself where the rest is below float32's last digit."""
     return x if x > np.float32(20.0) else np.log1p(np.exp(x))
 
 
-@njit(nogil=True, error_model="numpy")
-def act(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied):
+@njit(**ENTRY | RUNTIME)
+def act(policy, observations, noise, choices, raw_actions, env_actions):
     """``choose`` for Python."""
-    choose(sizes, tanh, kind, std, floor, low, high, weights, hidden, observations, noise, chosen, sampled, applied)
+    choose(policy, observations, noise, choices, raw_actions, env_actions)
 
 
-keep(act, "act", SOURCES, "small networks (about 3 s)")
+@njit(**ENTRY | RUNTIME)
+def act_repeatedly(policy, noise, steps, env_actions):
+    """``choose`` for each row of ``Steps``, whose observations are given, without an environment in between."""
+    for t in range(len(noise)):
+        choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], env_actions)
+
+
+cache_on_disk(act, "small networks (about 3 s)")
+cache_on_disk(act_repeatedly, "a small network, timed alone (about 3 s)")

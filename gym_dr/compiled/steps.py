@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps:
+class Steps(NamedTuple):
     """T steps of N sub-environments, NEXT_STEP autoreset. Row t is a step; observations have one row more."""
 
     observations: npt.NDArray[np.float32]  # (T + 1, N, obs); where an episode ended at t, row t + 1 is its final one
-    chosen: npt.NDArray[np.int64]  # (T, N) discrete actions, counted from 0
-    sampled: npt.NDArray[np.float32]  # (T, N, actions) continuous actions, not clipped; no columns where there are none
+    choices: npt.NDArray[np.int64]  # (T, N) discrete actions, counted from 0
+    raw_actions: npt.NDArray[np.float32]  # (T, N, actions) continuous, as sampled, not clipped; no columns for discrete
     rewards: npt.NDArray[np.float64]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
     truncated: npt.NDArray[np.bool_]  # (T, N)
@@ -32,8 +31,8 @@ class Steps:
         shape = (steps, num_envs)
         return Steps(
             observations=np.empty((steps + 1, num_envs, inputs), np.float32),
-            chosen=np.empty(shape, np.int64),
-            sampled=np.empty((*shape, actions), np.float32),
+            choices=np.empty(shape, np.int64),
+            raw_actions=np.empty((*shape, actions), np.float32),
             rewards=np.empty(shape, np.float64),
             terminated=np.empty(shape, np.bool_),
             truncated=np.empty(shape, np.bool_),

@@ -346,13 +346,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """``rollout`` where the physics have no compiled one, or the policy is to see more than they observe."""
         from gym_dr.compiled.policy import act
 
-        arguments, choose = policy.arguments(), cast(Any, act)
+        choose = cast(Any, act)
         space = self.single_action_space
         start = space.start if isinstance(space, gym.spaces.Discrete) else None
         box = np.zeros((self.num_envs, *(space.shape or (0,))), np.float32)
         for t in range(first, last):
-            choose(*arguments, steps.observations[t], noise[t], steps.chosen[t], steps.sampled[t], box)
-            actions = self._backend.check_actions(box if start is None else steps.chosen[t] + start)
+            choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], box)
+            actions = self._backend.check_actions(box if start is None else steps.choices[t] + start)
             resets = self._autoreset.resets
             outcome, steps.truncated[t] = self._advance(actions)
             steps.rewards[t], steps.terminated[t] = outcome.rewards, outcome.terminations

@@ -199,7 +199,7 @@ def _allocate(sampler: Sampler, noise: npt.NDArray[np.float32], observations: np
 
 def _actions(steps: Steps) -> npt.NDArray[Any]:
     """The network's own actions, (T, N, ...)."""
-    return steps.sampled if steps.sampled.shape[2] else steps.chosen
+    return steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
 
 
 def _rollout(

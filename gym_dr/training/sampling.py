@@ -80,10 +80,9 @@ class CompiledSampler:
             floor=STD_FLOOR,
             num_envs=num_envs,
         )
-        self._chosen = np.zeros(num_envs, np.int64)
-        self._sampled = np.zeros((num_envs, bounds.shape[1]), np.float32)
-        self._applied = np.zeros_like(self._sampled)
-        self._arguments = self.policy.arguments()
+        self._choices = np.zeros(num_envs, np.int64)
+        self._raw_actions = np.zeros((num_envs, bounds.shape[1]), np.float32)
+        self._env_actions = np.zeros_like(self._raw_actions)
 
     def begin(self) -> None:
         """Copies the weights."""
@@ -98,10 +97,11 @@ class CompiledSampler:
 
     def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
         """See ``Sampler.act``."""
-        cast(Any, compiled.act)(*self._arguments, observations, noise, self._chosen, self._sampled, self._applied)
+        actions = self._choices, self._raw_actions, self._env_actions
+        cast(Any, compiled.act)(self.policy, observations, noise, *actions)
         if isinstance(self.actor, CategoricalActor):
-            return self._chosen.copy(), self._chosen + self.actor.start
-        return self._sampled.copy(), self._applied.astype(self.actor.space.dtype)
+            return self._choices.copy(), self._choices + self.actor.start
+        return self._raw_actions.copy(), self._env_actions.astype(self.actor.space.dtype)
 
 
 def make_sampler(actor: Actor, generator: torch.Generator, device: str, num_envs: int) -> Sampler:

@@ -96,11 +96,11 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not self._begun:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         actions = self._state.check_actions(np.asarray(action)[None])
-        arrived, applied = self._state.act(actions)
+        arrived, env_actions = self._state.act(actions)
         pushed, velocities = self._state.pushes(np.ones(1, np.bool_))
         if len(pushed):
             cast(Any, self.env.unwrapped).push(velocities[0])
-        observation, reward, terminated, truncated, info = self.env.step(applied[0])
+        observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
         self._state.acted(arrived)
         return (
             self._state.observe(np.asarray(observation)[None])[0],
@@ -214,9 +214,9 @@ class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
         """
         self._autoreset.check_step()
         chosen = self._state.check_actions(actions)
-        arrived, applied = self._state.act(chosen)
+        arrived, env_actions = self._state.act(chosen)
         self._push()
-        observations, rewards, terminations, truncations, info = self.env.step(applied)
+        observations, rewards, terminations, truncations, info = self.env.step(env_actions)
         done = np.logical_or(terminations, truncations)
         self._state.acted(arrived)
         if self._autoreset.mode == AutoresetMode.SAME_STEP:

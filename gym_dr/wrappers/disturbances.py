@@ -98,12 +98,15 @@ class Disturbances:
 
         self._lay_out_noise(push_size)
         self._idle = _idle(actions)  # (numbers,)
-        self._low, self._high = _bounds(actions)
         self._nobody: Mask = np.zeros(num_envs, np.bool_)
         self._everybody: Mask = np.ones(num_envs, np.bool_)
         self._held = np.broadcast_to(self._idle, (num_envs, self._idle.size)).copy()  # what acted last, before noise
         self._sent = np.zeros((num_envs, 1, self._idle.size), actions.dtype)  # rings, see compiled.lag
         self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
+        self._actuators = lag.Actuators(
+            self._idle, *_bounds(actions), self.values["action_noise"], self._parts["action_noise"]
+        )
+        self._sensors = lag.Sensors(self._bias, self.values["obs_noise"], self._scale, self._parts["obs_noise"])
 
     def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int) -> None:
         """Raises RandomizationError if something is to vary that these spaces have not."""
@@ -203,27 +206,15 @@ class Disturbances:
         """
         if not self._commands:
             return actions, actions
-        arrived, applied = np.empty_like(actions), np.empty_like(actions)
+        arrived, env_actions = np.empty_like(actions), np.empty_like(actions)
         lost = self._nobody
         if "action_drop" in self._varying:
             lost = self._parts["action_drop"][0] < self.values["action_drop"]
         flat = self.num_envs, -1
-        self._compiled.command(
-            actions.reshape(flat),
-            self._sent,
-            self._age,
-            self.values["action_delay"],
-            self._idle,
-            lost,
-            self._held,
-            self.values["action_noise"],
-            self._parts["action_noise"],
-            self._low,
-            self._high,
-            arrived.reshape(flat),
-            applied.reshape(flat),
-        )
-        return arrived, applied
+        sent = self._compiled.History(self._sent, self._age, self.values["action_delay"])
+        flats = arrived.reshape(flat), env_actions.reshape(flat)
+        self._compiled.command(sent, self._actuators, actions.reshape(flat), lost, self._held, *flats)
+        return arrived, env_actions
 
     def acted(self, arrived: npt.NDArray[Any]) -> None:
         """Notes the step that was made with what ``act`` gave."""
@@ -252,23 +243,14 @@ class Disturbances:
         if len(self._noise):
             self._keyed.draw(self.table.words, self.table.index, self._age + 1, self._noise)
         now = np.array(observations, self._observations.dtype)  # the compiled function takes no other
-        shown = np.empty_like(now)
+        visible = np.empty_like(now)
         if fresh is not None:
             fresh = fresh | (self.table.index < 0)  # where there was no reset yet nothing is old
         flat = self.num_envs, -1
-        self._compiled.sense(
-            now.reshape(flat),
-            self._everybody if fresh is None else fresh,
-            self._seen,
-            self._age,
-            self.values["obs_delay"],
-            self._bias,
-            self.values["obs_noise"],
-            self._scale,
-            self._parts["obs_noise"],
-            shown.reshape(flat),
-        )
-        return shown
+        fresh = self._everybody if fresh is None else fresh
+        seen = self._compiled.History(self._seen, self._age, self.values["obs_delay"])
+        self._compiled.sense(seen, self._sensors, now.reshape(flat), fresh, visible.reshape(flat))
+        return visible
 
 
 def _components(sizes: Mapping[str, int]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,15 @@ import pytest
 from numba import njit
 
 from gym_dr.compiled import cache
-from gym_dr.compiled.cache import keep
+from gym_dr.compiled.cache import cache_on_disk, source_key, sources_of
 
 SCRIPT = """
 import sys
 from numba import njit
-from gym_dr.compiled.cache import keep
+from gym_dr.compiled.cache import cache_on_disk
 @njit
 def double(x): return 2 * x
-keep(double, "double", [], "a test")
+cache_on_disk(double, "a test")
 assert double(21) == 42
 print("hits", sum(double._cache_hits.values()))
 """
@@ -34,7 +35,7 @@ def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def double(x: Any) -> Any:
         return 2 * x
 
-    keep(double, "double", [], "a test")
+    cache_on_disk(double, "a test")
     return double
 
 
@@ -70,7 +71,44 @@ def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert hits(last) == 1
 
 
-def test_a_change_of_any_source_or_version_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_are_a_module_and_all_that_it_imports_from_the_package_directly_or_not(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    # pcg64 imports options in turn; numba is covered by its version
+    for line in (
+        "from gym_dr.compiled import pcg64",
+        "from gym_dr.compiled.pcg64 import integer, uniform",
+        "import gym_dr.compiled.pcg64",
+        "from gym_dr.compiled import (\n    pcg64,  # random numbers\n)",
+        "def function():\n    from gym_dr.compiled import pcg64",
+    ):
+        module.write_text(f"import numba\n{line}\n")
+        assert [path.name for path in sources_of(module)] == ["module.py", "pcg64.py", "options.py"], line
+
+
+def test_a_change_of_a_source_is_another_key(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("SIZE = 1")
+    before = source_key(module)
+    module.write_text("SIZE = 2")
+    assert source_key(module) != before
+
+
+def test_fields_of_tuples_in_another_order_are_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # machine code finds fields by their place, and the types alone are the same
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+
+    @njit
+    def quotient(pair: Any) -> Any:
+        return pair.above / pair.below
+
+    for fields in (["above", "below"], ["below", "above"]):
+        cache_on_disk(quotient, "a test")
+        pair: Any = namedtuple("pair", fields)
+        assert quotient(pair(above=6.0, below=3.0)) == 2.0
+    assert len(list((tmp_path / "gym_dr").glob("*.bin"))) == 2
+
+
+def test_a_change_of_version_is_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh(tmp_path, monkeypatch)(21)
     monkeypatch.setattr("numba.__version__", "0.0")
     changed = fresh(tmp_path, monkeypatch)
@@ -94,7 +132,8 @@ def test_another_processor_is_another_file(tmp_path: Path, monkeypatch: pytest.M
 
 def test_two_processes_may_start_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", SCRIPT]
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
     processes = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for _ in range(3)]
     assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

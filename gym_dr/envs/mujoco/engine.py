@@ -9,7 +9,6 @@ Both do the same arithmetic as a loop over single simulations, at any number of 
 from __future__ import annotations
 
 import copy
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -30,13 +29,6 @@ Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 _CHUNKS = 8  # for each thread, so that slow simulations do not leave the others waiting
-
-
-def default_threads() -> int:
-    """One thread for each processor that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Engine(ABC):

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
+from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.backend import Outcome, Rollout
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
-from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine, default_threads
+from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import model_space
@@ -63,7 +64,7 @@ class MujocoBackend:
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         """See ``Backend.allocate``."""
-        self.num_threads = min(num_threads or default_threads(), num_envs)
+        self.num_threads = min(num_threads or usable_threads(), num_envs)
         engine = OwnDataEngine if self._task.contact_forces else BatchEngine
         self.engine = engine(self._nominal, num_envs, self.num_threads, self._task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))

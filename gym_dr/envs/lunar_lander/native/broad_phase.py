@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODIES,
@@ -43,7 +43,7 @@ from gym_dr.envs.lunar_lander.native.layout import (
     SIN,
     START,
 )
-from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, SKIN, VERTEX_COUNT, VERTICES
+from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, SKIN, VERTEX_COUNT, VERTICES, segment
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
@@ -181,10 +181,7 @@ def first_box(rows, env, body, mass_center_y):
 def overlaps(rows, terrain, env, edge, body):
     """Whether the fat boxes of a body and an edge overlap (``b2TestOverlap``: touching counts)."""
     base = body * BODY
-    x1 = terrain[env, edge, 0]
-    y1 = terrain[env, edge, 1]
-    x2 = terrain[env, edge, 2]
-    y2 = terrain[env, edge, 3]
+    x1, y1, x2, y2 = segment(terrain, env, edge)
     low_x = (min(x1, x2) - SKIN) - MARGIN
     low_y = (min(y1, y2) - SKIN) - MARGIN
     high_x = (max(x1, x2) + SKIN) + MARGIN
@@ -198,16 +195,17 @@ def overlaps(rows, terrain, env, edge, body):
 
 
 @njit(**KERNEL)
-def begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved):
+def begin_contacts(memory, env, moved):
     """``FindNewContacts``: a contact for each new overlap of the bodies in ``moved`` (sum of 1 << body)."""
     for body in range(BODIES):
-        if rows[env, body * BODY + BOX_LOW_Y] > ABOVE_TERRAIN:
+        if memory.rows[env, body * BODY + BOX_LOW_Y] > ABOVE_TERRAIN:
             moved &= ~(1 << body)
     if moved == 0:
         return
+    contact_ints, status = memory.contact_ints, memory.status
     for edge in range(EDGES):
         for body in range(BODIES):
-            if (moved >> body) & 1 == 0 or not overlaps(rows, terrain, env, edge, body):
+            if (moved >> body) & 1 == 0 or not overlaps(memory.rows, memory.terrain, env, edge, body):
                 continue
             count = status[env, S_CONTACTS]
             known = False

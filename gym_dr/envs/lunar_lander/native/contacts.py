@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     ARM_1_X,

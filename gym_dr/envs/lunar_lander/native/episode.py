@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled import pcg64
+from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native import broad_phase, shapes, stream
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.envs.lunar_lander.native import broad_phase, shapes
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODY,
@@ -58,7 +59,7 @@ _WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
 @njit(**KERNEL)
 def _random_height(streams, env, i):
     """Height of the terrain before smoothing (m); level around the pad, where the random one is drawn all the same."""
-    height = stream.uniform(streams, env, 0.0, _TO_PIT)
+    height = pcg64.uniform(streams, env, 0.0, _TO_PIT)
     return lander.HELIPAD_Y if _PAD - 2 <= i <= _PAD + 2 else height
 
 
@@ -124,24 +125,25 @@ def _place(rows, env, body, x, y, angle, mass_center_y):
 
 
 @njit(**KERNEL)
-def begin(rows, terrain, status, params, streams, env):
+def begin(memory, env):
     """Build a new world; returns the random push on the lander (N), which its first step applies."""
+    rows, status, params, streams = memory.rows, memory.status, memory.params, memory.streams
     for k in range(ROW):
         rows[env, k] = ZERO
     for k in range(STATUS):
         status[env, k] = 0
     _apply_parameters(rows, params, env)
-    _build_terrain(terrain, streams, env)
+    _build_terrain(memory.terrain, streams, env)
     x = lander.WORLD_W / 2
     y = f32(lander.WORLD_H)
     away = lander.LEG_AWAY / lander.SCALE
     _place(rows, env, LANDER, f32(x), y, ZERO, rows[env, MASS_CENTER_Y])
     push = params[env, P_INITIAL_RANDOM]
-    push_x = stream.uniform(streams, env, -push, push - -push)
-    push_y = stream.uniform(streams, env, -push, push - -push)
+    push_x = pcg64.uniform(streams, env, -push, push - -push)
+    push_y = pcg64.uniform(streams, env, -push, push - -push)
     if params[env, P_ENABLE_WIND] != 0.0:
-        status[env, S_WIND] = stream.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
-        status[env, S_TURBULENCE] = stream.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+        status[env, S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+        status[env, S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
     _place(rows, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT), ZERO)
     _place(rows, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT), ZERO)
     return f32(push_x), f32(push_y)

@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled import pcg64
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native import stream
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODY,
@@ -62,9 +62,10 @@ def _strength(gusts, index):
     return math.tanh(math.sin(0.02 * index) + math.sin(math.pi * 0.01 * index))
 
 
-@njit(**KERNEL)
-def wind(status, params, gusts, env):
+@njit(**INLINE)
+def wind(memory, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
+    status, params = memory.status, memory.params
     if params[env, P_ENABLE_WIND] == 0.0 or status[env, S_LEG_0] != 0 or status[env, S_LEG_1] != 0:
         return ZERO, ZERO
     force = _strength(gusts, status[env, S_WIND]) * params[env, P_WIND_POWER]
@@ -97,11 +98,12 @@ def _push(rows, env, impulse_x, impulse_y, point_x, point_y):
     rows[env, OMEGA] += rows[env, INV_INERTIA] * (rx * fy - ry * fx)
 
 
-@njit(**KERNEL)
-def engines(rows, params, streams, env, main, side, direction):
+@njit(**INLINE)
+def engines(memory, env, main, side, direction):
     """Fire the engines: throttles 0 or 0.5 to 1, direction -1 (left engine) or 1; draws two dispersions always."""
-    along = stream.uniform(streams, env, -1.0, 2.0) / SCALE
-    across = stream.uniform(streams, env, -1.0, 2.0) / SCALE
+    rows, params, streams = memory.rows, memory.params, memory.streams
+    along = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
+    across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     if main == 0.0 and side == 0.0:
         return
     angle = np.float64(rows[env, ANGLE])

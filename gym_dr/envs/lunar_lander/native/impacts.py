@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native import broad_phase, contacts, manifolds, position, time_of_impact
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     BODIES,
@@ -55,7 +55,7 @@ from gym_dr.envs.lunar_lander.native.layout import (
     W_SWEEPS,
     W_TIMES,
 )
-from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, LINEAR_SLOP
+from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, LINEAR_SLOP, segment
 from gym_dr.envs.lunar_lander.native.slots import fill
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
@@ -70,61 +70,62 @@ NO_CONTACT = -1
 
 
 @njit(**KERNEL)
-def _advance(scratch, sweep, t):
+def _advance(floats, sweep, t):
     """Move a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
-    beta = (t - scratch[sweep + 6]) / (ONE - scratch[sweep + 6])
+    beta = (t - floats[sweep + 6]) / (ONE - floats[sweep + 6])
     for k in range(3):
-        scratch[sweep + k] = (ONE - beta) * scratch[sweep + k] + beta * scratch[sweep + 3 + k]
-    scratch[sweep + 6] = t
+        floats[sweep + k] = (ONE - beta) * floats[sweep + k] + beta * floats[sweep + 3 + k]
+    floats[sweep + 6] = t
 
 
 @njit(**KERNEL)
-def _set_pose(rows, env, body, scratch, sweep):
+def _set_pose(rows, env, body, floats, sweep):
     """The row's pose becomes the end of the sweep (``SynchronizeTransform``)."""
     base = body * BODY
-    rows[env, base + CENTER_X] = scratch[sweep + 3]
-    rows[env, base + CENTER_Y] = scratch[sweep + 4]
-    rows[env, base + ANGLE] = scratch[sweep + 5]
-    sine, cosine = sin_cos(scratch[sweep + 5])
+    rows[env, base + CENTER_X] = floats[sweep + 3]
+    rows[env, base + CENTER_Y] = floats[sweep + 4]
+    rows[env, base + ANGLE] = floats[sweep + 5]
+    sine, cosine = sin_cos(floats[sweep + 5])
     rows[env, base + SIN] = sine
     rows[env, base + COS] = cosine
 
 
 @njit(**KERNEL)
-def _impact_time(rows, terrain, env, body, edge, scratch, work, ground_time):
+def _impact_time(memory, env, body, edge, scratch, ground_time):
     """When this contact has an impact, as a fraction of the whole step (1: not in this step)."""
+    rows, floats = memory.rows, scratch.floats
     sweep = W_SWEEPS + SWEEP * body
     polygon = HULL if body == LANDER else LEG
     center_y = rows[env, MASS_CENTER_Y] if body == LANDER else ZERO
-    s1, c1 = sin_cos(scratch[sweep + 2])
-    s2 = rows[env, body * BODY + SIN]
-    c2 = rows[env, body * BODY + COS]
-    if not time_of_impact.may_touch(terrain, env, edge, scratch, sweep, polygon, center_y, s1, c1, s2, c2):
+    ground = segment(memory.terrain, env, edge)
+    end = rows[env, body * BODY + SIN], rows[env, body * BODY + COS]
+    if not time_of_impact.may_touch(ground, floats, sweep, polygon, center_y, sin_cos(floats[sweep + 2]), end):
         return ONE
-    t = time_of_impact.time_of_impact(terrain, env, edge, scratch, work, sweep, polygon, center_y)
+    t = time_of_impact.time_of_impact(ground, scratch, sweep, polygon, center_y)
     return min(ground_time + (ONE - ground_time) * t, ONE) if t <= ONE else ONE
 
 
 @njit(**KERNEL)
-def _earliest(rows, terrain, contact_ints, status, env, scratch, work, ground_time):
+def _earliest(memory, env, scratch, ground_time):
     """The contact with the earliest impact (or NO_CONTACT), that time, and the ground's time."""
+    contact_ints, floats, ints = memory.contact_ints, scratch.floats, scratch.ints
     earliest = NO_CONTACT
     time = ONE
-    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
-        if work[I_ENABLED + i] == 0 or work[I_IMPACTS + i] > MAX_IMPACTS:
+    for i in range(memory.status[env, S_CONTACTS] - 1, -1, -1):
+        if ints[I_ENABLED + i] == 0 or ints[I_IMPACTS + i] > MAX_IMPACTS:
             continue
-        if work[I_KNOWN + i] == 0:
+        if ints[I_KNOWN + i] == 0:
             body = np.int64(contact_ints[env, i, C_BODY])
             sweep = W_SWEEPS + SWEEP * body
-            if ground_time < scratch[sweep + 6]:
-                ground_time = scratch[sweep + 6]
-            elif scratch[sweep + 6] < ground_time:
-                _advance(scratch, sweep, ground_time)
+            if ground_time < floats[sweep + 6]:
+                ground_time = floats[sweep + 6]
+            elif floats[sweep + 6] < ground_time:
+                _advance(floats, sweep, ground_time)
             edge = np.int64(contact_ints[env, i, C_EDGE])
-            scratch[W_TIMES + i] = _impact_time(rows, terrain, env, body, edge, scratch, work, ground_time)
-            work[I_KNOWN + i] = 1
-        if scratch[W_TIMES + i] < time:
-            time = scratch[W_TIMES + i]
+            floats[W_TIMES + i] = _impact_time(memory, env, body, edge, scratch, ground_time)
+            ints[I_KNOWN + i] = 1
+        if floats[W_TIMES + i] < time:
+            time = floats[W_TIMES + i]
             earliest = i
     if time > ALMOST_ONE:
         earliest = NO_CONTACT
@@ -132,33 +133,35 @@ def _earliest(rows, terrain, contact_ints, status, env, scratch, work, ground_ti
 
 
 @njit(**KERNEL)
-def _select(rows, terrain, contact_ints, contact_floats, status, env, body, first, scratch, work):
+def _select(memory, env, body, first, scratch):
     """The body's touching contacts, ``first`` first, each with a fresh manifold; returns how many."""
-    work[I_SELECTED] = first
+    contact_ints, ints = memory.contact_ints, scratch.ints
+    ints[I_SELECTED] = first
     count = 1
-    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+    for i in range(memory.status[env, S_CONTACTS] - 1, -1, -1):
         if i == first or contact_ints[env, i, C_BODY] != body:
             continue
-        manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, i, scratch, work)
-        work[I_ENABLED + i] = 1
+        manifolds.update(memory, env, i, scratch)
+        ints[I_ENABLED + i] = 1
         if contact_ints[env, i, C_TOUCHING] != 0:
-            work[I_SELECTED + count] = i
+            ints[I_SELECTED + count] = i
             count += 1
     return count
 
 
 @njit(**KERNEL)
-def _load(rows, contact_ints, contact_floats, env, body, count, substep, work):
+def _load(memory, env, body, count, scratch):
     """One body and its slots in all lanes of the substep's block; they then do the same, and lane 0 is the result."""
+    substep = scratch.substep
     for field in range(BODY):
         for lane in range(LANES):
-            substep[field * LANES + lane] = rows[env, body * BODY + field]
+            substep[field * LANES + lane] = memory.rows[env, body * BODY + field]
     for lane in range(LANES):
         substep[SUB_FROZEN * LANES + lane] = ZERO
     for j in range(count):
         slot = substep[SUB_SLOTS * LANES + j * SLOT_STRIDE : SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
         for lane in range(LANES):
-            fill(slot, lane, rows, contact_ints, contact_floats, env, work[I_SELECTED + j])
+            fill(slot, lane, memory, env, scratch.ints[I_SELECTED + j])
         for k in range(NORMAL_IMPULSE_1 * LANES, (TANGENT_IMPULSE_2 + 1) * LANES):
             slot[k] = ZERO
 
@@ -214,13 +217,14 @@ def _solve_velocities(substep, count):
 
 
 @njit(**KERNEL)
-def _substep(rows, contact_ints, contact_floats, env, body, count, time, scratch, work, substep):
+def _substep(memory, env, body, count, time, scratch):
     """Solve one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
+    rows, floats, substep = memory.rows, scratch.floats, scratch.substep
     sweep = W_SWEEPS + SWEEP * body
-    _load(rows, contact_ints, contact_floats, env, body, count, substep, work)
+    _load(memory, env, body, count, scratch)
     _push_out(substep, count)
     for k in range(3):
-        scratch[sweep + k] = substep[(CENTER_X + k) * LANES]
+        floats[sweep + k] = substep[(CENTER_X + k) * LANES]
     # The solver's positions are the pushed-out ones, so rotations must be too.
     for lane in range(LANES):
         sine, cosine = sin_cos(substep[ANGLE * LANES + lane])
@@ -229,75 +233,77 @@ def _substep(rows, contact_ints, contact_floats, env, body, count, time, scratch
     _solve_velocities(substep, count)
     position.integrate(substep[:BODY_FLOATS], (ONE - time) * DT)
     for k in range(3):
-        scratch[sweep + 3 + k] = substep[(CENTER_X + k) * LANES]
+        floats[sweep + 3 + k] = substep[(CENTER_X + k) * LANES]
         rows[env, body * BODY + VELOCITY_X + k] = substep[(VELOCITY_X + k) * LANES]
-    _set_pose(rows, env, body, scratch, sweep)
+    _set_pose(rows, env, body, floats, sweep)
 
 
 @njit(**KERNEL)
-def _sync_boxes(rows, terrain, contact_ints, contact_floats, status, env, body, scratch, work):
+def _sync_boxes(memory, env, body, scratch):
     """After a substep: forget the body's times of impact, update its fat box, begin contacts."""
+    rows, status, floats, ints = memory.rows, memory.status, scratch.floats, scratch.ints
     sweep = W_SWEEPS + SWEEP * body
     for i in range(status[env, S_CONTACTS]):
-        if contact_ints[env, i, C_BODY] == body:
-            work[I_KNOWN + i] = 0
+        if memory.contact_ints[env, i, C_BODY] == body:
+            ints[I_KNOWN + i] = 0
     center_y = rows[env, MASS_CENTER_Y] if body == LANDER else ZERO
-    sine, cosine = sin_cos(scratch[sweep + 2])
-    old_x = scratch[sweep] + sine * center_y
-    old_y = scratch[sweep + 1] - cosine * center_y
+    sine, cosine = sin_cos(floats[sweep + 2])
+    old_x = floats[sweep] + sine * center_y
+    old_y = floats[sweep + 1] - cosine * center_y
     if broad_phase.update_body(rows, env, body, center_y, cosine, sine, old_x, old_y):
         first_new = status[env, S_CONTACTS]
-        broad_phase.begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, 1 << body)
+        broad_phase.begin_contacts(memory, env, 1 << body)
         for i in range(first_new, status[env, S_CONTACTS]):
-            _reset_contact(work, i)
+            _reset_contact(ints, i)
 
 
 @njit(**KERNEL)
-def _reset_contact(work, contact):
-    work[I_ENABLED + contact] = 1
-    work[I_KNOWN + contact] = 0
-    work[I_IMPACTS + contact] = 0
+def _reset_contact(ints, contact):
+    ints[I_ENABLED + contact] = 1
+    ints[I_KNOWN + contact] = 0
+    ints[I_IMPACTS + contact] = 0
 
 
 @njit(**KERNEL)
-def resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep):
+def resolve(memory, env, scratch):
     """All impacts of one environment's step; returns whether there was any."""
+    rows, contact_ints, floats, ints = memory.rows, memory.contact_ints, scratch.floats, scratch.ints
     hit = False
     for body in range(BODIES):
         sweep = W_SWEEPS + SWEEP * body
         for k in range(3):
-            scratch[sweep + k] = rows[env, START + 3 * body + k]
-            scratch[sweep + 3 + k] = rows[env, body * BODY + CENTER_X + k]
-        scratch[sweep + 6] = ZERO
-    for i in range(status[env, S_CONTACTS]):
-        _reset_contact(work, i)
+            floats[sweep + k] = rows[env, START + 3 * body + k]
+            floats[sweep + 3 + k] = rows[env, body * BODY + CENTER_X + k]
+        floats[sweep + 6] = ZERO
+    for i in range(memory.status[env, S_CONTACTS]):
+        _reset_contact(ints, i)
     ground_time = ZERO
     while True:
-        contact, time, ground_time = _earliest(rows, terrain, contact_ints, status, env, scratch, work, ground_time)
+        contact, time, ground_time = _earliest(memory, env, scratch, ground_time)
         if contact == NO_CONTACT:
             break
         body = int(contact_ints[env, contact, C_BODY])
         sweep = W_SWEEPS + SWEEP * body
         for k in range(SWEEP):
-            scratch[W_BACKUP + k] = scratch[sweep + k]
+            floats[W_BACKUP + k] = floats[sweep + k]
         ground_before = ground_time
         ground_time = time
-        _advance(scratch, sweep, time)
+        _advance(floats, sweep, time)
         for k in range(3):
-            scratch[sweep + 3 + k] = scratch[sweep + k]
-        _set_pose(rows, env, body, scratch, sweep)
-        manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, contact, scratch, work)
-        work[I_KNOWN + contact] = 0
-        work[I_IMPACTS + contact] += 1
+            floats[sweep + 3 + k] = floats[sweep + k]
+        _set_pose(rows, env, body, floats, sweep)
+        manifolds.update(memory, env, contact, scratch)
+        ints[I_KNOWN + contact] = 0
+        ints[I_IMPACTS + contact] += 1
         if contact_ints[env, contact, C_TOUCHING] == 0:
-            work[I_ENABLED + contact] = 0
+            ints[I_ENABLED + contact] = 0
             for k in range(SWEEP):
-                scratch[sweep + k] = scratch[W_BACKUP + k]
+                floats[sweep + k] = floats[W_BACKUP + k]
             ground_time = ground_before
-            _set_pose(rows, env, body, scratch, sweep)
+            _set_pose(rows, env, body, floats, sweep)
             continue
-        count = _select(rows, terrain, contact_ints, contact_floats, status, env, body, contact, scratch, work)
-        _substep(rows, contact_ints, contact_floats, env, body, count, time, scratch, work, substep)
-        _sync_boxes(rows, terrain, contact_ints, contact_floats, status, env, body, scratch, work)
+        count = _select(memory, env, body, contact, scratch)
+        _substep(memory, env, body, count, time, scratch)
+        _sync_boxes(memory, env, body, scratch)
         hit = True
     return hit

@@ -24,8 +24,8 @@ import math
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.compiler import INLINE, KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ADJ_X,
     ADJ_Y,

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     BODY,
     C_BODY,
@@ -50,7 +50,7 @@ from gym_dr.envs.lunar_lander.native.layout import (
     W_NORMALS,
     W_VERTICES,
 )
-from gym_dr.envs.lunar_lander.native.shapes import CENTROID, HULL, LEG, NORMALS, SKIN, VERTEX_COUNT, VERTICES
+from gym_dr.envs.lunar_lander.native.shapes import CENTROID, HULL, LEG, NORMALS, SKIN, VERTEX_COUNT, VERTICES, segment
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -75,31 +75,31 @@ def _id(index_polygon, features):
 
 
 @njit(**KERNEL)
-def _clip(work, scratch, source, source_ids, target, target_ids, nx, ny, offset, vertex):
+def _clip(ints, floats, source, source_ids, target, target_ids, nx, ny, offset, vertex):
     """``b2ClipSegmentToLine``: the part of a segment with n.x <= offset; returns the number of points."""
     count = 0
-    x0 = scratch[source]
-    y0 = scratch[source + 1]
-    x1 = scratch[source + 2]
-    y1 = scratch[source + 3]
+    x0 = floats[source]
+    y0 = floats[source + 1]
+    x1 = floats[source + 2]
+    y1 = floats[source + 3]
     distance_0 = (nx * x0 + ny * y0) - offset
     distance_1 = (nx * x1 + ny * y1) - offset
     if distance_0 <= ZERO:
-        scratch[target] = x0
-        scratch[target + 1] = y0
-        work[target_ids] = work[source_ids]
+        floats[target] = x0
+        floats[target + 1] = y0
+        ints[target_ids] = ints[source_ids]
         count = 1
     if distance_1 <= ZERO:
-        scratch[target + 2 * count] = x1
-        scratch[target + 2 * count + 1] = y1
-        work[target_ids + count] = work[source_ids + 1]
+        floats[target + 2 * count] = x1
+        floats[target + 2 * count + 1] = y1
+        ints[target_ids + count] = ints[source_ids + 1]
         count += 1
     if distance_0 * distance_1 < ZERO:
         t = distance_0 / (distance_0 - distance_1)
-        scratch[target + 2 * count] = x0 + t * (x1 - x0)
-        scratch[target + 2 * count + 1] = y0 + t * (y1 - y0)
+        floats[target + 2 * count] = x0 + t * (x1 - x0)
+        floats[target + 2 * count + 1] = y0 + t * (y1 - y0)
         # The new point: a vertex of the reference shape, on the face of the other that the first point had.
-        work[target_ids + count] = vertex | (work[source_ids] & 0b111000) | FACE_FEATURE_POLYGON
+        ints[target_ids + count] = vertex | (ints[source_ids] & 0b111000) | FACE_FEATURE_POLYGON
         count += 1
     return count
 
@@ -114,15 +114,15 @@ def _swapped(point_id):
 
 
 @njit(**KERNEL)
-def _polygon_axis(scratch, count, x1, y1, x2, y2):
+def _polygon_axis(floats, count, x1, y1, x2, y2):
     """The polygon's face with the largest separation from the edge; face -1 if one separates by more than the skins."""
     best = -LARGEST
     face = -1
     for i in range(count):
-        nx = -scratch[W_NORMALS + 2 * i]
-        ny = -scratch[W_NORMALS + 2 * i + 1]
-        vx = scratch[W_VERTICES + 2 * i]
-        vy = scratch[W_VERTICES + 2 * i + 1]
+        nx = -floats[W_NORMALS + 2 * i]
+        ny = -floats[W_NORMALS + 2 * i + 1]
+        vx = floats[W_VERTICES + 2 * i]
+        vy = floats[W_VERTICES + 2 * i + 1]
         s = min(nx * (vx - x1) + ny * (vy - y1), nx * (vx - x2) + ny * (vy - y2))
         if s > SKINS:
             return -1, s
@@ -133,8 +133,10 @@ def _polygon_axis(scratch, count, x1, y1, x2, y2):
 
 
 @njit(**KERNEL)
-def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, work):
+def collide(memory, env, contact, scratch):
     """Compute one contact's manifold from the present poses; keeps no impulses."""
+    rows, contact_ints, contact_floats = memory.rows, memory.contact_ints, memory.contact_floats
+    floats, ints = scratch.floats, scratch.ints
     body = np.int64(contact_ints[env, contact, C_BODY])
     edge = np.int64(contact_ints[env, contact, C_EDGE])
     contact_ints[env, contact, C_POINTS] = 0
@@ -146,10 +148,7 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
     s = rows[env, base + SIN]
     px = rows[env, base + CENTER_X] + s * center_y
     py = rows[env, base + CENTER_Y] - c * center_y
-    x1 = terrain[env, edge, 0]
-    y1 = terrain[env, edge, 1]
-    x2 = terrain[env, edge, 2]
-    y2 = terrain[env, edge, 3]
+    x1, y1, x2, y2 = segment(memory.terrain, env, edge)
     # the edge's normal, on the side of the centroid
     ex = x2 - x1
     ey = y2 - y1
@@ -166,16 +165,16 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
     for i in range(count):
         vx = (c * VERTICES[polygon, i, 0] - s * VERTICES[polygon, i, 1]) + px
         vy = (s * VERTICES[polygon, i, 0] + c * VERTICES[polygon, i, 1]) + py
-        scratch[W_VERTICES + 2 * i] = vx
-        scratch[W_VERTICES + 2 * i + 1] = vy
+        floats[W_VERTICES + 2 * i] = vx
+        floats[W_VERTICES + 2 * i + 1] = vy
         separation = nx * (vx - x1) + ny * (vy - y1)
         edge_separation = separation if separation < edge_separation else edge_separation
     if edge_separation > SKINS:
         return
     for i in range(count):
-        scratch[W_NORMALS + 2 * i] = c * NORMALS[polygon, i, 0] - s * NORMALS[polygon, i, 1]
-        scratch[W_NORMALS + 2 * i + 1] = s * NORMALS[polygon, i, 0] + c * NORMALS[polygon, i, 1]
-    face, face_separation = _polygon_axis(scratch, count, x1, y1, x2, y2)
+        floats[W_NORMALS + 2 * i] = c * NORMALS[polygon, i, 0] - s * NORMALS[polygon, i, 1]
+        floats[W_NORMALS + 2 * i + 1] = s * NORMALS[polygon, i, 0] + c * NORMALS[polygon, i, 1]
+    face, face_separation = _polygon_axis(floats, count, x1, y1, x2, y2)
     if face < 0:
         return
     face_b = face_separation > PREFER_EDGE_RELATIVE * edge_separation + PREFER_EDGE_ABSOLUTE
@@ -183,34 +182,34 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
         # reference: the polygon's face; incident: the edge
         first = face
         second = face + 1 if face + 1 < count else 0
-        scratch[W_INCIDENT] = x1
-        scratch[W_INCIDENT + 1] = y1
-        scratch[W_INCIDENT + 2] = x2
-        scratch[W_INCIDENT + 3] = y2
-        work[I_INCIDENT] = _id(face, FACE_FEATURE_POLYGON)
-        work[I_INCIDENT + 1] = _id(face, FACE_FEATURE_POLYGON)
-        fx1 = scratch[W_VERTICES + 2 * first]
-        fy1 = scratch[W_VERTICES + 2 * first + 1]
-        fx2 = scratch[W_VERTICES + 2 * second]
-        fy2 = scratch[W_VERTICES + 2 * second + 1]
-        nx = scratch[W_NORMALS + 2 * first]
-        ny = scratch[W_NORMALS + 2 * first + 1]
+        floats[W_INCIDENT] = x1
+        floats[W_INCIDENT + 1] = y1
+        floats[W_INCIDENT + 2] = x2
+        floats[W_INCIDENT + 3] = y2
+        ints[I_INCIDENT] = _id(face, FACE_FEATURE_POLYGON)
+        ints[I_INCIDENT + 1] = _id(face, FACE_FEATURE_POLYGON)
+        fx1 = floats[W_VERTICES + 2 * first]
+        fy1 = floats[W_VERTICES + 2 * first + 1]
+        fx2 = floats[W_VERTICES + 2 * second]
+        fy2 = floats[W_VERTICES + 2 * second + 1]
+        nx = floats[W_NORMALS + 2 * first]
+        ny = floats[W_NORMALS + 2 * first + 1]
     else:
         # reference: the edge; incident: the polygon's face that looks against it most
-        lowest = nx * scratch[W_NORMALS] + ny * scratch[W_NORMALS + 1]
+        lowest = nx * floats[W_NORMALS] + ny * floats[W_NORMALS + 1]
         first = 0
         for i in range(1, count):
-            along = nx * scratch[W_NORMALS + 2 * i] + ny * scratch[W_NORMALS + 2 * i + 1]
+            along = nx * floats[W_NORMALS + 2 * i] + ny * floats[W_NORMALS + 2 * i + 1]
             if along < lowest:
                 lowest = along
                 first = i
         second = first + 1 if first + 1 < count else 0
-        scratch[W_INCIDENT] = scratch[W_VERTICES + 2 * first]
-        scratch[W_INCIDENT + 1] = scratch[W_VERTICES + 2 * first + 1]
-        scratch[W_INCIDENT + 2] = scratch[W_VERTICES + 2 * second]
-        scratch[W_INCIDENT + 3] = scratch[W_VERTICES + 2 * second + 1]
-        work[I_INCIDENT] = _id(first, FACE_FEATURE_EDGE)
-        work[I_INCIDENT + 1] = _id(second, FACE_FEATURE_EDGE)
+        floats[W_INCIDENT] = floats[W_VERTICES + 2 * first]
+        floats[W_INCIDENT + 1] = floats[W_VERTICES + 2 * first + 1]
+        floats[W_INCIDENT + 2] = floats[W_VERTICES + 2 * second]
+        floats[W_INCIDENT + 3] = floats[W_VERTICES + 2 * second + 1]
+        ints[I_INCIDENT] = _id(first, FACE_FEATURE_EDGE)
+        ints[I_INCIDENT + 1] = _id(second, FACE_FEATURE_EDGE)
         first = 0 if front else 1
         second = 1 - first
         fx1 = x1 if front else x2
@@ -220,10 +219,10 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
     # clip to the two sides of the reference face
     offset_1 = ny * fx1 - nx * fy1
     offset_2 = nx * fy2 - ny * fx2
-    if _clip(work, scratch, W_INCIDENT, I_INCIDENT, W_CLIPPED, I_CLIPPED, ny, -nx, offset_1, first) < 2:
+    if _clip(ints, floats, W_INCIDENT, I_INCIDENT, W_CLIPPED, I_CLIPPED, ny, -nx, offset_1, first) < 2:
         return
     # Box2D names the first vertex of the reference face in both cuts' order: first, then second.
-    if _clip(work, scratch, W_CLIPPED, I_CLIPPED, W_INCIDENT, I_INCIDENT, -ny, nx, offset_2, second) < 2:
+    if _clip(ints, floats, W_CLIPPED, I_CLIPPED, W_INCIDENT, I_INCIDENT, -ny, nx, offset_2, second) < 2:
         return
     contact_ints[env, contact, C_FACE_B] = 1 if face_b else 0
     contact_floats[env, contact, 0] = NORMALS[polygon, first, 0] if face_b else nx
@@ -232,20 +231,21 @@ def collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, 
     contact_floats[env, contact, 3] = VERTICES[polygon, first, 1] if face_b else fy1
     points = 0
     for i in range(2):
-        x = scratch[W_INCIDENT + 2 * i]
-        y = scratch[W_INCIDENT + 2 * i + 1]
+        x = floats[W_INCIDENT + 2 * i]
+        y = floats[W_INCIDENT + 2 * i + 1]
         if nx * (x - fx1) + ny * (y - fy1) <= SKINS:
             contact_floats[env, contact, POINT + 2 * points] = x if face_b else c * (x - px) + s * (y - py)
             contact_floats[env, contact, POINT + 2 * points + 1] = y if face_b else -s * (x - px) + c * (y - py)
-            point_id = work[I_INCIDENT + i]
+            point_id = ints[I_INCIDENT + i]
             contact_ints[env, contact, C_ID_1 + points] = _swapped(point_id) if face_b else point_id
             points += 1
     contact_ints[env, contact, C_POINTS] = points
 
 
 @njit(**KERNEL)
-def update(rows, terrain, contact_ints, contact_floats, status, env, contact, scratch, work):
+def update(memory, env, contact, scratch):
     """``b2Contact::Update``: a new manifold that inherits impulses by id, and what Gymnasium's listener hears of it."""
+    contact_ints, contact_floats = memory.contact_ints, memory.contact_floats
     old_points = contact_ints[env, contact, C_POINTS]
     old_id_1 = contact_ints[env, contact, C_ID_1]
     old_id_2 = contact_ints[env, contact, C_ID_2]
@@ -253,7 +253,7 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
     tangent_1 = contact_floats[env, contact, T1]
     normal_2 = contact_floats[env, contact, N2]
     tangent_2 = contact_floats[env, contact, T2]
-    collide(rows, terrain, contact_ints, contact_floats, env, contact, scratch, work)
+    collide(memory, env, contact, scratch)
     points = contact_ints[env, contact, C_POINTS]
     for i in range(points):
         point_id = contact_ints[env, contact, C_ID_1 + i]
@@ -271,7 +271,7 @@ def update(rows, terrain, contact_ints, contact_floats, status, env, contact, sc
     touches = BEGINS if points > 0 else ENDS
     contact_ints[env, contact, C_TOUCHING] = touches
     if touches != touched:
-        announce(status, env, np.int64(contact_ints[env, contact, C_BODY]), touches)
+        announce(memory.status, env, np.int64(contact_ints[env, contact, C_BODY]), touches)
 
 
 @njit(**KERNEL)

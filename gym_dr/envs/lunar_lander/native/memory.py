@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.envs.lunar_lander.native.layout import (
     BLOCK_FLOATS,
     CONTACT_FLOATS,
@@ -23,7 +23,6 @@ from gym_dr.envs.lunar_lander.native.layout import (
     STATUS,
     SUBSTEP_FLOATS,
 )
-from gym_dr.envs.lunar_lander.native.stream import STREAM
 
 _CACHE_LINE = 64  # bytes
 
@@ -35,8 +34,7 @@ def _aligned(floats: int) -> npt.NDArray[np.float32]:
     return memory[offset : offset + floats]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Environments:
+class Environments(NamedTuple):
     """What is kept of every sub-environment between steps; first axis: sub-environment."""
 
     rows: npt.NDArray[np.float32]  # (N, ROW) poses, velocities, joint impulses, boxes; see layout.py
@@ -69,15 +67,22 @@ class Environments:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scratch:
-    """Working memory of one thread."""
+class Actions(NamedTuple):
+    """What the next step does."""
 
-    floats: npt.NDArray[np.float32]
-    ints: npt.NDArray[np.int64]
-    blocks: npt.NDArray[np.float32]  # two
-    slots: npt.NDArray[np.float32]
-    substep: npt.NDArray[np.float32]
+    choices: npt.NDArray[np.int64]  # (N,) discrete actions, 0 to 3
+    throttles: npt.NDArray[np.float64]  # (N, 2) continuous ones: main, side
+    continuous: bool  # which of the two counts
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread, flat; see layout.py."""
+
+    floats: npt.NDArray[np.float32]  # (FLOAT_SCRATCH,)
+    ints: npt.NDArray[np.int64]  # (INT_SCRATCH,)
+    blocks: npt.NDArray[np.float32]  # (2 * BLOCK_FLOATS,) two blocks
+    slots: npt.NDArray[np.float32]  # (2 * SLOT_FLOATS,) of these blocks
+    substep: npt.NDArray[np.float32]  # (SUBSTEP_FLOATS,)
 
     @staticmethod
     def allocate() -> Scratch:
@@ -90,6 +95,11 @@ class Scratch:
             substep=_aligned(int(SUBSTEP_FLOATS)),
         )
 
-    def arguments(self) -> tuple[npt.NDArray[Any], ...]:
-        """The last arguments of ``step``, in its order."""
-        return self.floats, self.ints, self.blocks, self.slots, self.substep
+
+class Landers(NamedTuple):
+    """All that a step reads and writes on one thread."""
+
+    memory: Environments
+    actions: Actions
+    gusts: npt.NDArray[np.float64]  # (G,) strength of the wind from index WIND_INDEX_LOW on
+    scratch: Scratch

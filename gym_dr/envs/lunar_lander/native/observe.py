@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.options import INLINE
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
     AWAKE,
@@ -34,12 +34,13 @@ _HALF_H = lander.WORLD_H / 2
 _STANDING_Y = lander.HELIPAD_Y + lander.LEG_DOWN / lander.SCALE  # m, of the lander's origin when it stands on the pad
 
 
-@njit(**KERNEL)
-def observe(rows, status, shaping, env, main, side, observations, rewards, terminations):
+@njit(**INLINE)
+def observe(memory, env, main, side):
     """Write one environment's results; ``main`` and ``side`` are the throttles that this step used.
 
     The reward is the growth of a potential (``shaping``) less fuel, or a fixed prize at the end of an episode.
     """
+    rows, status, shaping, observations = memory.rows, memory.status, memory.shaping, memory.observations
     center_y = rows[env, MASS_CENTER_Y]
     x = (np.float64(rows[env, CENTER_X] + rows[env, SIN] * center_y) - _HALF_W) / _HALF_W
     y = (np.float64(rows[env, CENTER_Y] - rows[env, COS] * center_y) - _STANDING_Y) / _HALF_H
@@ -75,5 +76,5 @@ def observe(rows, status, shaping, env, main, side, observations, rewards, termi
     if rows[env, AWAKE] == np.float32(0):
         terminated = True
         reward = lander.LANDED_REWARD
-    rewards[env] = reward
-    terminations[env] = terminated
+    memory.rewards[env] = reward
+    memory.terminations[env] = terminated

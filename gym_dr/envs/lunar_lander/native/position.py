@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
 
 f32 = np.float32

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
 
 f32 = np.float32
 Float32Array = npt.NDArray[np.float32]
@@ -77,6 +77,12 @@ SKIN = f32(f32(2) * LINEAR_SLOP)  # m, b2_polygonRadius: polygons and edges are 
 REACH: Float32Array = np.array(
     [f32(1.05) * np.sqrt((v.astype(np.float64) ** 2).sum(axis=1)).max() for v in VERTICES], np.float32
 )
+
+
+@njit(**INLINE)
+def segment(terrain, env, edge):
+    """The ends of an edge of the ground (m): x1, y1, x2, y2."""
+    return terrain[env, edge, 0], terrain[env, edge, 1], terrain[env, edge, 2], terrain[env, edge, 3]
 
 
 @njit(**KERNEL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     C_BODY,
     C_EDGE,
@@ -46,13 +46,14 @@ SOLVING_ORDER = (LEG_1, LANDER, LEG_0)  # in which Box2D's island collects the b
 
 
 @njit(**KERNEL)
-def fill(slot, lane, rows, contact_ints, contact_floats, env, contact):
+def fill(slot, lane, memory, env, contact):
     """Put one contact into one lane of a slot."""
+    rows, contact_ints = memory.rows, memory.contact_ints
     body = np.int64(contact_ints[env, contact, C_BODY])
     slot[FACE_B * LANES + lane] = f32(contact_ints[env, contact, C_FACE_B])
     slot[POINTS * LANES + lane] = f32(contact_ints[env, contact, C_POINTS])
     for k in range(CONTACT_FLOATS):
-        slot[(LOCAL_NORMAL_X + k) * LANES + lane] = contact_floats[env, contact, k]
+        slot[(LOCAL_NORMAL_X + k) * LANES + lane] = memory.contact_floats[env, contact, k]
     is_leg = body != LANDER
     flat = contact_ints[env, contact, C_EDGE] == 0
     slot[SLOT_FRICTION * LANES + lane] = rows[env, FRICTION + (2 if is_leg else 0) + (0 if flat else 1)]
@@ -62,32 +63,35 @@ def fill(slot, lane, rows, contact_ints, contact_floats, env, contact):
 
 
 @njit(**KERNEL)
-def touching(contact_ints, status, env, body):
+def touching(memory, env, body):
     """How many contacts of a body touch."""
+    contact_ints = memory.contact_ints
     count = 0
-    for i in range(status[env, S_CONTACTS]):
+    for i in range(memory.status[env, S_CONTACTS]):
         if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
             count += 1
     return count
 
 
 @njit(**KERNEL)
-def load(slots, first, lane, rows, contact_ints, contact_floats, status, env, body):
+def load(slots, first, lane, memory, env, body):
     """Put a body's touching contacts, newest first, into the slots from ``first`` on."""
+    contact_ints = memory.contact_ints
     slot = first
-    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+    for i in range(memory.status[env, S_CONTACTS] - 1, -1, -1):
         if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
             target = slots[slot * SLOT_STRIDE : (slot + 1) * SLOT_STRIDE]
-            fill(target, lane, rows, contact_ints, contact_floats, env, i)
+            fill(target, lane, memory, env, i)
             slot += 1
 
 
 @njit(**KERNEL)
-def store(slots, first, lane, contact_ints, contact_floats, status, env, body):
+def store(slots, first, lane, memory, env, body):
     """Keep the impulses of those slots for the next step's warm start (``StoreImpulses``)."""
+    contact_ints = memory.contact_ints
     slot = first
-    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
+    for i in range(memory.status[env, S_CONTACTS] - 1, -1, -1):
         if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_TOUCHING] != 0:
             for k in range(NORMAL_IMPULSE_1 - LOCAL_NORMAL_X, NORMAL_IMPULSE_2 + 2 - LOCAL_NORMAL_X):
-                contact_floats[env, i, k] = slots[(slot * SLOT + LOCAL_NORMAL_X + k) * LANES + lane]
+                memory.contact_floats[env, i, k] = slots[(slot * SLOT + LOCAL_NORMAL_X + k) * LANES + lane]
             slot += 1

@@ -17,8 +17,8 @@ from typing import Any
 import Box2D
 import numpy as np
 
+from gym_dr.compiled import pcg64
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.lunar_lander.native import stream
 from gym_dr.envs.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
 from gym_dr.envs.lunar_lander.native.layout import (
     ANGLE,
@@ -119,7 +119,7 @@ def from_box2d(
         status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
     status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
     memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
-    memory.streams[index] = stream.pack(env.np_random.bit_generator.state)
+    memory.streams[index] = pcg64.pack(env.np_random.bit_generator.state)
     _copy_contacts(memory, index, env)
 
 
@@ -254,7 +254,7 @@ def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
     env.game_over = bool(status[S_CRASHED])
     env.wind_idx, env.torque_idx = int(status[S_WIND]), int(status[S_TURBULENCE])
     env.prev_shaping = float(memory.shaping[index]) if status[S_HAS_SHAPING] else None
-    env.np_random.bit_generator.state = stream.unpack(memory.streams[index])
+    env.np_random.bit_generator.state = pcg64.unpack(memory.streams[index])
 
 
 def _rebuild_ground(env: LunarLanderDR, terrain: Any) -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native import (
     broad_phase,
@@ -37,7 +38,6 @@ from gym_dr.envs.lunar_lander.native import (
     sleep,
     slots,
 )
-from gym_dr.envs.lunar_lander.native.compiler import ENTRY, KERNEL
 from gym_dr.envs.lunar_lander.native.layout import (
     AWAKE,
     BLOCK_FLOATS,
@@ -83,13 +83,14 @@ BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position itera
 
 
 @njit(**KERNEL)
-def _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work):
+def _collide(memory, env, scratch):
     """``b2ContactManager::Collide``: drop contacts whose fat boxes parted, renew the others, newest first."""
+    contact_ints, contact_floats, status = memory.contact_ints, memory.contact_floats, memory.status
     for i in range(status[env, S_CONTACTS] - 1, -1, -1):
         body = np.int64(contact_ints[env, i, C_BODY])
         edge = np.int64(contact_ints[env, i, C_EDGE])
-        if broad_phase.overlaps(rows, terrain, env, edge, body):
-            manifolds.update(rows, terrain, contact_ints, contact_floats, status, env, i, scratch, work)
+        if broad_phase.overlaps(memory.rows, memory.terrain, env, edge, body):
+            manifolds.update(memory, env, i, scratch)
             continue
         if contact_ints[env, i, C_TOUCHING] != 0:
             manifolds.announce(status, env, body, manifolds.ENDS)
@@ -103,51 +104,37 @@ def _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, 
 
 
 @njit(**KERNEL)
-def _throttles(choices, throttles, continuous, env):
+def _throttles(actions, env):
     """The action as main throttle, side throttle (0 or 0.5 to 1) and direction (-1 left, 1 right)."""
-    if not continuous:
-        choice = choices[env]
+    if not actions.continuous:
+        choice = actions.choices[env]
         if choice == 2:
             return 1.0, 0.0, 0.0
         return 0.0, 0.0 if choice == 0 else 1.0, np.float64(choice - 2)
-    main = min(max(throttles[env, 0], -1.0), 1.0)
-    side = min(max(throttles[env, 1], -1.0), 1.0)
+    main = min(max(actions.throttles[env, 0], -1.0), 1.0)
+    side = min(max(actions.throttles[env, 1], -1.0), 1.0)
     main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
     side_power = abs(side) if abs(side) > 0.5 else 0.0
     return main_power, side_power, 1.0 if side > 0.0 else -1.0
 
 
-@njit(**KERNEL)
-def _before_solving(
-    rows,
-    terrain,
-    contact_ints,
-    contact_floats,
-    status,
-    params,
-    streams,
-    gusts,
-    choices,
-    throttles,
-    continuous,
-    env,
-    scratch,
-    work,
-):
+@njit(**INLINE)
+def _before_solving(landers, env):
     """Begin the episode if it is fresh, push and collide; returns its class."""
+    memory, actions, gusts, scratch = landers
+    rows, contact_ints, status = memory.rows, memory.contact_ints, memory.status
     force_x = ZERO
     force_y = ZERO
-    main, side, direction = _throttles(choices, throttles, continuous, env)
-    fresh = status[env, S_FRESH] != 0
-    if fresh:
-        force_x, force_y = episode.begin(rows, terrain, status, params, streams, env)
+    main, side, direction = _throttles(actions, env)
+    if status[env, S_FRESH] != 0:
+        force_x, force_y = episode.begin(memory, env)
         status[env, S_FRESH] = 1
         main = 0.0
         side = 0.0
-    wind, torque = forces.wind(status, params, gusts, env)
-    forces.engines(rows, params, streams, env, main, side, direction)
+    wind, torque = forces.wind(memory, gusts, env)
+    forces.engines(memory, env, main, side, direction)
     if status[env, S_CONTACTS] > 0:
-        _collide(rows, terrain, contact_ints, contact_floats, status, env, scratch, work)
+        _collide(memory, env, scratch)
     forces.apply(rows, env, force_x + wind, force_y, torque)
     touching = 0
     pair = 0
@@ -160,19 +147,19 @@ def _before_solving(
 
 
 @njit(**KERNEL)
-def _load_rows(rows, work, first, last, block):
+def _load_rows(rows, ints, first, last, block):
     """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
     for lane in range(LANES):
         place = first + lane
-        env = work[I_ORDER + (place if place < last else first)]
+        env = ints[I_ORDER + (place if place < last else first)]
         for k in range(PACKED):
             block[k * LANES + lane] = rows[env, k]
 
 
 @njit(**KERNEL)
-def _store_rows(rows, work, first, last, block):
+def _store_rows(rows, ints, first, last, block):
     for lane in range(last - first):
-        env = work[I_ORDER + first + lane]
+        env = ints[I_ORDER + first + lane]
         for k in range(PHYSICS):
             rows[env, k] = block[k * LANES + lane]
         for k in range(MOVED, RETURNED):
@@ -180,42 +167,42 @@ def _store_rows(rows, work, first, last, block):
 
 
 @njit(**KERNEL)
-def _body_slots(contact_ints, status, work, first, last, body):
+def _body_slots(memory, ints, first, last, body):
     """Slots that a body needs: the most touching contacts that it has in any environment of the block."""
     most = 0
     for place in range(first, last):
-        most = max(most, slots.touching(contact_ints, status, work[I_ORDER + place], body))
+        most = max(most, slots.touching(memory, ints[I_ORDER + place], body))
     return most
 
 
 @njit(**KERNEL)
-def _load_slots(rows, contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+def _load_slots(memory, ints, first, last, body, slot_memory, slot):
     """Fill a body's slots from number ``slot`` on in every lane; returns the next free number."""
-    needed = _body_slots(contact_ints, status, work, first, last, body)
+    needed = _body_slots(memory, ints, first, last, body)
     for k in range(slot * SLOT * LANES, (slot + needed) * SLOT * LANES):
         slot_memory[k] = ZERO
     for lane in range(last - first):
-        env = work[I_ORDER + first + lane]
-        slots.load(slot_memory, slot, lane, rows, contact_ints, contact_floats, status, env, body)
+        env = ints[I_ORDER + first + lane]
+        slots.load(slot_memory, slot, lane, memory, env, body)
     return slot + needed
 
 
 @njit(**KERNEL)
-def _store_slots(contact_ints, contact_floats, status, work, first, last, body, slot_memory, slot):
+def _store_slots(memory, ints, first, last, body, slot_memory, slot):
     for lane in range(last - first):
-        env = work[I_ORDER + first + lane]
-        slots.store(slot_memory, slot, lane, contact_ints, contact_floats, status, env, body)
+        env = ints[I_ORDER + first + lane]
+        slots.store(slot_memory, slot, lane, memory, env, body)
 
 
 @njit(**KERNEL)
-def _load_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory):
+def _load_block(memory, ints, first, last, block, slot_memory):
     """Bring environments into a block; returns where the slots of leg 1, of the lander and of leg 0 end."""
-    _load_rows(rows, work, first, last, block)
-    if work[I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
+    _load_rows(memory.rows, ints, first, last, block)
+    if ints[I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
         return 0, 0, 0
-    leg_1 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
-    hull = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, leg_1)
-    leg_0 = _load_slots(rows, contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, hull)
+    leg_1 = _load_slots(memory, ints, first, last, LEG_1, slot_memory, FIRST_SLOT)
+    hull = _load_slots(memory, ints, first, last, LANDER, slot_memory, leg_1)
+    leg_0 = _load_slots(memory, ints, first, last, LEG_0, slot_memory, hull)
     return leg_1, hull, leg_0
 
 
@@ -287,32 +274,33 @@ def _finish_block(block, slot_memory, ends):
 
 
 @njit(**KERNEL)
-def _store_block(rows, contact_ints, contact_floats, status, work, first, last, block, slot_memory, ends):
-    _store_rows(rows, work, first, last, block)
+def _store_block(memory, ints, first, last, block, slot_memory, ends):
+    _store_rows(memory.rows, ints, first, last, block)
     if ends[2] > 0:
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_1, slot_memory, FIRST_SLOT)
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LANDER, slot_memory, ends[0])
-        _store_slots(contact_ints, contact_floats, status, work, first, last, LEG_0, slot_memory, ends[1])
+        _store_slots(memory, ints, first, last, LEG_1, slot_memory, FIRST_SLOT)
+        _store_slots(memory, ints, first, last, LANDER, slot_memory, ends[0])
+        _store_slots(memory, ints, first, last, LEG_0, slot_memory, ends[1])
 
 
 @njit(**KERNEL)
-def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, blocks, slot_memory):
+def _solve_pair(memory, scratch, first, last):
     """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
 
     Two blocks are iterated in turn, since the chain of operations of one leaves the processor half idle.
     """
+    ints, blocks, slot_memory = scratch.ints, scratch.blocks, scratch.slots
     middle = min(first + LANES, last)
     block_a = blocks[:BLOCK_FLOATS]
     block_b = blocks[BLOCK_FLOATS:]
     slots_a = slot_memory[:SLOT_FLOATS]
     slots_b = slot_memory[SLOT_FLOATS:]
-    ends_a = _load_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a)
+    ends_a = _load_block(memory, ints, first, middle, block_a, slots_a)
     pairs_a = _start_velocities(block_a, slots_a, ends_a)
     ends_b = (0, 0, 0)
     pairs_b = 0
     two = last > middle
     if two:
-        ends_b = _load_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b)
+        ends_b = _load_block(memory, ints, middle, last, block_b, slots_b)
         pairs_b = _start_velocities(block_b, slots_b, ends_b)
     free = ends_a[2] + ends_b[2] == 0
     for _ in range(1 if free else lander.VELOCITY_ITERATIONS):
@@ -324,14 +312,14 @@ def _solve_pair(rows, contact_ints, contact_floats, status, work, first, last, b
         _solve_contacts(block_a, slots_a, ends_a, pairs_a)
         _solve_contacts(block_b, slots_b, ends_b, pairs_b)
     _finish_block(block_a, slots_a, ends_a)
-    _store_block(rows, contact_ints, contact_floats, status, work, first, middle, block_a, slots_a, ends_a)
+    _store_block(memory, ints, first, middle, block_a, slots_a, ends_a)
     if two:
         _finish_block(block_b, slots_b, ends_b)
-        _store_block(rows, contact_ints, contact_floats, status, work, middle, last, block_b, slots_b, ends_b)
+        _store_block(memory, ints, middle, last, block_b, slots_b, ends_b)
 
 
 @njit(**KERNEL)
-def _sort(work, count):
+def _sort(ints, count):
     """Counting sort of the chunk's order by class; classes end up sorted with it.
 
     A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, in whether
@@ -341,94 +329,56 @@ def _sort(work, count):
     Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
     """
     for c in range(CLASSES + 1):
-        work[I_HISTOGRAM + c] = 0
+        ints[I_HISTOGRAM + c] = 0
     for place in range(count):
-        work[I_HISTOGRAM + 1 + (work[I_CLASS + place] >> 40)] += 1
+        ints[I_HISTOGRAM + 1 + (ints[I_CLASS + place] >> 40)] += 1
     for c in range(CLASSES):
-        work[I_HISTOGRAM + c + 1] += work[I_HISTOGRAM + c]
+        ints[I_HISTOGRAM + c + 1] += ints[I_HISTOGRAM + c]
     for place in range(count):
-        item = work[I_CLASS + place]
+        item = ints[I_CLASS + place]
         c = item >> 40
-        work[I_ORDER + work[I_HISTOGRAM + c]] = item
-        work[I_HISTOGRAM + c] += 1
+        ints[I_ORDER + ints[I_HISTOGRAM + c]] = item
+        ints[I_HISTOGRAM + c] += 1
     for place in range(count):
-        item = work[I_ORDER + place]
-        work[I_CLASS + place] = item >> 40
-        work[I_ORDER + place] = item & ((1 << 40) - 1)
+        item = ints[I_ORDER + place]
+        ints[I_CLASS + place] = item >> 40
+        ints[I_ORDER + place] = item & ((1 << 40) - 1)
 
 
-@njit(**KERNEL)
-def _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep):
+@njit(**INLINE)
+def _after_solving(memory, env, scratch):
     """New contacts and impacts."""
+    rows = memory.rows
     moved = np.int64(rows[env, MOVED])
     if moved != 0:
-        broad_phase.begin_contacts(rows, terrain, contact_ints, contact_floats, status, env, moved)
-    if status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
-        hit = impacts.resolve(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
+        broad_phase.begin_contacts(memory, env, moved)
+    if memory.status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
+        hit = impacts.resolve(memory, env, scratch)
         rows[env, SOLVED] = ZERO if hit else rows[env, SOLVED]
 
 
 @njit(**ENTRY)
-def step(
-    rows,
-    terrain,
-    contact_ints,
-    contact_floats,
-    status,
-    params,
-    shaping,
-    streams,
-    gusts,
-    choices,
-    throttles,
-    continuous,
-    which,
-    first,
-    last,
-    observations,
-    rewards,
-    terminations,
-    scratch,
-    work,
-    blocks,
-    slot_memory,
-    substep,
-):
-    """Step the environments ``which[first:last]``; those marked fresh begin an episode and get reward 0."""
+def step(landers, envs, first, last):
+    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    memory, actions, _, scratch = landers
+    status, ints = memory.status, scratch.ints
     for start in range(first, last, CHUNK):
         count = min(CHUNK, last - start)
         for place in range(count):
-            env = which[start + place]
-            kind = _before_solving(
-                rows,
-                terrain,
-                contact_ints,
-                contact_floats,
-                status,
-                params,
-                streams,
-                gusts,
-                choices,
-                throttles,
-                continuous,
-                env,
-                scratch,
-                work,
-            )
-            work[I_CLASS + place] = (kind << 40) | env
-        _sort(work, count)
+            env = envs[start + place]
+            ints[I_CLASS + place] = (_before_solving(landers, env) << 40) | env
+        _sort(ints, count)
         for place in range(0, count, 2 * LANES):
-            end = min(place + 2 * LANES, count)
-            _solve_pair(rows, contact_ints, contact_floats, status, work, place, end, blocks, slot_memory)
+            _solve_pair(memory, scratch, place, min(place + 2 * LANES, count))
         for place in range(count):
-            env = which[start + place]
-            _after_solving(rows, terrain, contact_ints, contact_floats, status, env, scratch, work, substep)
-            main, side, _ = _throttles(choices, throttles, continuous, env)
+            env = envs[start + place]
+            _after_solving(memory, env, scratch)
+            main, side, _ = _throttles(actions, env)
             if status[env, S_FRESH] != 0:
                 main = 0.0
                 side = 0.0
-            observe.observe(rows, status, shaping, env, main, side, observations, rewards, terminations)
+            observe.observe(memory, env, main, side)
             if status[env, S_FRESH] != 0:
-                rewards[env] = 0.0
-                terminations[env] = False
+                memory.rewards[env] = 0.0
+                memory.terminations[env] = False
                 status[env, S_FRESH] = 0

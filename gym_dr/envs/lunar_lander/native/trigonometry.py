@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from gym_dr.envs.lunar_lander.native.compiler import INLINE
+from gym_dr.compiled.options import INLINE
 
 HAS_FMA = bool(llvmlite.binding.get_host_cpu_features().get("fma", False))
 

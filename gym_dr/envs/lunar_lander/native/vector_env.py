@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.compiled.pcg64 import seeded, unpack
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.backend import Outcome, Rollout
@@ -18,7 +19,6 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
-from gym_dr.envs.lunar_lander.native.stream import seeded, unpack
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.errors import ConfigError, InvalidActionError
@@ -138,7 +138,7 @@ class LunarLanderBackend:
         """See ``backend.Rollout``."""
         if begun is not None:
             self.physics.begin(begun)
-        stop: int = self.physics.play(policy, noise, steps, elapsed, max_steps, rows)
+        stop: int = self.physics.rollout(policy, noise, steps, elapsed, max_steps, rows)
         return stop
 
     def reset_info(self) -> Info:

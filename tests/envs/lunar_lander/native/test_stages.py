@@ -1,4 +1,4 @@
-"""The pieces that equality rests on: random stream, sines, shapes, SIMD."""
+"""The pieces that equality rests on: sines, shapes, SIMD."""
 
 from __future__ import annotations
 
@@ -15,41 +15,12 @@ import pytest
 from Box2D.b2 import fixtureDef, polygonShape
 from numba import njit
 
+from gym_dr.compiled.options import ENTRY
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native import joints, shapes, stream
-from gym_dr.envs.lunar_lander.native.compiler import ENTRY
+from gym_dr.envs.lunar_lander.native import joints, shapes
 from gym_dr.envs.lunar_lander.native.layout import BLOCK_FLOATS
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 from tests.envs.lunar_lander.native.duel import EXACT
-
-
-@njit(**ENTRY)
-def draw_integers(streams: Any, low: int, width: int, out: Any) -> None:
-    for i in range(out.size):
-        out[i] = stream.integer(streams, 0, low, width)
-
-
-@njit(**ENTRY)
-def draw_uniforms(streams: Any, out: Any) -> None:
-    for i in range(out.size):
-        out[i] = stream.uniform(streams, 0, -1.0, 2.0)
-
-
-@pytest.mark.parametrize("width", [19998, 1, 3, 2**31 + 1, 3_000_000_000], ids=lambda w: f"width {w}")
-def test_the_random_stream_is_numpys_with_rejections_and_leftover_halves(width: int) -> None:
-    # widths above 2**31 reject a good part of the draws, which leaves half of an output behind every other time
-    generator, streams = np.random.default_rng(123), stream.seeded(123)[None].copy()
-    for count in (1, 2, 501, 1000):
-        integers, uniforms = np.zeros(count, np.int64), np.zeros(count)
-        draw_integers(streams, -9999, width, integers)
-        draw_uniforms(streams, uniforms)
-        if width > 1:  # numpy draws nothing for one possible value
-            assert (integers == [generator.integers(-9999, -9999 + width) for _ in range(count)]).all()
-        else:
-            return
-        assert (uniforms == generator.uniform(-1.0, 1.0, count)).all()
-    assert stream.unpack(streams[0]) == generator.bit_generator.state
-    assert (stream.pack(generator.bit_generator.state) == streams[0]).all()
 
 
 @njit(**ENTRY)

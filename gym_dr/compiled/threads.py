@@ -1,6 +1,6 @@
-"""Threads that step blocks of environments side by side.
+"""Threads on which machine code runs side by side.
 
-Plain Python threads: the compiled step releases the interpreter lock. Numba's own pool would be shared with, and its
+Plain Python threads: compiled functions release the interpreter lock. Numba's own pool would be shared with, and its
 size visible to, the user's code, and does not survive ``fork``.
 """
 
@@ -14,6 +14,11 @@ from collections.abc import Callable
 Task = Callable[[], None]
 Outbox = queue.SimpleQueue[BaseException | None]  # what a task raised, or None
 Inbox = queue.SimpleQueue[tuple[Task, Outbox] | None]  # None ends the thread
+
+
+def usable_threads() -> int:
+    """Processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:
@@ -62,7 +67,7 @@ class Workers:
             self._process = os.getpid()
         while len(self._inboxes) < self.threads - 1:
             inbox: Inbox = queue.SimpleQueue()
-            thread = threading.Thread(target=_serve, args=(inbox,), name="gym_dr native LunarLander", daemon=True)
+            thread = threading.Thread(target=_serve, args=(inbox,), name="gym_dr", daemon=True)
             thread.start()
             self._inboxes.append(inbox)
 

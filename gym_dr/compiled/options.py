@@ -1,4 +1,4 @@
-"""How every function of the native lander is compiled: the options that make it exact and fast, named once."""
+"""How every function is compiled: the options that make machine code exact and fast, named once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 # "numpy": a division by zero gives inf or nan, as in C, instead of a Python exception (which is a branch).
 # fastmath stays off: reassociation and contraction would change the last bit, and every bit counts here.
-# _nrt: nothing here allocates, and without numba's runtime slices are not reference-counted.
+# _nrt: few functions allocate, and without numba's runtime slices are not reference-counted.
 _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
 
 ENTRY: Final = _EXACT
@@ -16,4 +16,8 @@ KERNEL: Final = _EXACT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of a function that compiled functions call: without the wrappers it compiles in half the time."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
-"""Options of a small function that must disappear into the loop that calls it, or the loop stays scalar."""
+"""Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar; or the
+only use of one that takes tuples of many arrays, since each call would put them on the stack."""
+
+RUNTIME: Final = {"_nrt": True}
+"""Added to the options of a function that allocates or multiplies matrices, and of those that call it."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gym_dr.envs.lunar_lander.native.compiler import KERNEL
+from gym_dr.compiled.options import KERNEL
 
 u64 = np.uint64
 STATE_HIGH, STATE_LOW, INCREMENT_HIGH, INCREMENT_LOW, HAS_HALF, HALF = range(6)
