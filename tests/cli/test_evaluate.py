@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--grid", "gravity"], "expected NAME=LOW:HIGH:COUNT"),
         (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
         (["--episodes", "0"], "0 is not in the range x>=1"),
-        (["--sobol", "100"], "expected a power of 2 from 2 on, got 100; 128 is near"),
+        (["--sobol", "100"], "expected a power of 2, at least 2, got 100; 128 is near"),
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),

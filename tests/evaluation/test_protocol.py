@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.protocol import EVALUATION_SEED, evaluate
+from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.training.api import seed_for
+from gym_dr.wrappers.record import EpisodeRecord
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 
@@ -19,6 +20,14 @@ def fall(observations: Any) -> Any:
 
 def make(num_envs: int = 3, **kwargs: Any) -> Any:
     return gym.make_vec(ENV_ID, num_envs, vectorization_mode="sync", **kwargs)
+
+
+def evaluate(policy: Any, envs: Any, episodes: int, seed: int = EVALUATION_SEED) -> list[EpisodeRecord]:
+    """Batch after batch."""
+    records: list[EpisodeRecord] = []
+    while len(records) < episodes:
+        records += play_batch(policy, envs, min(envs.num_envs, episodes - len(records)), seed + len(records))
+    return records
 
 
 def test_episodes_are_shared_out_equally() -> None:

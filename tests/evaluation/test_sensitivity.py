@@ -122,7 +122,7 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
         (lambda: nearest(1, success=None), "give --success"),
         (
             lambda: least_perturbation(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
-            "cells of 4 episodes are too few to tell",
+            "4 episodes per cell are too few to tell",
         ),
     ],
 )
