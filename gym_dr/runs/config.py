@@ -13,8 +13,9 @@ from typing import Any, Union, get_args, get_origin
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
+from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.spec import Randomization, read_table
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
-from gym_dr.randomization.spec import read_table
+from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 
