@@ -148,9 +148,7 @@ def _sorted(table: pd.DataFrame, document: dict[str, Any]) -> pd.DataFrame:
 
 
 def _outcome(episode_return: float, success: float | None) -> str:
-    if success is None:
-        return ""
-    return "success" if episode_return >= success else "failure"
+    return "" if success is None else "success" if episode_return >= success else "failure"
 
 
 # ---- playing -------------------------------------------------------------------------------------------------------

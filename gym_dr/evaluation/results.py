@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,20 +29,13 @@ COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "length", "term
 Array = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A finished evaluation.
+    """A finished evaluation."""
 
-    Attributes:
-        folder: Its folder.
-        document: The content of ``evaluation.json``.
-        episodes: The rows of ``episodes.csv``, sorted by policy, set, cell and episode.
-    """
-
-    def __init__(self, folder: Path, document: dict[str, Any], episodes: pd.DataFrame) -> None:
-        """Takes all three as they are; ``load`` reads them from a folder."""
-        self.folder = folder
-        self.document = document
-        self.episodes = episodes
+    folder: Path
+    document: dict[str, Any]  # the content of ``evaluation.json``
+    episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 
     @classmethod
     def load(cls, folder: Path) -> Evaluation:

@@ -141,11 +141,11 @@ def least_perturbation(
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
     nearest = int(next(cell for cell in order if fails[cell]))
     return {
+        **result,
         "found": True,
         "distance": float(moved[nearest].max(initial=0.0)),
         "cell": nearest,
         "params": cells.cell(nearest),
         "moved": dict(zip(cells.names, moved[nearest].tolist(), strict=True)),
         "success_rate": float((returns[nearest] >= success).mean()),
-        "reason": None,
     }

@@ -184,7 +184,6 @@ def _widen_certain_rates(
 
 
 def _row(names: Sequence[str], values: Array, intervals: Array | None) -> dict[str, Interval]:
-    if intervals is None:
-        return {name: {"value": float(v), "low": None, "high": None} for name, v in zip(names, values, strict=True)}
-    ends = zip(names, values.tolist(), *intervals.tolist(), strict=True)
+    low, high = [[None] * len(names)] * 2 if intervals is None else intervals.tolist()
+    ends = zip(names, values.tolist(), low, high, strict=True)
     return {name: {"value": value, "low": low, "high": high} for name, value, low, high in ends}

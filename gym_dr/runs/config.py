@@ -46,19 +46,14 @@ class RunSettings:
     device: str = option("cpu", "where the networks are: cpu or cuda")
 
     def __post_init__(self) -> None:
-        for name, low in (
-            ("seed", 0),
-            ("num_envs", 1),
-            ("resample_every", 0),
-            ("checkpoint_every", 1),
-            ("eval_episodes", 0),
-        ):
+        lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
+        for name, low in lowest.items():
             if getattr(self, name) < low:
                 raise ConfigError(f"{name}: expected at least {low}, got {getattr(self, name)}.")
-        if self.context not in CONTEXTS:
-            raise unknown_name("context", self.context, CONTEXTS)
-        if self.on_nan not in ON_NAN:
-            raise unknown_name("on_nan", self.on_nan, ON_NAN)
+        choices = {"context": CONTEXTS, "on_nan": ON_NAN, "vectorization": VECTORIZATIONS}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise unknown_name(name, getattr(self, name), known)
         if self.num_envs > MAX_ENVS:
             raise ConfigError(f"num_envs: expected at most {MAX_ENVS}, got {self.num_envs}.")
         if self.resample_every > self.checkpoint_every:
@@ -66,20 +61,15 @@ class RunSettings:
                 f"resample_every: expected at most checkpoint_every ({self.checkpoint_every}), where draws begin anew, "
                 f"got {self.resample_every}."
             )
-        if self.vectorization not in VECTORIZATIONS:
-            raise unknown_name("vectorization", self.vectorization, VECTORIZATIONS)
-        if self.restart_workers and self.vectorization != "async":
-            raise ConfigError(
-                f"restart_workers: expected with vectorization async, which has workers, got {self.vectorization}."
-            )
         if not 0.0 < self.worker_timeout <= MAX_TIMEOUT:
             raise ConfigError(
                 f"worker_timeout: expected seconds above 0 and at most {MAX_TIMEOUT:g}, got {self.worker_timeout}."
             )
-        if self.worker_timeout != RunSettings.worker_timeout and self.vectorization != "async":
-            raise ConfigError(
-                f"worker_timeout: expected with vectorization async, which has workers, got {self.vectorization}."
-            )
+        for name in ("restart_workers", "worker_timeout"):
+            if getattr(self, name) != getattr(RunSettings, name) and self.vectorization != "async":
+                raise ConfigError(
+                    f"{name}: expected with vectorization async, which has workers, got {self.vectorization}."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

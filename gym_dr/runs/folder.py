@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -167,10 +166,6 @@ class RunFolder:
                 f"{self.config}: expected the name of an algorithm, got {shortened(table.get('algorithm'))}."
             )
         return table
-
-    def write_json(self, path: Path, content: Any) -> None:
-        """Writes a JSON file whole or not at all."""
-        write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
     def _is_run(self) -> bool:
         """Whether gym_dr created the folder; other programs write files named config.json, too."""

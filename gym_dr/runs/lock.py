@@ -104,10 +104,8 @@ def _has_ended(owner: dict[str, Any]) -> bool:
         return False  # Windows has no signal 0
     try:
         os.kill(owner["pid"], 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 

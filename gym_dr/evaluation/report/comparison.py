@@ -90,13 +90,12 @@ class Comparison:
         Returns:
             Shape ``(runs, episodes)``; column i is the same draw and the same episode seed in every run of every group.
         """
-        whole = self._returns[set_name][self.policies[group]]
-        return np.asarray(whole.reshape(len(whole), -1), dtype=np.float64)
+        returns = self._returns[set_name][self.policies[group]]
+        return returns.reshape(len(returns), -1)
 
     def values(self, set_name: str) -> dict[str, Array]:
         """The parameters that vary in a set: name -> value in each episode, in the order of ``returns``."""
-        found: dict[str, Array] = self._values[set_name]
-        return found
+        return self._values[set_name]
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
         """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
@@ -129,7 +128,7 @@ class Comparison:
         return totals
 
     @cached_property
-    def _returns(self) -> dict[str, Any]:
+    def _returns(self) -> dict[str, Array]:
         return {name: self.evaluation.returns(name) for name in self.sets}
 
     @cached_property

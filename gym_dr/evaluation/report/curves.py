@@ -201,14 +201,11 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
 
 
 def _noise(comparison: Comparison, set_name: str) -> str:
-    """What no parameter explains, in words."""
+    """The share of the variance that no parameter explains, in words."""
     shares = []
     for index, group in enumerate(comparison.groups):
         known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
-    return (
-        f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
-        if shares
-        else ""
-    )
+    chance = f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+    return chance if shares else ""
