@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.errors import ConfigError
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.record import EpisodeRecord
@@ -86,8 +85,3 @@ def test_evaluating_again_gives_the_same_result() -> None:
 def test_evaluation_seeds_are_none_of_training() -> None:
     assert seed_for(0, stream=1) == EVALUATION_SEED
     assert EVALUATION_SEED > 2**61 > seed_for(12345, stream=0)
-
-
-def test_fewer_than_one_episode_is_refused() -> None:
-    with pytest.raises(ConfigError, match="at least 1 episode, got 0"):
-        evaluate(fall, make(), 0)
