@@ -158,7 +158,7 @@ class ParamSpace(Mapping[str, Param]):
         checked = {}
         for name, value in _mapping(values).items():
             param = self[name]
-            # comparisons of plain floats, since a thousand sub-environments may be told new values at once
+            # comparisons of plain floats, since a thousand sub-environments may get new values at once
             plain = type(value) is float and param.kind == "float" and math.isfinite(value)
             if not (plain and param.low <= value <= param.high):
                 array = param.check(value)
