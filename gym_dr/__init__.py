@@ -19,8 +19,9 @@ from gym_dr.randomization.distributions import (
     Uniform,
 )
 from gym_dr.randomization.presets import add_preset
+from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Add, Correlation, Randomization, Scale
+from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector

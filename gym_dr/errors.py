@@ -1,11 +1,11 @@
-"""The exceptions that users see: each says what was expected, what was got and how to mend it."""
+"""The exceptions that users see: each says what was expected, what was got and how to fix it."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
 
-LONGEST = 200  # letters of a value in a message
+MAX_LENGTH = 200  # of a value in a message
 
 
 class GymDrError(Exception):
@@ -13,11 +13,11 @@ class GymDrError(Exception):
 
 
 class UnknownNameError(GymDrError, ValueError):
-    """A name (environment, algorithm, parameter, preset, ...) that nothing is known by."""
+    """An unknown name of an environment, algorithm, parameter, preset, ..."""
 
 
 class RandomizationError(GymDrError, ValueError):
-    """A distribution, parameter space or randomization that cannot be, or a value outside its bounds."""
+    """An impossible distribution, parameter space or randomization, or a value outside its bounds."""
 
 
 class InvalidActionError(GymDrError, ValueError):
@@ -25,7 +25,7 @@ class InvalidActionError(GymDrError, ValueError):
 
 
 class EnvStateError(GymDrError, RuntimeError):
-    """A call that the environment cannot serve now, such as a step before the first reset."""
+    """A call that is not possible in the environment's current state, such as a step before the first reset."""
 
 
 class ConfigError(GymDrError, ValueError):
@@ -53,28 +53,28 @@ class TrainingError(GymDrError, RuntimeError):
 
 
 class LostRunError(TrainingError):
-    """Runs whose processes were ended from outside, or had not begun then; ``gymdr resume`` goes on with them."""
+    """Runs whose processes were killed before or while they trained; ``gymdr resume`` continues them."""
 
 
 class NotFiniteError(TrainingError):
-    """An observation, reward, loss or gradient that is NaN or infinite; nothing has been changed by it."""
+    """An observation, reward, loss or gradient that is NaN or infinite; raised before it changes anything."""
 
 
 class SkippedUpdateWarning(UserWarning):
-    """An update that was left out because something in it was not finite."""
+    """An update that was skipped because something in it was not finite."""
 
 
 class WorkerError(GymDrError, RuntimeError):
-    """A sub-environment's process that was killed, raised, hung or answered in a wrong shape.
+    """A sub-environment's process was killed, raised an error, hung, or returned a wrong shape.
 
     All processes of its vector environment have been ended.
 
     Attributes:
         env_index: Of the sub-environment.
         seed: What it was seeded with; None before its first reset.
-        draw_index: The draw of its last observation, as it counts them: resets since it was seeded; None before the
-            first, and where there are no draws.
-        params: The values in force then.
+        draw_index: The draw of its last observation, counted since it was seeded; None before the first and where
+            there are no draws.
+        params: Its parameter values.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class WorkerError(GymDrError, RuntimeError):
         draw_index: int | None,
         params: Mapping[str, float] | None,
     ) -> None:
-        """Keeps the message and which episode was lost."""
+        """Stores the message and the episode that was lost."""
         super().__init__(message)
         self.env_index, self.seed, self.draw_index, self.params = env_index, seed, draw_index, dict(params or {})
 
@@ -96,13 +96,13 @@ class WorkerWarning(UserWarning):
 
 
 class RandomizationWarning(UserWarning):
-    """A randomization that is possible but probably not what was meant."""
+    """A randomization that is possible but probably not intended."""
 
 
 def shortened(value: object) -> str:
-    """A value as in Python code, cut where it is too long for a message."""
+    """The repr of a value, truncated for a message."""
     text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | None = None) -> UnknownNameError:
@@ -110,13 +110,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
 
     Args:
         kind: What was looked up, for example ``"parameter"``.
-        name: The name that was given.
-        known: All names that would have been right.
-        listing: A command that lists them, where there are too many for the message.
+        name: The unknown name.
+        known: All known names.
+        listing: A command that lists them, if there are too many for the message.
     """
     names = sorted(known)
-    # comparing takes time with the square of the length, and a name may come from a stranger's file
-    close = difflib.get_close_matches(str(name)[:LONGEST], names, n=1, cutoff=0.5)
+    # comparing takes quadratic time, and a name may come from an untrusted file
+    close = difflib.get_close_matches(str(name)[:MAX_LENGTH], names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
     return UnknownNameError(f"Unknown {kind} {shortened(name)}.{hint}{rest}")

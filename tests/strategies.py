@@ -20,8 +20,9 @@ from gym_dr.randomization.distributions import (
     Normal,
     Uniform,
 )
+from gym_dr.randomization.rules import Add, Rule, Scale
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Add, Correlation, Randomization, Rule, Scale
+from gym_dr.randomization.spec import Correlation, Randomization
 
 few = settings(max_examples=40, deadline=None)  # a busy machine must not fail a test for being slow
 

@@ -7,10 +7,11 @@ import shlex
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 
-from gym_dr.benchmark import settings
-from gym_dr.cli.main import main
+from gym_dr.cli import bench
+from gym_dr.cli.main import cli, main
 from gym_dr.evaluation.report import evaluation
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
@@ -33,37 +34,63 @@ def test_the_python_blocks_run_as_one_program(tmp_path: Path, monkeypatch: pytes
     exec(compile("\n".join(blocks("python")), "README.md", "exec"), {})
 
 
-def test_every_command_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
+
+
+def following(arguments: list[str], option: str) -> str | None:
+    return arguments[arguments.index(option) + 1] if option in arguments else None
+
+
+TRAININGS = {following(line.split(), "--run-dir"): line for line in COMMANDS if line.startswith("gymdr train")}
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands run; the trainings that several need are made once."""
+    path = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "examples", path / "examples")
+    return path
+
+
+def run(line: str) -> None:
+    """Runs a command with a small budget, after the trainings that it needs."""
+    program, *arguments = shlex.split(line)
+    assert program == "gymdr"
+    if arguments[0] == "train":
+        arguments = [a for a in arguments if a not in ("--updates", "1000")] + ["--overwrite"]
+        arguments += TINY if "a2c" in arguments else TINY_REINFORCE
+    else:
+        for path in TRAININGS.keys() & set(arguments):
+            if path and not Path(path).exists():
+                run(TRAININGS[path])
+    if arguments[0] == "evaluate":
+        arguments = ["2" if a == "1024" else a for a in arguments] + ["--episodes", "2"]
+    if arguments[0] == "play":
+        arguments += ["--episodes", "1"]
+    main(arguments)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_runs_and_writes_what_it_names(
+    line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):  # of a report
-        monkeypatch.setattr(evaluation, name, value)
-    monkeypatch.setattr(settings, "QUICK", TINY_BENCH)
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    commands = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
-    assert len(commands) >= 12
-    for line in commands:
-        program, *arguments = shlex.split(line)
-        assert program == "gymdr"
-        if arguments[0] == "train":
-            arguments = [a for a in arguments if a != "1000"]
-            arguments = [a for a in arguments if a != "--updates"] + list(
-                TINY if "a2c" in arguments else TINY_REINFORCE
-            )
-        if arguments[0] == "evaluate":
-            arguments += ["--episodes", "2"]
-            arguments = ["2" if a == "1024" else a for a in arguments]
-        if arguments[0] == "play":
-            arguments += ["--episodes", "1"]
-        try:
-            main(arguments)
-        except SystemExit as stop:
-            raise AssertionError(f"{line}: {capsys.readouterr().err}") from stop
-    assert (tmp_path / "bench" / "throughput.png").stat().st_size > 1000
-    assert (tmp_path / "flight.gif").stat().st_size > 1000
-    assert (tmp_path / "seeds.png").stat().st_size > 1000
-    assert (tmp_path / "comparison.html").stat().st_size > 1_000_000
+    monkeypatch.chdir(workplace)
+    for name in ("EPISODES", "POINTS", "POINT_EPISODES"):  # of a report
+        monkeypatch.setattr(evaluation, name, 2)
+    monkeypatch.setattr(bench, "QUICK", TINY_BENCH)
+    try:
+        run(line)
+    except SystemExit as stop:
+        raise AssertionError(capsys.readouterr().err) from stop
+    for option in ("--output", "--video", "--run-dir"):
+        written = following(shlex.split(line), option)
+        if written is not None:
+            path = workplace / written
+            assert path.stat().st_size > 1000 or (path.is_dir() and any(path.iterdir()))
+
+
+def test_readme_shows_every_command_of_the_command_line() -> None:
+    assert {line.split()[1] for line in COMMANDS} == set(cli.list_commands(click.Context(cli)))
 
 
 def test_install_commands_are_one_line_each() -> None:

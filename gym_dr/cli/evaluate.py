@@ -74,7 +74,7 @@ def command(
                 folder,
                 success=success,
                 command=_command_line(runs, output=output, success=success, trust=trust, **options),
-                report=progress,
+                progress=progress,
             )
     except KeyboardInterrupt:
         click.echo("Stopped. Finished cells are kept; the same command goes on from there.", err=True)
@@ -93,11 +93,11 @@ def _sets(
     episodes: int | None,
 ) -> list[CellSet]:
     """Where to look, all checked."""
-    from gym_dr.evaluation import cells, standard
+    from gym_dr.evaluation import cells, default_sets
     from gym_dr.runs.environments import param_space_of
 
     space = param_space_of(policies[0].env)
-    sets = standard.nominal_and_training(policies, space, episodes or EPISODES["draws"])
+    sets = default_sets.nominal_and_training(policies, space, episodes or EPISODES["draws"])
     if not (axes or corners or sobol is not None or protocol):
         return sets
     if space is None:
@@ -105,7 +105,7 @@ def _sets(
             f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol."
         )
     if protocol:
-        sets += standard.dre(space, episodes or EPISODES["draws"])
+        sets += default_sets.dre(space, episodes or EPISODES["draws"])
     if axes:
         read = [cells.parse_axis(text) for text in axes]
         twice = [name for name, _ in read if sum(name == other for other, _ in read) > 1]

@@ -28,7 +28,7 @@ def command(runs: tuple[str, ...], output: str | None, evaluation: str | None) -
     from gym_dr.cli.training import use_one_thread
     from gym_dr.evaluation.policies import open_policies
     from gym_dr.evaluation.report.assemble import assemble
-    from gym_dr.evaluation.report.compared import Compared
+    from gym_dr.evaluation.report.comparison import Comparison
     from gym_dr.evaluation.report.evaluation import complete_evaluation
     from gym_dr.evaluation.report.groups import group_runs
     from gym_dr.evaluation.report.page import check_installed, write_report
@@ -51,6 +51,6 @@ def command(runs: tuple[str, ...], output: str | None, evaluation: str | None) -
     except KeyboardInterrupt:
         click.echo("Stopped. Finished episodes are kept; the same command goes on from there.", err=True)
         raise
-    compared = Compared(groups=group_runs(policies), evaluation=found)
-    write_report(assemble(compared, typed, lambda text: click.echo(text, err=True)), page)
+    comparison = Comparison(groups=group_runs(policies), evaluation=found)
+    write_report(assemble(comparison, typed, lambda text: click.echo(text, err=True)), page)
     click.echo(f"Wrote {page}")

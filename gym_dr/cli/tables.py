@@ -35,8 +35,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
     solved = "" if success is None else f", solved from a return of {success:g} on"
     click.echo(f"{evaluation.document['env']}{solved}")
     for cells in evaluation.sets:
-        each = f"{cells.cells:,} cells x {cells.episodes} episodes" if cells.cells > 1 else f"{cells.episodes} episodes"
-        click.echo(f"\n{cells.name}: {each}")
+        each = f"{cells.num_cells:,} cells x " if cells.num_cells > 1 else ""
+        click.echo(f"\n{cells.name}: {each}{cells.episodes} episodes")
         rows = [row for row in evaluation.document["results"] if row["set"] == cells.name]
         _show_statistics(rows)
         for row in rows:

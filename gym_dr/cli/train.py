@@ -125,7 +125,7 @@ def _train(algorithm: Algorithm) -> None:
         raise
     finally:
         for folder in folders:
-            folder.forget_replaced()
+            folder.delete_replaced()
 
 
 def _resolve(ctx: click.Context, algorithm: Algorithm, seed: int | None) -> RunConfig:

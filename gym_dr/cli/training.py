@@ -7,10 +7,10 @@ import click
 from gym_dr.cli.progress import Progress
 from gym_dr.cli.tables import show_short
 from gym_dr.errors import PluginError
+from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import open_policies
-from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
@@ -67,7 +67,7 @@ def _look_at_result(folder: RunFolder, config: RunConfig, algorithm: Algorithm, 
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
         policies = open_policies([(folder, config, algorithm)])
         sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
-        show_short(evaluate_policies(policies, sets, folder.evaluation, report=lambda *_: stop.check()))
+        show_short(evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check()))
 
 
 def _train(
@@ -94,8 +94,8 @@ def _train(
             train(session, config.options)
     except KeyboardInterrupt:
         click.echo(
-            f"Stopped with {session.made} of {config.options.updates} updates made and {session.saved} saved. Go on, "
-            f"to the result of a run that was never stopped, with: gymdr resume {folder.path}",
+            f"Stopped with {session.updates_made} of {config.options.updates} updates made and {session.updates_saved} "
+            f"saved. Go on, to the result of a run that was never stopped, with: gymdr resume {folder.path}",
             err=True,
         )
         raise

@@ -1,4 +1,4 @@
-"""Several seeds as one result: all metrics in one file, a curve with its spread, and a table with intervals."""
+"""Aggregates runs of several seeds: all metrics in one file, mean learning curves, and a summary with intervals."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     """Writes the aggregate of finished runs into the folder that holds them.
 
     Args:
-        folders: One run for each seed.
-        root: Where the three files go.
+        folders: One run per seed.
+        root: Folder for the three files.
 
     Returns:
-        What ``summary.json`` says: for the training return and each evaluation the seeds' values, their mean, standard
-        deviation, and interquartile mean with its 95 % bootstrap interval.
+        The content of ``summary.json``: for the training return and each evaluation the seeds' values, their mean,
+        standard deviation, and interquartile mean with its 95 % bootstrap interval.
 
     Raises:
-        RunFolderError: A run has no metrics, or a file cannot be written or has something else in it.
+        RunFolderError: A run has no metrics, or a file is damaged or cannot be written.
         ConfigError: A configuration or evaluation cannot be read.
     """
     import pandas as pd  # heavy
 
     tables = {_seed(folder): read_metrics(folder) for folder in folders}
-    together = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
-    write_atomically(root / METRICS, together.to_csv(index=False).encode())
+    metrics = pd.concat([table.assign(seed=seed) for seed, table in tables.items()], ignore_index=True)
+    write_atomically(root / METRICS, metrics.to_csv(index=False).encode())
     plot_training(folders, root / CURVE)
 
     values = {"final training return": {s: float(t["return_mean"].iloc[-1]) for s, t in tables.items()}}

@@ -1,6 +1,7 @@
-"""Where a policy is looked at: sets of cells, each of them fixed values or draws, played for equally many episodes.
+"""Sets of cells, on which policies are evaluated.
 
-A set's values follow from its JSON form alone, so that a reader of an evaluation gets them back.
+A cell is one setting of the environment's parameters, fixed values or a distribution, that is played for a number of
+episodes. The values of a set follow from its JSON form alone, so that a reader of an evaluation can recover them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 Array = npt.NDArray[np.float64]
 Values = Mapping[str, float]
 
 KINDS = ("nominal", "distribution", "grid", "corners", "sobol")
-MOST_CELLS = 1_000_000  # of a set; more are a slip of the hand
+MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 
@@ -32,19 +33,19 @@ _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 class Box:
     """Ranges of parameters, both ends included."""
 
-    ranges: Mapping[str, tuple[float, float]]  # of those that vary; low < high
-    fixed: Values  # of those that do not but differ from nominal
-    whole: tuple[str, ...] = ()  # names of those that are whole numbers
+    ranges: Mapping[str, tuple[float, float]]  # of parameters that vary; low < high
+    fixed: Values  # of parameters that do not vary but differ from nominal
+    whole: tuple[str, ...] = ()  # names of parameters that are whole numbers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellSet:
-    """Cells that are summed up together. Episode k of the set is episode ``k % episodes`` of cell ``k // episodes``."""
+    """Cells with common statistics. Episode k of the set is episode ``k % episodes`` of cell ``k // episodes``."""
 
     name: str  # unique in an evaluation
     kind: str  # one of KINDS
     episodes: int  # of each cell
-    # what makes the cells, as JSON: axes (grid), box (corners, sobol), points and whole (sobol), fixed, randomization
+    # what determines the cells, as JSON: axes (grid); box (corners, sobol); points, whole (sobol); fixed; randomization
     definition: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -53,7 +54,7 @@ class CellSet:
 
     @cached_property
     def randomization(self) -> Randomization | None:
-        """What is drawn anew in each episode; None where every cell has fixed values."""
+        """The distribution of each episode's draw; None where every cell has fixed values."""
         form = self.definition.get("randomization")
         return None if form is None else Randomization.from_dict(form)
 
@@ -74,22 +75,22 @@ class CellSet:
         return fixed
 
     @property
-    def touched(self) -> tuple[str, ...]:
+    def parameters(self) -> tuple[str, ...]:
         """All parameters that may differ from nominal."""
         return tuple(self.randomization or ()) or (*self.names, *self.fixed)
 
     @property
-    def cells(self) -> int:
-        """How many."""
+    def num_cells(self) -> int:
+        """The number of cells."""
         return len(self.values)
 
     @property
-    def total(self) -> int:
-        """Episodes of all cells together."""
-        return self.cells * self.episodes
+    def num_episodes(self) -> int:
+        """The number of episodes of all cells together."""
+        return self.num_cells * self.episodes
 
     def cell(self, index: int) -> dict[str, float]:
-        """The values of one cell, by name; nominal where it says nothing."""
+        """The values of one cell by name; other parameters are nominal."""
         return {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
 
     def params(self, episodes: npt.NDArray[np.int64]) -> dict[str, Array]:
@@ -106,24 +107,24 @@ class CellSet:
         return {**constant, **{name: rows[:, column] for column, name in enumerate(self.names)}}
 
     def to_dict(self) -> dict[str, Any]:
-        """The form for JSON; ``from_dict`` gives an equal set back."""
-        head = {"name": self.name, "kind": self.kind, "episodes": self.episodes, "cells": self.cells}
+        """The JSON form, which ``from_dict`` reads."""
+        head = {"name": self.name, "kind": self.kind, "episodes": self.episodes, "cells": self.num_cells}
         return {**head, **self.definition}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> CellSet:
-        """Reads what ``to_dict`` gave."""
+        """Reads the JSON form."""
         head = {key: form[key] for key in ("name", "kind", "episodes")}
         return cls(**head, definition={key: value for key, value in form.items() if key not in (*head, "cells")})
 
 
 def nominal(episodes: int) -> CellSet:
-    """The unchanged environment."""
+    """One cell with nominal values."""
     return CellSet(name="nominal", kind="nominal", episodes=episodes, definition={})
 
 
 def distribution(name: str, randomization: Randomization, episodes: int) -> CellSet:
-    """A draw of its own for each episode."""
+    """One cell with a new draw in each episode."""
     definition = {"randomization": randomization.to_dict()}
     return CellSet(name=name, kind="distribution", episodes=episodes, definition=definition)
 
@@ -135,7 +136,7 @@ def parse_axis(text: str) -> tuple[str, Array]:
         The name and COUNT values from LOW to HIGH, both included.
 
     Raises:
-        ConfigError: The text is malformed or stands for no value.
+        ConfigError: The text is malformed or describes no values.
     """
     name, equals, numbers = text.partition("=")
     parts = numbers.split(":")
@@ -160,8 +161,8 @@ def parse_axis(text: str) -> tuple[str, Array]:
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
     """Every combination of some parameters' values, the others nominal.
 
-    A parameter that has no effect while a switch of the environment is off (wind power without wind) has it on, unless
-    the switch is on the grid itself.
+    Where a parameter has an effect only while a switch is on (wind power needs wind), the switch is on, unless it is on
+    the grid itself.
 
     Args:
         space: What may vary.
@@ -179,13 +180,13 @@ def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) ->
     _check_count("The grid", math.prod(len(values) for values in checked.values()))
     switches = {space[name].switch for name in checked} - {"", *checked}
     fixed = {name: 1.0 for name in sorted(switches) if space[name].nominal != 1.0}
-    made = CellSet(name="grid", kind="grid", episodes=episodes, definition={"axes": checked, "fixed": fixed})
-    space.check_vector(dict(zip(made.names, made.values.T, strict=True)), made.cells)  # and whether they go together
-    return made
+    cells = CellSet(name="grid", kind="grid", episodes=episodes, definition={"axes": checked, "fixed": fixed})
+    space.check_vector(dict(zip(cells.names, cells.values.T, strict=True)), cells.num_cells)  # valid combinations?
+    return cells
 
 
 def training_box(space: ParamSpace, randomizations: Iterable[Randomization | None]) -> Box:
-    """The smallest box that holds everything that some runs were trained on.
+    """The smallest box around the training ranges of some runs.
 
     Raises:
         ConfigError: Nothing varies, or something has no finite range.
@@ -193,16 +194,18 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
     ends: dict[str, list[float]] = {}
     for randomization in randomizations:
         for name, rule in (randomization or Randomization()).items():
-            ends.setdefault(name, []).extend(_support(space[name], rule.support(space[name].nominal)))
+            ends.setdefault(name, []).extend(
+                np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
+            )
     ranges = {name: (min(ends[name]), max(ends[name])) for name in space if name in ends}
-    endless = [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]
-    if endless:
-        raise ConfigError(f"The training range of {', '.join(endless)} has no end; say where to look with --grid.")
+    unbounded = [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]
+    if unbounded:
+        raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with --grid.")
     varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
     if not varying:
         raise ConfigError(
-            "Expected runs that were trained on randomized parameters, whose box --sobol and --corners look at; "
-            "these varied none. Say where to look with --grid."
+            "--sobol and --corners cover the box of randomized parameters: expected runs that were trained with some, "
+            "got none. Choose values with --grid."
         )
     whole = tuple(name for name in varying if space[name].kind != "float")
     return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
@@ -215,7 +218,7 @@ def corners(box: Box, episodes: int) -> CellSet:
         ConfigError: There are too many.
     """
     _check_count(f"The box of {len(box.ranges)} parameters", 2 ** len(box.ranges))
-    definition = {"box": _lists(box.ranges), "fixed": dict(box.fixed)}
+    definition = {"box": _json_ranges(box), "fixed": dict(box.fixed)}
     return CellSet(name="corners", kind="corners", episodes=episodes, definition=definition)
 
 
@@ -226,7 +229,7 @@ def sobol(box: Box, points: int, episodes: int) -> CellSet:
     A and B of ``points`` rows each, and for each of the d parameters A with that parameter's column from B.
 
     Args:
-        box: Where to look; each value is equally likely.
+        box: The ranges; each value is equally likely.
         points: Rows of A, a power of 2.
         episodes: Of each of the ``points * (d + 2)`` cells.
 
@@ -235,9 +238,9 @@ def sobol(box: Box, points: int, episodes: int) -> CellSet:
     """
     if points < 2 or points & (points - 1):
         near = 2 ** max(1, round(math.log2(max(points, 1))))
-        raise ConfigError(f"--sobol: expected a power of 2 from 2 on, got {points}; {near} is near.")
+        raise ConfigError(f"--sobol: expected a power of 2, at least 2, got {points}; {near} is near.")
     _check_count(f"--sobol {points} with {len(box.ranges)} parameters", points * (len(box.ranges) + 2))
-    definition = {"points": points, "box": _lists(box.ranges), "whole": list(box.whole), "fixed": dict(box.fixed)}
+    definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
     return CellSet(name="sobol", kind="sobol", episodes=episodes, definition=definition)
 
 
@@ -267,14 +270,10 @@ def _saltelli(box: Mapping[str, tuple[float, float]], whole: Sequence[str], poin
     return np.clip(scaled, low, high)  # rounding may pass an end
 
 
-def _support(param: Param, ends: tuple[float, float]) -> tuple[float, ...]:
-    return tuple(min(max(end, param.low), param.high) for end in ends)
-
-
 def _check_count(what: str, cells: int) -> None:
-    if cells > MOST_CELLS:
-        raise ConfigError(f"{what} has {cells:,} cells; expected at most {MOST_CELLS:,}.")
+    if cells > MAX_CELLS:
+        raise ConfigError(f"{what} has {cells:,} cells; expected at most {MAX_CELLS:,}.")
 
 
-def _lists(ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[float]]:
-    return {name: list(pair) for name, pair in ranges.items()}
+def _json_ranges(box: Box) -> dict[str, list[float]]:
+    return {name: list(pair) for name, pair in box.ranges.items()}

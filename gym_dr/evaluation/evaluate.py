@@ -1,4 +1,4 @@
-"""Evaluates policies on sets of cells, and goes on where an evaluation was interrupted."""
+"""Evaluates policies on sets of cells; an interrupted evaluation continues where it stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import RunPolicy
-from gym_dr.evaluation.protocol import EVALUATION_SEED, play_wave
+from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
@@ -26,7 +26,8 @@ from gym_dr.evaluation.results import (
     write_document,
     write_episodes,
 )
-from gym_dr.evaluation.summary import describe, sum_up
+from gym_dr.evaluation.summary import initial_document, summarize
+from gym_dr.runs.durable import os_errors
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wrappers.record import EpisodeRecord
@@ -34,11 +35,11 @@ from gym_dr.wrappers.record import EpisodeRecord
 if TYPE_CHECKING:
     import pandas as pd
 
-Report = Callable[[str, int, int], None]  # what is played, episodes finished, episodes in all
+ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes finished, episodes in total
 
 
 def success_threshold(env_id: str, success: float | None) -> float | None:
-    """The return from which an episode is a success: what the user says, else the environment's own, if it has one."""
+    """The return from which an episode is a success: the user's, else the environment's reward threshold, if any."""
     return success if success is not None else gym.spec(env_id.rpartition(":")[2]).reward_threshold
 
 
@@ -49,46 +50,51 @@ def evaluate_policies(
     *,
     success: float | None = None,
     command: str = "",
-    report: Report = lambda title, done, total: None,
+    progress: ProgressCallback = lambda title, done, total: None,
 ) -> Evaluation:
-    """Plays policies in sets of cells and writes the folder of the evaluation.
+    """Plays policies on sets of cells and writes the folder of the evaluation.
 
-    Episodes that the folder holds already are kept where policy (the checkpoint's bytes) and set (its definition) are
-    the same; so an interrupted evaluation goes on where it stopped and ends with the same files. Complete sets that are
-    in the folder but not asked for now stay in it.
+    Episodes in the folder are reused if their policy (the checkpoint's bytes) and set (its definition) are the same.
+    So an interrupted evaluation continues where it stopped and ends with the same files. Complete sets of the folder
+    that are not among ``sets`` stay in it.
 
     Args:
         policies: From ``open_policies``.
-        sets: Where to look; their names differ.
-        folder: Of this evaluation alone; made if its parent is there.
+        sets: Cells to play, with distinct names.
+        folder: Of this evaluation alone; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
-        command: That asks for the evaluation, for its readers; empty if none does.
-        report: Called as episodes end.
+        command: The command line, recorded for readers; empty if there was none.
+        progress: Called as episodes end.
 
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be written.
     """
     env = policies[0].env
     check_folder(folder)
-    old, table = _what_is_there(folder, policies)
-    asked = {cells.name for cells in sets}
-    kept = [cells for cells in old if cells.name not in asked and _is_complete(table, cells, policies)]
-    everything = [*sets, *kept]
-    document = describe(policies, everything, folder, param_space_of(env), success_threshold(env, success), command)
-    _write_start(folder, document, _matching(table, old, everything, document))
-    _play(policies, everything, folder, document, report)
+    old, table = _load_previous(folder, policies)
+    requested = {cells.name for cells in sets}
+    kept = [cells for cells in old if cells.name not in requested and _is_complete(table, cells, policies)]
+    all_sets = [*sets, *kept]
+    threshold = success_threshold(env, success)
+    document = initial_document(policies, all_sets, folder, param_space_of(env), threshold, command)
+    with os_errors(folder):
+        folder.mkdir(exist_ok=True)
+    # the rows before the document, whose digests they must fit
+    write_episodes(folder / EPISODES, _reusable_rows(table, old, all_sets, document))
+    write_document(folder, document)
+    _play_missing(policies, all_sets, folder, document, progress)
     table = _sorted(read_episodes(folder / EPISODES), document)
     write_episodes(folder / EPISODES, table)
     evaluation = Evaluation(folder, document, table)
-    document.update(sum_up(evaluation))
+    document.update(summarize(evaluation))
     write_document(folder, document)
     return evaluation
 
 
-# ---- what is there already -----------------------------------------------------------------------------------------
+# ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------
 
 
-def _what_is_there(folder: Path, policies: Sequence[RunPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
+def _load_previous(folder: Path, policies: Sequence[RunPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
     """The sets of an earlier evaluation in the folder and the episodes that these policies have played."""
     document, table = read_document(folder), read_episodes(folder / EPISODES)
     if document is None:
@@ -110,13 +116,15 @@ def _what_is_there(folder: Path, policies: Sequence[RunPolicy]) -> tuple[list[Ce
 
 
 def _is_complete(table: pd.DataFrame, cells: CellSet, policies: Sequence[RunPolicy]) -> bool:
-    """Whether some policy has played all of a set: then it is kept, and the others play it too."""
+    """Whether some policy has played all of a set; then the set stays, and the other policies play it too."""
     counts = table[table["set"] == cells.name].groupby("policy").size()
-    return any(counts.get(policy.name, 0) == cells.total for policy in policies)
+    return any(counts.get(policy.name, 0) == cells.num_episodes for policy in policies)
 
 
-def _matching(table: pd.DataFrame, old: list[CellSet], new: list[CellSet], document: dict[str, Any]) -> pd.DataFrame:
-    """The rows of sets that are still defined as they were, with the columns that there are now."""
+def _reusable_rows(
+    table: pd.DataFrame, old: list[CellSet], new: list[CellSet], document: dict[str, Any]
+) -> pd.DataFrame:
+    """The rows of sets whose definition has not changed, with the columns of the new document."""
     definitions = {cells.name: cells.to_dict() for cells in new}
     same = [cells.name for cells in old if definitions.get(cells.name) == cells.to_dict()]
     kept = table[table["set"].isin(same)]
@@ -126,7 +134,7 @@ def _matching(table: pd.DataFrame, old: list[CellSet], new: list[CellSet], docum
 
 
 def _sorted(table: pd.DataFrame, document: dict[str, Any]) -> pd.DataFrame:
-    """Rows in the order of the document's policies and sets, each episode once, with what is a success now."""
+    """Rows in the order of the document's policies and sets, each episode once, with the outcome by the document."""
     orders = {
         "policy": {policy["name"]: k for k, policy in enumerate(document["policies"])},
         "set": {cells["name"]: k for k, cells in enumerate(document["sets"])},
@@ -140,71 +148,63 @@ def _sorted(table: pd.DataFrame, document: dict[str, Any]) -> pd.DataFrame:
 
 
 def _outcome(episode_return: float, success: float | None) -> str:
-    if success is None:
-        return ""
-    return "success" if episode_return >= success else "failure"
-
-
-def _write_start(folder: Path, document: dict[str, Any], kept: pd.DataFrame) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(f"{folder}: cannot be made: {error.strerror or error}.") from None
-    write_episodes(folder / EPISODES, kept)  # before the document, whose digests the rows must fit
-    write_document(folder, document)
+    return "" if success is None else "success" if episode_return >= success else "failure"
 
 
 # ---- playing -------------------------------------------------------------------------------------------------------
 
 
-def _play(
-    policies: Sequence[RunPolicy], sets: Sequence[CellSet], folder: Path, document: Mapping[str, Any], report: Report
+def _play_missing(
+    policies: Sequence[RunPolicy],
+    sets: Sequence[CellSet],
+    folder: Path,
+    document: Mapping[str, Any],
+    progress: ProgressCallback,
 ) -> None:
-    """Appends the episodes that are missing, wave by wave: what a vector environment plays at a time.
+    """Appends the missing episodes in batches of one episode per sub-environment.
 
-    A wave that was written in part is played again as a whole, with a policy whose random numbers begin anew, so that
-    it gives what it would have given without the interruption.
+    A batch that was written in part is played again as a whole. Each batch starts the policy's random numbers afresh,
+    so that it gives the same episodes as without the interruption.
     """
     table = read_episodes(folder / EPISODES)
-    total = sum(cells.total for cells in sets) * len(policies)
+    total = sum(cells.num_episodes for cells in sets) * len(policies)
     done = len(table)
     with contextlib.closing(CsvLog(folder / EPISODES)) as log:
         for policy, cells in itertools.product(policies, sets):
             title = f"{policy.name} on {cells.name}"
-            report(title, done, total)
-            present = _present(table, policy.name, cells)
-            if present.all():
+            progress(title, done, total)
+            finished = _finished_episodes(table, policy.name, cells)
+            if finished.all():
                 continue
             with contextlib.closing(policy.make_envs(cells)) as envs:
-                for first in range(0, cells.total, envs.num_envs):
-                    numbers = np.arange(first, min(first + envs.num_envs, cells.total))
-                    if not present[numbers].all():
-                        done -= int(present[numbers].sum())
-                        records = play_wave(
+                for first in range(0, cells.num_episodes, envs.num_envs):
+                    numbers = np.arange(first, min(first + envs.num_envs, cells.num_episodes))
+                    if not finished[numbers].all():
+                        done -= int(finished[numbers].sum())
+                        records = play_batch(
                             policy.make(envs),
                             envs,
                             len(numbers),
                             EVALUATION_SEED + first,
                             params=cells.params(numbers),
-                            finished=_counting_from(done, title, total, report),
+                            on_finished=_batch_progress(progress, title, done, total),
                         )
                         for k, record in zip(numbers.tolist(), records, strict=True):
                             log.write(_row(policy.name, cells, k, record, document))
                         done += len(numbers)
-    report("", done, total)
+    progress("", done, total)
 
 
-def _counting_from(done: int, title: str, total: int, report: Report) -> Callable[[int], None]:
-    """Reports a wave's episodes beside those before it."""
-    return lambda over: report(title, done + over, total)
+def _batch_progress(progress: ProgressCallback, title: str, done: int, total: int) -> Callable[[int], None]:
+    return lambda finished: progress(title, done + finished, total)
 
 
-def _present(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.NDArray[np.bool_]:
-    """Which episodes of a set have been played, shape ``(cells.total,)``."""
+def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.NDArray[np.bool_]:
+    """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
     rows = table[(table["policy"] == policy) & (table["set"] == cells.name)]
-    present = np.zeros(cells.total, np.bool_)
-    present[(rows["cell"] * cells.episodes + rows["episode"]).to_numpy(np.int64)] = True
-    return present
+    finished = np.zeros(cells.num_episodes, np.bool_)
+    finished[(rows["cell"] * cells.episodes + rows["episode"]).to_numpy(np.int64)] = True
+    return finished
 
 
 def _row(policy: str, cells: CellSet, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,13 +50,6 @@ def generalization(
             from scipy import stats  # heavy
 
             extrapolation = float(stats.gmean([rates["D"]["R"], rates["D"]["E"], rates["R"]["E"]]))
-        rows.append(
-            {
-                "algorithm": algorithm,
-                "success": rates,
-                "default": default,
-                "interpolation": interpolation,
-                "extrapolation": extrapolation,
-            }
-        )
+        scores = {"default": default, "interpolation": interpolation, "extrapolation": extrapolation}
+        rows.append({"algorithm": algorithm, "success": rates, **scores})
     return rows

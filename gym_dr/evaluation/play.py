@@ -1,12 +1,12 @@
-"""Shows episodes: a policy's in a window or a video, or a person's own."""
+"""Plays episodes in a window or a video: a policy's, or a person's."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.policies import load_run_policy
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, surround
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 
@@ -29,11 +29,11 @@ Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedEpisode:
-    """One episode that was shown."""
+    """One episode that was played."""
 
     episode_return: float
     length: int  # steps
-    params: dict[str, float] = field(default_factory=dict)  # values in force
+    params: dict[str, float] = field(default_factory=dict)  # its parameter values
     randomized: frozenset[str] = frozenset()  # names that vary
 
 
@@ -47,11 +47,11 @@ def play_policy(
         config: Of the run.
         algorithm: That trained it.
         episodes: How many.
-        seed: Of the first one; the draws follow from it.
+        seed: Of the first episode; the draws follow from it.
         video: File that ends in .mp4 or .gif; None for a window.
 
     Yields:
-        Each episode when it is over; the video is complete when the iteration ends.
+        Each finished episode; the video is complete when the iteration ends.
 
     Raises:
         ConfigError: The video format is unknown or needs a package that is not installed, or there is no display.
@@ -62,38 +62,27 @@ def play_policy(
     else:
         _check_display("write a video with --video FILE.gif instead")
     policy = load_run_policy(folder, config, algorithm)
-    envs = surround(
-        make_vector_env(
-            config.settings.env,
-            1,
-            "sync",
-            config.randomization,
-            render_mode="human" if video is None else "rgb_array",
-        ),
-        config.randomization,
-        config.shown,
-    )
-    try:
-        with open_video(video, int(envs.metadata.get("render_fps", 30))) as show:
-            for episode in range(episodes):
-                yield _play_episode(envs, policy, seed if episode == 0 else None, show, config.randomization)
-    finally:
-        envs.close()
+    render_mode = "human" if video is None else "rgb_array"
+    envs = make_vector_env(config.settings.env, 1, "sync", config.randomization, render_mode=render_mode)
+    envs = wrap_for_policy(envs, config.randomization, config.context_ranges)
+    with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
+        for episode in range(episodes):
+            yield _play_episode(envs, policy, seed if episode == 0 else None, add_frame, config.randomization)
 
 
 def play_by_hand(env_id: str, seed: int) -> None:
-    """Lets a person fly with the arrow keys; closing the window ends it.
+    """Lets a person play with the arrow keys until the window is closed.
 
     Raises:
         UnknownNameError: There is no such environment.
-        ConfigError: The environment has no keys that are known.
+        ConfigError: There are no keys for the environment's actions.
     """
     check_env_id(env_id)
-    _check_display("flying needs one")
+    _check_display("playing by hand needs one")
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
         keys = _keys_for(env)
-        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which flying does not need
+        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which is not needed
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
 
@@ -102,12 +91,12 @@ def play_by_hand(env_id: str, seed: int) -> None:
         env.close()
 
 
-@contextmanager
+@contextlib.contextmanager
 def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
-    """Gives a function that takes frames, one a step, and writes them as they come, as MP4 or GIF by the file's ending.
+    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame.
 
     Args:
-        video: The file; None for a window, which shows every frame by itself.
+        video: The file; None for a window, which needs no frames.
         fps: Steps a second.
 
     Raises:
@@ -119,23 +108,23 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
     import imageio.v2 as imageio  # heavy; version 3 of its interface cannot write frame by frame
 
     gif = Path(video).suffix == ".gif"
-    # GIF knows hundredths of a second, and players slow down below two of them
+    # GIF counts in hundredths of a second, and players slow down below two of them
     every = max(1, round(fps / 25)) if gif else 1
     options = (
         {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
     )
-    seen = 0
+    frames = 0
     try:
         writer: Any  # imageio declares the common base of readers and writers
         with imageio.get_writer(video, mode="I", **options) as writer:
 
-            def show(frame: Frame) -> None:
-                nonlocal seen
-                if seen % every == 0:
+            def add_frame(frame: Frame) -> None:
+                nonlocal frames
+                if frames % every == 0:
                     writer.append_data(np.asarray(frame))
-                seen += 1
+                frames += 1
 
-            yield show
+            yield add_frame
     except OSError as error:
         raise RunFolderError(f"{video}: the video cannot be written: {error}.") from None
 
@@ -144,23 +133,23 @@ def _play_episode(
     envs: VectorEnv[Any, Any, Any],
     policy: Policy,
     seed: int | None,
-    show: Callable[[Any], None],
+    add_frame: Callable[[Any], None],
     randomization: Randomization | None,
 ) -> PlayedEpisode:
     """One episode of a vector environment that has one sub-environment."""
     observations, info = envs.reset(seed=seed)
     total, length, over = 0.0, 0, False
     while not over:
-        show(_picture(envs))
+        add_frame(_picture(envs))
         observations, rewards, terminations, truncations, info = envs.step(policy(np.asarray(observations)))
         total, length, over = total + float(rewards[0]), length + 1, bool(terminations[0] or truncations[0])
-    show(_picture(envs))
+    add_frame(_picture(envs))
     params = {name: float(values[0]) for name, values in info.get("params", {}).items() if name[0] != "_"}
     return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomization or ()))
 
 
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
-    """What is to be seen of the one sub-environment; None where a window shows it."""
+    """The frame of the only sub-environment; None with a window."""
     pictures = envs.render()
     return None if pictures is None else pictures[0]
 
@@ -178,7 +167,7 @@ def _check_video(video: str) -> None:
         raise ConfigError(f"--video: there is no folder {Path(video).parent}.")
     if suffix == ".mp4":
         try:
-            import imageio_ffmpeg  # noqa: F401  imageio finds it by itself
+            import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
             raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without.") from None
 

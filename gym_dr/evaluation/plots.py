@@ -1,9 +1,9 @@
-"""Pictures of training: one run, or several as mean and spread."""
+"""Plots of training: one run, or several as mean and spread."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,21 +26,37 @@ _PANELS = (
 
 
 def read_metrics(folder: RunFolder) -> pd.DataFrame:
-    """A run's metrics, one row an update.
+    """A run's metrics, one row per update.
 
     Raises:
         RunFolderError: There are none, or the file is damaged.
     """
+    if not folder.metrics.exists():
+        raise RunFolderError(f"{folder.metrics}: there are no metrics of this run yet.")
+    table = read_log(folder.metrics, ("update", "return_mean"))
+    if table.empty:
+        raise RunFolderError(f"{folder.metrics}: expected at least one row.")
+    return table
+
+
+def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
+    """Reads a CSV file of a run.
+
+    Args:
+        path: The file.
+        columns: Columns that it must have.
+
+    Raises:
+        RunFolderError: The file is missing or damaged.
+    """
     import pandas as pd  # heavy: only when something is plotted
 
     try:
-        table = pd.read_csv(io.StringIO(whole_rows(folder.metrics)))
-    except FileNotFoundError:
-        raise RunFolderError(f"{folder.metrics}: there are no metrics of this run yet.") from None
+        table = pd.read_csv(io.StringIO(whole_rows(path)))
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        raise RunFolderError(f"{folder.metrics}: cannot be read as CSV: {error}.") from None
-    if table.empty or not {"update", "return_mean"} <= set(table.columns):
-        raise RunFolderError(f"{folder.metrics}: expected columns update and return_mean and at least one row.")
+        raise RunFolderError(f"{path}: cannot be read as CSV: {error}.") from None
+    if not set(columns) <= set(table.columns):
+        raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
     return table
 
 
@@ -76,10 +92,11 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     )
     for ax, column in zip(axes, columns, strict=False):
         title, label = known[column]
-        having = [table for table in tables if column in table]
-        smooth = [_smoothed(table, column) for table in having]
+        with_column = [table for table in tables if column in table]
+        smooth = [_smoothed(table, column) for table in with_column]
         if len(smooth) == 1:
-            ax.plot(having[0]["update"], having[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
+            raw = with_column[0]
+            ax.plot(raw["update"], raw[column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
             ax.plot(smooth[0]["update"], smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
         else:
             sns.lineplot(
@@ -92,7 +109,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     picture = io.BytesIO()
     try:
         figure.savefig(picture, dpi=110, format=path.suffix[1:] or "png")
-    except ValueError as error:  # a format that there is not
+    except ValueError as error:  # an unknown format
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
     write_atomically(path, picture.getvalue())
 

@@ -1,7 +1,8 @@
-"""The policies of runs, as their newest checkpoints have them, and the environments that they act in."""
+"""The policies in the newest checkpoints of runs, and the environments that they act in."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,20 +20,20 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_vector_env, surround
+from gym_dr.runs.environments import make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
 
-NATIVE_ENVS = 512  # sub-environments of an evaluation; more bring little and make the steps between two results longer
-PYTHON_ENVS = 10  # where each costs as much as the first, and those that are over wait for the slowest
+NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
+PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
-OWN = "own"  # randomization that is no preset
+CUSTOM = "own"  # in place of a preset's name, for any other randomization
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPolicy:
-    """A run's policy, which can be made anew any number of times."""
+    """A run's policy, which can be created any number of times."""
 
     name: str  # unique among those that are evaluated together
     folder: RunFolder
@@ -40,7 +41,7 @@ class RunPolicy:
     algorithm: Algorithm
     checkpoint: Path
     digest: str  # of the checkpoint file
-    updates: int  # made before the checkpoint
+    updates: int  # before the checkpoint
     state: Mapping[str, Any]  # the algorithm's
 
     @property
@@ -49,70 +50,69 @@ class RunPolicy:
         return self.config.settings.env
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
-        """The policy with its random numbers at their start.
+        """Creates the policy, with its random numbers at their start.
 
         Raises:
             CheckpointError: The weights do not fit the environment's observations or actions.
         """
         loader = self.algorithm.policy_loader()
-        assert loader is not None  # open_policies has checked it
+        assert loader is not None  # checked when it was opened
         try:
             return loader(self.state, envs, self.config.options)
         except GymDrError as error:
             raise CheckpointError(f"{self.checkpoint}: the policy does not fit {self._spaces(envs)}: {error}") from None
 
     def make_envs(self, cells: CellSet) -> VectorEnv[Any, Any, Any]:
-        """A vector environment for a set of cells, which shows the policy what it is used to.
+        """A vector environment for a set of cells, wrapped as in the policy's training.
 
-        Takes ``options["params"]`` where the cells have values.
+        It accepts ``options["params"]`` for the values of the cells.
         """
-        native = self._varies and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
-        num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.total)
+        native = self._has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes)
         return self._make_envs(num_envs, cells.randomization or Randomization(), (*cells.names, *cells.fixed))
 
     @property
-    def _varies(self) -> bool:
+    def _has_params(self) -> bool:
         """Whether the environment has parameters."""
         return self.config.randomization is not None
 
-    def _make_envs(self, num_envs: int, drawn: Randomization, named: Sequence[str]) -> VectorEnv[Any, Any, Any]:
-        if not self._varies:
+    def _make_envs(
+        self, num_envs: int, randomization: Randomization, settable: Sequence[str]
+    ) -> VectorEnv[Any, Any, Any]:
+        if not self._has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
-        envs = make_vector_env(self.env, num_envs, "auto", drawn)
-        if named and not has_vector_params(envs):
+        envs = make_vector_env(self.env, num_envs, "auto", randomization)
+        if settable and not has_vector_params(envs):
             envs = VectorParams(envs)
-        return surround(envs, drawn, self.config.shown, named)
+        return wrap_for_policy(envs, randomization, self.config.context_ranges, settable)
 
     def check(self) -> None:
-        """Checks that it acts in its environment.
+        """Checks that the policy acts in its environment.
 
         Raises:
-            ConfigError: It fails on the environment's observations, or gives something else than an action for each.
+            ConfigError: It fails on the environment's observations, or returns actions of the wrong shape.
             CheckpointError: Its weights do not fit.
         """
-        envs = self._make_envs(2, Randomization(), ())
-        try:
+        with contextlib.closing(self._make_envs(2, Randomization(), ())) as envs:
             observations, _ = envs.reset(seed=0)
             policy = self.make(envs)
             try:
                 actions = np.asarray(policy(np.asarray(observations)))
                 fits = actions.shape == envs.action_space.shape
-            except Exception as error:  # whatever a stranger's policy raises on observations that it does not know
+            except Exception as error:  # a plugin's policy may raise anything
                 raise ConfigError(f"{self.checkpoint}: fails on {self._spaces(envs)}: {error}") from error
             if not fits:
                 raise ConfigError(
                     f"{self.checkpoint}: expected actions of shape {envs.action_space.shape} for {self._spaces(envs)}, "
                     f"got shape {actions.shape}."
                 )
-        finally:
-            envs.close()
 
     def trained_on(self, space: ParamSpace | None) -> str:
-        """The preset that it was trained on: its name, "none" for nominal values, "own" for anything else."""
+        """The name of the preset that it was trained on, "none" for nominal values, "own" for anything else."""
         if not self.config.randomization or space is None:
             return NONE
         known = {name: resolve(name, space) for name in presets(space.name)}
-        return next((name for name, value in known.items() if value == self.config.randomization), OWN)
+        return next((name for name, value in known.items() if value == self.config.randomization), CUSTOM)
 
     def _spaces(self, envs: VectorEnv[Any, Any, Any]) -> str:
         return (
@@ -126,24 +126,19 @@ def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> lis
 
     Raises:
         ConfigError: A run is named twice or was trained on another environment than the first, its algorithm cannot
-            make a policy of its saved state, or the policy does not act in its environment.
+            load policies, or the policy does not act in its environment.
         CheckpointError: There is no usable checkpoint.
     """
     if not runs:
         raise ConfigError("Expected at least one run.")
     first = runs[0][1].settings.env
-    for folder, config, algorithm in runs:
+    for folder, config, _ in runs:
         if config.settings.env != first:
             raise ConfigError(
                 f"{folder.path}: was trained on {config.settings.env}, but {runs[0][0].path} on {first}; "
                 "policies are compared on one environment."
             )
-        if algorithm.policy_loader() is None:
-            raise ConfigError(
-                f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: "
-                "its runs cannot be evaluated or played."
-            )
-    names = _names([folder.path for folder, _, _ in runs])
+    names = _unique_names([folder.path for folder, _, _ in runs])
     policies = [_open(name, *run) for name, run in zip(names, runs, strict=True)]
     for policy in policies:
         policy.check()
@@ -154,22 +149,20 @@ def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) 
     """The policy in a run's newest checkpoint.
 
     Raises:
-        ConfigError: The algorithm cannot make a policy of its saved state.
+        ConfigError: The algorithm cannot load policies.
         CheckpointError: There is no usable checkpoint.
     """
-    loader = algorithm.policy_loader()
-    if loader is None:
-        raise ConfigError(f"Algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played.")
-    checkpoint = load_newest(folder)
     envs = make_vector_env(config.settings.env, 1, "sync", config.randomization)
-    envs = surround(envs, config.randomization, config.shown)
-    try:
-        return loader(checkpoint["state"], envs, config.options)
-    finally:
-        envs.close()
+    envs = wrap_for_policy(envs, config.randomization, config.context_ranges)
+    with contextlib.closing(envs):
+        return _open(folder.path.name, folder, config, algorithm).make(envs)
 
 
 def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> RunPolicy:
+    if algorithm.policy_loader() is None:
+        raise ConfigError(
+            f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played."
+        )
     checkpoint = load_newest(folder)
     path = checkpoint_paths(folder)[-1]
     return RunPolicy(
@@ -184,8 +177,8 @@ def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm)
     )
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, with as many parts before it as tell them all apart."""
+def _unique_names(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, with as many parts before it as make all different."""
     resolved = [path.resolve() for path in paths]
     if len(set(resolved)) != len(resolved):
         twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: ``episodes.csv`` with a row for each, ``evaluation.json`` with what they sum up to."""
+"""The folder of an evaluation: ``episodes.csv`` with a row for each episode, ``evaluation.json`` with the summary."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG, EVALUATION
 
 if TYPE_CHECKING:
@@ -28,20 +29,13 @@ COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "length", "term
 Array = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A finished evaluation.
+    """A finished evaluation."""
 
-    Attributes:
-        folder: That it is in.
-        document: What ``evaluation.json`` says.
-        episodes: The rows of ``episodes.csv``, sorted by policy, set, cell and episode.
-    """
-
-    def __init__(self, folder: Path, document: dict[str, Any], episodes: pd.DataFrame) -> None:
-        """Takes over all three; ``load`` reads them."""
-        self.folder = folder
-        self.document = document
-        self.episodes = episodes
+    folder: Path
+    document: dict[str, Any]  # the content of ``evaluation.json``
+    episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 
     @classmethod
     def load(cls, folder: Path) -> Evaluation:
@@ -54,18 +48,19 @@ class Evaluation:
         if document is None:
             raise RunFolderError(f"{folder}: holds no evaluation. Make one with 'gymdr evaluate'.")
         if not document.get("complete"):
-            raise RunFolderError(f"{folder}: the evaluation was interrupted. {_again(document)}")
+            raise RunFolderError(f"{folder}: the evaluation was interrupted. {_resume_hint(document)}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
-        expected = sum(cells.total for cells in evaluation.sets) * len(document["policies"])
+        expected = sum(cells.num_episodes for cells in evaluation.sets) * len(document["policies"])
         if len(evaluation.episodes) != expected:
             raise RunFolderError(
-                f"{folder / EPISODES}: expected {expected} episodes, got {len(evaluation.episodes)}. {_again(document)}"
+                f"{folder / EPISODES}: expected {expected} episodes, got {len(evaluation.episodes)}. "
+                f"{_resume_hint(document)}"
             )
         return evaluation
 
     @cached_property
     def sets(self) -> list[CellSet]:
-        """Where the policies were looked at."""
+        """The sets of cells on which the policies were evaluated."""
         return [CellSet.from_dict(form) for form in self.document["sets"]]
 
     @property
@@ -79,26 +74,28 @@ class Evaluation:
         return [Path(os.path.normpath(self.folder / policy["path"])) for policy in self.document["policies"]]
 
     def cell_set(self, name: str) -> CellSet:
-        """The set of a name."""
+        """The set with a name."""
         return next(cells for cells in self.sets if cells.name == name)
 
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``."""
-        cells = self.cell_set(name)
-        rows = self.episodes[self.episodes["set"] == name]
-        table: Array = rows["return"].to_numpy(np.float64)
-        return table.reshape(len(self.policies), cells.cells, cells.episodes)
+        return self.column("return", self.cell_set(name))
+
+    def column(self, name: str, cells: CellSet) -> Array:
+        """A numeric column of one set's episodes, shape ``(policies, cells, episodes)``."""
+        values: Array = self.episodes.loc[self.episodes["set"] == cells.name, name].to_numpy(np.float64)
+        return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
 
 
-def _again(document: dict[str, Any]) -> str:
-    return f"Go on with: {document.get('command') or 'gymdr evaluate RUN'}"
+def _resume_hint(document: dict[str, Any]) -> str:
+    return f"Continue with: {document.get('command') or 'gymdr evaluate RUN'}"
 
 
 def evaluation_folder(runs: Sequence[str], output: str | None) -> Path:
-    """Where an evaluation of some arguments of the command line is: in the one folder that was named, or in ``output``.
+    """The folder of an evaluation: ``output``, or a folder inside the only run.
 
     Raises:
-        ConfigError: Several were named, and no output.
+        ConfigError: There are several runs and no output.
     """
     if output is not None:
         return Path(output)
@@ -111,9 +108,9 @@ def check_folder(folder: Path) -> None:
     """Checks that an evaluation may be written into a folder; changes nothing.
 
     Raises:
-        RunFolderError: There is something else, or its parent is missing.
+        RunFolderError: The folder holds something else, or its parent is missing.
     """
-    try:
+    with os_errors(folder, "read"):
         if folder.is_dir():
             if (folder / CONFIG).is_file():
                 raise RunFolderError(f"{folder}: is the folder of a run; choose another --output.")
@@ -123,17 +120,13 @@ def check_folder(folder: Path) -> None:
             raise RunFolderError(f"{folder}: is a file; choose another --output.")
         elif not folder.absolute().parent.is_dir():
             raise RunFolderError(f"{folder}: there is no folder {folder.parent}.")
-    except OSError as error:
-        if isinstance(error, RunFolderError):
-            raise
-        raise RunFolderError(f"{folder}: cannot be read: {error.strerror or error}.") from None
 
 
 def read_document(folder: Path) -> dict[str, Any] | None:
-    """What ``evaluation.json`` in a folder says; None where there is none.
+    """Reads ``evaluation.json`` in a folder; None where there is none.
 
     Raises:
-        RunFolderError: It is damaged, of another version or something else.
+        RunFolderError: The file is damaged, of another version, or not an evaluation.
     """
     path = folder / DOCUMENT
     try:
@@ -141,22 +134,22 @@ def read_document(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate anew.") from None
+        raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RunFolderError(f"{path}: is not an evaluation of gym_dr. Move it away to evaluate here.")
     if document.get("version") != VERSION:
         raise RunFolderError(
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
-            "wrote it, or delete it to evaluate anew."
+            "wrote it, or delete it to evaluate again."
         )
     missing = {"complete", "env", "policies", "sets", "success", "results"} - document.keys()
     if missing:
-        raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate anew.")
+        raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate again.")
     return document
 
 
 def write_document(folder: Path, document: dict[str, Any]) -> None:
-    """Writes ``evaluation.json`` whole or not at all; numbers that are not finite become null, as JSON has none."""
+    """Writes ``evaluation.json`` whole or not at all; NaN and infinities become null."""
     finite = json.loads(json.dumps(document), parse_constant=lambda name: None)
     write_atomically(folder / DOCUMENT, (json.dumps(finite, indent=2, allow_nan=False) + "\n").encode())
 
@@ -165,13 +158,13 @@ def read_episodes(path: Path) -> pd.DataFrame:
     """Reads ``episodes.csv``; a last line that a crash cut short is left out.
 
     Raises:
-        RunFolderError: It cannot be read or is not what an evaluation writes.
+        RunFolderError: The file cannot be read or was not written by an evaluation.
     """
     import pandas as pd  # heavy
 
     try:
         content = path.read_bytes()
-        # as text first: Python reads every number back as it was, pandas may round the last digit
+        # as text first: Python parses numbers exactly, pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
         texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "length", "terminated")
         table = table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})

@@ -1,4 +1,4 @@
-"""Which parameter breaks a policy: shares of the variance of its return, and the nearest cell where it fails."""
+"""Sensitivity of a policy to parameters: Sobol indices of its return, and the nearest cell where it fails."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.statistics import CONFIDENCE, Interval
+from gym_dr.evaluation.statistics import Interval, bootstrap
 
 Array = npt.NDArray[np.float64]
 
 RESAMPLES = 1_000
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
 
-_BATCH = 2_000_000  # numbers that a bootstrap holds at once
+_BATCH = 2_000_000  # numbers that a bootstrap holds in memory
 
 
 def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     """Sobol's indices of a cell's mean return (Saltelli et al. 2010, by scipy), with noise accounted for.
 
-    The first-order index of a parameter is the share of the variance that it explains alone, the total index that with
-    all of its interactions. A mean over few episodes also varies by itself, by what is random beside the parameters:
-    terrain, pushes, sampled actions. Its share of the variance is the noise, estimated from the spread within cells.
-    Cells share no seeds, so noise is independent between them and adds exactly its share to each total index
-    (``E (f(A) - f(AB))^2 / 2`` grows by the variance of one cell's noise); it is taken off there.
+    The first-order index of a parameter is the share of the variance that it explains alone, the total index the share
+    with all of its interactions. A mean over few episodes also varies with everything else that is random: terrain,
+    pushes, sampled actions. The noise is the share of the variance due to these, estimated from the variance within
+    cells. Cells share no seeds, so their noise is independent and adds exactly its share to each total index
+    (``E (f(A) - f(AB))^2 / 2`` grows by the variance of one cell's noise), from which it is subtracted.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set of kind "sobol".
         cells: The set.
 
     Returns:
-        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``: None if cells have
-        only one episode, and total indices contain it then. An index is None if returns do not vary.
+        ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
+        have only one episode; total indices then include it. An index is None if returns do not vary.
     """
     from scipy import stats  # heavy
 
@@ -57,46 +57,43 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
         total = np.reshape(found.total_order, (s + 1, d))[:s].T - noise
         return np.concatenate([first, total, noise[None]])
 
-    with warnings.catch_warnings():  # that a resample does not vary; the interval is not a number then
+    with warnings.catch_warnings():  # a resample may not vary; its interval is NaN then
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        interval = stats.bootstrap(
+        low, high = bootstrap(
             [np.arange(n)],
             lambda rows, axis: indices(np.atleast_2d(rows).astype(np.intp)),
-            n_resamples=RESAMPLES,
-            batch=max(1, _BATCH // means.size),
-            vectorized=True,
-            confidence_level=CONFIDENCE,
-            method="percentile",
-            rng=np.random.default_rng(0),
-        ).confidence_interval
+            RESAMPLES,
+            max(1, _BATCH // means.size),
+        )
     values = indices(np.arange(n)[None])[:, 0]
-    ends = zip(values.tolist(), interval.low.tolist(), interval.high.tolist(), strict=True)
+    ends = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
     rows: list[Interval] = [
-        {"value": _known(value), "low": _known(low), "high": _known(high)} for value, low, high in ends
+        {"value": _finite_or_none(value), "low": _finite_or_none(low), "high": _finite_or_none(high)}
+        for value, low, high in ends
     ]
     return {
         "parameters": list(cells.names),
         "first_order": rows[:d],
         "total": rows[d : 2 * d],
-        "noise": _known(float(values[-1])) if repeated else None,
+        "noise": _finite_or_none(float(values[-1])) if repeated else None,
     }
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
 def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:
-    """Cells where the policy fails: surely fewer than half of the episodes succeed.
+    """Cells where the policy fails: significantly fewer than half of the episodes succeed.
 
-    Surely means that an exact binomial test rejects one half at the 5 % level: 0 successes of 5, at most 5 of 20.
+    An exact binomial test rejects one half at the 5 % level: 0 successes of 5, at most 5 of 20.
 
     Args:
         returns: Shape ``(cells, episodes)``.
         success: Return from which an episode is a success.
 
     Returns:
-        Shape ``(cells,)`` bool; with fewer than 5 episodes no cell can be told to fail.
+        Shape ``(cells,)`` bool; all False with fewer than 5 episodes per cell.
     """
     from scipy import stats  # heavy
 
@@ -110,30 +107,29 @@ def least_perturbation(
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.
 
-    A parameter's perturbation is its distance from nominal in units of its range, which is that of the set's values
-    and the nominal value together. A cell's is the largest of its parameters'; of cells where that is the same, the
-    one with the smallest sum is nearer. Parameters that are the same in all cells do not count. A policy that fails at
-    nominal values fails from a distance of 0 on, in no cell of the set.
+    A parameter's perturbation is its distance from nominal in units of its range over the set's values and the nominal
+    value. A cell's perturbation is the largest of its parameters'; the sum of all breaks ties. Parameters that are the
+    same in all cells do not count. A policy that fails at nominal values has a distance of 0 and no cell.
 
     Args:
         returns: Shape ``(cells, episodes)``.
         cells: A set of fixed values.
         nominal: Values of the set's parameters in the unchanged environment.
-        success: Return from which an episode is a success; None where nothing says so.
+        success: Return from which an episode is a success; None if unknown.
         fails_at_nominal: Whether it fails in the unchanged environment.
 
     Returns:
-        ``found``, and if so ``distance``, ``cell``, its ``params``, how far each is ``moved`` and the ``success_rate``
-        there; otherwise the ``reason``. Missing ones are None.
+        ``found``, and if so ``distance``, ``cell``, its ``params``, the distance of each (``moved``) and its
+        ``success_rate``; otherwise the ``reason``. Missing entries are None.
     """
     keys = ("distance", "cell", "params", "moved", "success_rate", "reason")
     result: dict[str, Any] = {"found": False, **dict.fromkeys(keys)}
     if success is None:
-        return {**result, "reason": "no return counts as success; give --success"}
+        return {**result, "reason": "there is no success threshold; give --success"}
     if fails_at_nominal:
         return {**result, "found": True, "distance": 0.0, "reason": "it fails at nominal values already"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
-        return {**result, "reason": f"cells of {returns.shape[1]} episodes are too few to tell, from 5 on they are not"}
+        return {**result, "reason": f"{returns.shape[1]} episodes per cell are too few to tell; give at least 5"}
     fails = failing(returns, success)
     if not fails.any():
         return {**result, "reason": "no cell fails"}
@@ -145,11 +141,11 @@ def least_perturbation(
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
     nearest = int(next(cell for cell in order if fails[cell]))
     return {
+        **result,
         "found": True,
         "distance": float(moved[nearest].max(initial=0.0)),
         "cell": nearest,
         "params": cells.cell(nearest),
         "moved": dict(zip(cells.names, moved[nearest].tolist(), strict=True)),
         "success_rate": float((returns[nearest] >= success).mean()),
-        "reason": None,
     }

@@ -1,9 +1,9 @@
-"""Numbers that sum up policies' episodes, with bootstrap intervals.
+"""Statistics of policies' episodes, with bootstrap intervals.
 
-Resampled is what was drawn at random. On a grid and over corners the cells are chosen, so episodes are resampled within
-each cell; a distribution's draws and a Sobol sequence's points stand for all others, so episodes with their draws, and
-cells with their episodes, are resampled. All policies get the same resamples, which makes differences between them
-paired: what is hard or easy in an episode for every policy cancels out.
+The bootstrap resamples what was drawn at random. On a grid and over corners the cells are chosen, so episodes are
+resampled within each cell; a distribution's draws and a Sobol sequence's points are samples, so episodes with
+their draws, and cells with their episodes, are resampled. All policies get the same resamples, which makes differences
+between them paired: what is hard or easy in an episode for every policy cancels out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
 EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
 
-_BATCH = 4_000_000  # numbers that a bootstrap holds at once
+_BATCH = 4_000_000  # numbers that a bootstrap holds in memory
 
 Interval = dict[str, Any]  # value, low and high; None where there is none
 
 
 def statistic_names(success: float | None) -> list[str]:
-    """The statistics that ``summarise`` gives, in its order."""
+    """The statistics that ``policy_statistics`` gives, in its order."""
     names = ["mean", "median", "iqm", "std", "cvar_10", "cvar_25"]
     return names if success is None else [*names, "success_rate"]
 
@@ -66,13 +66,13 @@ def point_statistics(returns: Array, success: float | None) -> Array:
     return np.stack(rows)
 
 
-def summarise(
+def policy_statistics(
     returns: Array, cells: CellSet, success: float | None
 ) -> tuple[list[dict[str, Interval]], dict[tuple[int, int], dict[str, Interval]]]:
     """Statistics of each policy on one set, and of the difference between any two, with 95 % intervals.
 
     Args:
-        returns: Shape ``(policies, cells.total)``.
+        returns: Shape ``(policies, cells.num_episodes)``.
         cells: The set.
         success: Return from which an episode is a success; None for no success rate.
 
@@ -97,7 +97,7 @@ def summarise(
 
     values = with_differences(returns)
     batch = max(1, _BATCH // returns.size)
-    intervals = _bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
+    intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, batch) if min(map(len, strata)) > 1 else None
     rows = [
         _row(names, values[:, k], None if intervals is None else intervals[:, :, k]) for k in range(values.shape[1])
     ]
@@ -111,7 +111,7 @@ def mean_with_interval(values: Array) -> Interval:
     """The mean of one cell's episodes with its 95 % bootstrap interval; none for one episode."""
     if len(values) < 2:
         return {"value": float(values.mean()), "low": None, "high": None}
-    low, high = _bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES, None)
+    low, high = bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES)
     return {"value": float(values.mean()), "low": float(low), "high": float(high)}
 
 
@@ -134,18 +134,18 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
     centre = float(stats.trim_mean(sample, 0.25))
     if len(sample) < 2:
         return centre, centre, centre
-    low, high = _bootstrap([sample], lambda picked, axis: stats.trim_mean(picked, 0.25, axis=axis), RESAMPLES, None)
+    low, high = bootstrap([sample], lambda picked, axis: stats.trim_mean(picked, 0.25, axis=axis), RESAMPLES)
     return centre, float(low), float(high)
 
 
 def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], int]:
-    """What is resampled apart from each other, as numbers of units, and how many episodes a unit is."""
+    """Groups of units that are resampled separately, and the number of episodes of a unit."""
     if cells.kind == "sobol":
-        return [np.arange(cells.cells)], cells.episodes
-    return [np.arange(c * cells.episodes, (c + 1) * cells.episodes) for c in range(cells.cells)], 1
+        return [np.arange(cells.num_cells)], cells.episodes
+    return [np.arange(c * cells.episodes, (c + 1) * cells.episodes) for c in range(cells.num_cells)], 1
 
 
-def _bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None) -> Array:
+def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None = None) -> Array:
     """Lower and upper ends of percentile intervals, shape ``(2, ...)``; the same at every call."""
     from scipy import stats  # heavy
 
@@ -165,7 +165,7 @@ def _bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: i
 def _widen_certain_rates(
     own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
 ) -> None:
-    """Where all or none succeed, so do they in each resample: the exact binomial interval stands in.
+    """Uses exact binomial intervals where all or no episodes succeed, as in each resample then.
 
     That of Clopper and Pearson (1934) is for equal chances in all episodes; for others it is too wide, never too
     narrow.
@@ -184,7 +184,6 @@ def _widen_certain_rates(
 
 
 def _row(names: Sequence[str], values: Array, intervals: Array | None) -> dict[str, Interval]:
-    if intervals is None:
-        return {name: {"value": float(v), "low": None, "high": None} for name, v in zip(names, values, strict=True)}
-    ends = zip(names, values.tolist(), *intervals.tolist(), strict=True)
+    low, high = [[None] * len(names)] * 2 if intervals is None else intervals.tolist()
+    ends = zip(names, values.tolist(), low, high, strict=True)
     return {name: {"value": value, "low": low, "high": high} for name, value, low, high in ends}

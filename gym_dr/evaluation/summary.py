@@ -1,4 +1,4 @@
-"""What ``evaluation.json`` says: what was evaluated, and what the episodes sum up to."""
+"""The content of ``evaluation.json``: what was evaluated, and a summary of the episodes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
-from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, summarise
+from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
 from gym_dr.randomization.space import ParamSpace
 
 
-def describe(
+def initial_document(
     policies: Sequence[RunPolicy],
     sets: Sequence[CellSet],
     folder: Path,
@@ -28,8 +26,8 @@ def describe(
     success: float | None,
     command: str,
 ) -> dict[str, Any]:
-    """The document of an evaluation that begins."""
-    touched = dict.fromkeys(name for cells in sets for name in cells.touched)
+    """The document of an evaluation before its first episode."""
+    varied = dict.fromkeys(name for cells in sets for name in cells.parameters)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -39,7 +37,7 @@ def describe(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {} if space is None else {name: _parameter(space, name) for name in space if name in touched},
+        "parameters": {} if space is None else {name: _parameter(space, name) for name in space if name in varied},
         "policies": [_policy(policy, folder, space) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
@@ -71,15 +69,15 @@ def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[s
 
 
 def _path_from(folder: Path, run: Path) -> str:
-    """Relative, so that both may be moved together; in full where there is no way, as to another drive."""
+    """A relative path, so that both may be moved together; absolute where there is none, as to another drive."""
     try:
         return Path(os.path.relpath(run, folder)).as_posix()
     except ValueError:
         return str(run.absolute())
 
 
-def sum_up(evaluation: Evaluation) -> dict[str, Any]:
-    """What the document says of finished episodes."""
+def summarize(evaluation: Evaluation) -> dict[str, Any]:
+    """The entries of the document that follow from finished episodes."""
     document, policies = evaluation.document, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
@@ -89,16 +87,15 @@ def sum_up(evaluation: Evaluation) -> dict[str, Any]:
     fails = failing(unchanged["nominal"], success) if success is not None and unchanged else [False] * len(policies)
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
-        statistics, pairs = summarise(returns.reshape(len(returns), -1), cells, success)
-        rows = evaluation.episodes[evaluation.episodes["set"] == cells.name]
-        lengths = rows["length"].to_numpy(np.float64).reshape(len(returns), -1)
+        statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
+        lengths = evaluation.column("length", cells).reshape(len(returns), -1)
         for k, name in enumerate(policies):
-            several = cells.cells > 1
+            several = cells.num_cells > 1
             results.append(
                 {
                     "policy": name,
                     "set": cells.name,
-                    "episodes": cells.total,
+                    "episodes": cells.num_episodes,
                     "statistics": statistics[k],
                     "min": float(returns[k].min()),
                     "max": float(returns[k].max()),
@@ -123,7 +120,7 @@ def sum_up(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _worst_cell(returns: Any, cells: CellSet) -> dict[str, Any]:
-    """The cell of the lowest mean; the interval is that cell's own and does not know that it was the worst of many."""
+    """The cell with the lowest mean; its interval does not correct for the selection among many cells."""
     worst = int(returns.mean(-1).argmin())
     return {
         "cell": worst,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -54,11 +54,11 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             chosen = space.expand(presets(space.name)[text])
             with warnings.catch_warnings():  # a preset may leave the nominal value out on purpose, as "extreme" does
                 warnings.simplefilter("ignore", RandomizationWarning)
-                chosen.check(space)
+                space.check_randomization(chosen)
             return chosen
         if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
             raise unknown_name(f"preset of {space.name}", text, presets(space.name))
-        value = Randomization.from_file(Path(text))
+        value = load_randomization(text)
     elif isinstance(value, Mapping) and not isinstance(value, Randomization):
         value = Randomization.from_dict(value)
     if not isinstance(value, Randomization):
@@ -67,5 +67,5 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             f"file as randomization, got {value!r}."
         )
     expanded = space.expand(value)
-    expanded.check(space)
+    space.check_randomization(expanded)
     return expanded

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.errors import RandomizationError, unknown_name
-
-if TYPE_CHECKING:
-    from gym_dr.randomization.spec import Randomization
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.randomization.rules import Rule
+from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
 
@@ -133,6 +133,19 @@ class ParamSpace(Mapping[str, Param]):
         """The space for an environment in which this varies; larger spaces report only what does."""
         return self
 
+    def check_randomization(self, randomization: Randomization) -> None:
+        """Checks every rule against its parameter.
+
+        Raises:
+            UnknownNameError: A parameter is unknown.
+            RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind.
+
+        Warns:
+            RandomizationWarning: The nominal value of a parameter cannot be drawn.
+        """
+        for name, rule in randomization.rules:
+            _check_rule(self[name], rule)
+
     def check(self, values: Any) -> dict[str, float]:
         """Checks the values of one environment before any of them is used.
 
@@ -149,7 +162,7 @@ class ParamSpace(Mapping[str, Param]):
         checked = {}
         for name, value in _mapping(values).items():
             param = self[name]
-            # comparisons of plain floats, since a thousand sub-environments may be told new values at once
+            # comparisons of plain floats, since a thousand sub-environments may get new values at once
             plain = type(value) is float and param.kind == "float" and math.isfinite(value)
             if not (plain and param.low <= value <= param.high):
                 array = param.check(value)
@@ -185,6 +198,30 @@ class ParamSpace(Mapping[str, Param]):
                 )
             checked[name] = np.full(num_envs, array)
         return checked
+
+
+def _check_rule(param: Param, rule: Rule) -> None:
+    low, high = rule.support(param.nominal)
+    ends = [abs(end) for end in (param.low, param.high) if math.isfinite(end)]
+    slack = 1e-12 * max([1.0, *ends])  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
+    if not (param.low - slack <= low and high <= param.high + slack):
+        unbounded = " Give the distribution bounds (low, high)." if math.isinf(high - low) else ""
+        raise RandomizationError(
+            f"Parameter {param.name!r}: expected {param.bounds_text()}, "
+            f"got {rule!r}, which reaches from {low:g} to {high:g}.{unbounded}"
+        )
+    if param.kind != "float" and not (rule.distribution.integral and rule.operation != "scale"):
+        raise RandomizationError(
+            f"Parameter {param.name!r}: expected {param.bounds_text()}, got {rule!r}. "
+            "Use Bernoulli, Integer, Choice or Constant with whole numbers."
+        )
+    if not (low <= param.nominal <= high or low == high):
+        warnings.warn(
+            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside of {rule!r}, "
+            "so the unchanged environment is never drawn.",
+            RandomizationWarning,
+            stacklevel=4,
+        )
 
 
 def _mapping(values: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from gym_dr.runs.pack import pack, unpack
 
 FORMAT = "gym_dr checkpoint"
 VERSION = 1
-KEPT = 3  # checkpoints in a run folder; older ones are deleted
+MAX_CHECKPOINTS = 3  # checkpoints in a run folder; older ones are deleted
 
 _NAME = re.compile(r"update-(\d+)\.safetensors")
 
@@ -24,18 +24,18 @@ _NAME = re.compile(r"update-(\d+)\.safetensors")
 def save_checkpoint(
     folder: RunFolder, update: int, state: Mapping[str, Any], session: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Path:
-    """Writes a checkpoint after an update, and the networks' weights beside the run's other files.
+    """Writes a checkpoint after an update, and the networks' weights into files of their own.
 
     Args:
         folder: Of the run.
         update: Number of updates made so far.
         state: The algorithm's, tensors and plain values.
         session: Counters and statistics of the run.
-        config: The run's configuration, so that a checkpoint says what it is of.
+        config: The run's configuration, which identifies the run.
 
     Raises:
-        CheckpointError: There is something in the state that is neither a tensor nor plain.
-        RunFolderError: A file cannot be written; the checkpoints before it are intact then.
+        CheckpointError: The state contains something other than tensors and plain values.
+        RunFolderError: A file cannot be written; earlier checkpoints are intact.
     """
     content = {"format": FORMAT, "version": VERSION, "update": update, "config": config}
     content |= {"state": dict(state), "session": dict(session)}
@@ -46,7 +46,7 @@ def save_checkpoint(
         raise RunFolderError("There is not enough memory to write a checkpoint.") from None
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be written: {error}.") from None
-    with contextlib.suppress(OSError):  # what is wrong with the folder is then said of the file
+    with contextlib.suppress(OSError):  # writing the file fails with a better message
         folder.checkpoints.mkdir(exist_ok=True)
     write_atomically(path, packed)
     finish_checkpoint(folder, state)
@@ -54,9 +54,9 @@ def save_checkpoint(
 
 
 def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
-    """Does what follows a checkpoint, again if it was done: writes the networks' weights, deletes old checkpoints.
+    """Writes the networks' weights and deletes old checkpoints; may be repeated after a crash.
 
-    The weights are torch files for other programs; nothing here reads them.
+    The weights are torch files for other programs; gym_dr never reads them.
 
     Raises:
         RunFolderError: A file cannot be written.
@@ -66,11 +66,11 @@ def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
     for name, weights in zip(NETWORKS, folder.weights, strict=True):
         if name in state:
             buffer = io.BytesIO()
-            # without the versions of modules that torch adds: the same file, whether or not the run was interrupted
+            # without the metadata that torch adds, so that the file is the same whether or not the run was interrupted
             torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
             write_atomically(weights, buffer.getvalue())
     unfinished = folder.checkpoints.glob(".update-*.tmp")  # left by a process that was killed while it wrote one
-    for old in [*checkpoint_paths(folder)[:-KEPT], *unfinished]:
+    for old in [*checkpoint_paths(folder)[:-MAX_CHECKPOINTS], *unfinished]:
         old.unlink(missing_ok=True)
 
 
@@ -92,7 +92,7 @@ def load_newest(folder: RunFolder) -> dict[str, Any]:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Reads a checkpoint: data, never code, and no more memory than the file is large.
+    """Reads a checkpoint: data, never code, with memory bounded by the size of the file.
 
     Raises:
         CheckpointError: The file is missing, truncated or not one of gym_dr's; the message names it.
@@ -109,7 +109,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except (ValueError, MemoryError):
         raise CheckpointError(
-            f"{path}: is truncated or not a checkpoint. Delete it to go on from the one before."
+            f"{path}: is truncated or not a checkpoint. Delete it to resume from the one before."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is a safetensors file, but not a checkpoint of gym_dr.")

@@ -13,9 +13,10 @@ from typing import Any, Union, get_args, get_origin
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
+from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.spec import Randomization, read_table
-from gym_dr.runs.environments import VECTORIZATIONS, Ranges, check_vectorization, param_space_of
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
 
 CONTEXTS = (INFO, OBSERVATION)  # "hidden" would hide the draw from the run's own records
@@ -25,7 +26,7 @@ MAX_ENVS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """What every algorithm's run has."""
+    """Settings that all algorithms share."""
 
     env: str = option("gym_dr/LunarLanderDR-v3", "id of the environment to train on")
     seed: int = option(1, "seed of everything random in the run")
@@ -35,7 +36,7 @@ class RunSettings:
         False, "replace async workers that fail and truncate their episodes, instead of ending the run"
     )
     worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
-    context: str = option("info", f"who is told the draw: {INFO} (nobody but the records), {OBSERVATION} (the policy)")
+    context: str = option("info", f"who sees the draw: {INFO} (only the records), {OBSERVATION} (the policy)")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
@@ -45,19 +46,14 @@ class RunSettings:
     device: str = option("cpu", "where the networks are: cpu or cuda")
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("seed", 0),
-            ("num_envs", 1),
-            ("resample_every", 0),
-            ("checkpoint_every", 1),
-            ("eval_episodes", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name}: expected at least {least}, got {getattr(self, name)}.")
-        if self.context not in CONTEXTS:
-            raise unknown_name("context", self.context, CONTEXTS)
-        if self.on_nan not in ON_NAN:
-            raise unknown_name("on_nan", self.on_nan, ON_NAN)
+        lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
+        for name, low in lowest.items():
+            if getattr(self, name) < low:
+                raise ConfigError(f"{name}: expected at least {low}, got {getattr(self, name)}.")
+        choices = {"context": CONTEXTS, "on_nan": ON_NAN, "vectorization": VECTORIZATIONS}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise unknown_name(name, getattr(self, name), known)
         if self.num_envs > MAX_ENVS:
             raise ConfigError(f"num_envs: expected at most {MAX_ENVS}, got {self.num_envs}.")
         if self.resample_every > self.checkpoint_every:
@@ -65,31 +61,26 @@ class RunSettings:
                 f"resample_every: expected at most checkpoint_every ({self.checkpoint_every}), where draws begin anew, "
                 f"got {self.resample_every}."
             )
-        if self.vectorization not in VECTORIZATIONS:
-            raise unknown_name("vectorization", self.vectorization, VECTORIZATIONS)
-        if self.restart_workers and self.vectorization != "async":
-            raise ConfigError(
-                f"restart_workers: expected with vectorization async, which has workers, got {self.vectorization}."
-            )
         if not 0.0 < self.worker_timeout <= MAX_TIMEOUT:
             raise ConfigError(
                 f"worker_timeout: expected seconds above 0 and at most {MAX_TIMEOUT:g}, got {self.worker_timeout}."
             )
-        if self.worker_timeout != RunSettings.worker_timeout and self.vectorization != "async":
-            raise ConfigError(
-                f"worker_timeout: expected with vectorization async, which has workers, got {self.vectorization}."
-            )
+        for name in ("restart_workers", "worker_timeout"):
+            if getattr(self, name) != getattr(RunSettings, name) and self.vectorization != "async":
+                raise ConfigError(
+                    f"{name}: expected with vectorization async, which has workers, got {self.vectorization}."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that a run follows from."""
+    """Everything that determines a run."""
 
-    algorithm: str  # its name
+    algorithm: str  # name
     settings: RunSettings
     randomization: Randomization | None  # None for environments without parameters
     options: Any  # the algorithm's own dataclass
-    shown: Ranges | None = None  # what the policy is shown of the draw, and how it is scaled; follows from the others
+    context_ranges: ContextRanges | None = None  # of the parameters that the policy observes; follows from the others
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``--config`` reads back."""
@@ -143,13 +134,13 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
 def build_config(
     algorithm: Algorithm, settings: Mapping[str, Any], options: Mapping[str, Any], randomization: Any
 ) -> RunConfig:
-    """Builds the resolved configuration out of values that override the defaults.
+    """Builds the resolved configuration from values that override the defaults.
 
     Args:
         algorithm: What trains.
         settings: Fields of ``RunSettings``.
         options: Fields of the algorithm's own configuration.
-        randomization: As an environment takes it; None for the preset "default".
+        randomization: In any form that environments accept; None for the preset "default".
 
     Raises:
         UnknownNameError: The environment, a preset or a parameter is unknown.
@@ -161,7 +152,7 @@ def build_config(
         config = algorithm.config_class()(**options)
     except GymDrError:
         raise
-    except (TypeError, ValueError) as error:  # how an algorithm of another package may refuse a value
+    except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
         raise ConfigError(f"{algorithm.name}: {error}") from None
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
@@ -173,25 +164,25 @@ def build_config(
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=config)
     resolved = resolve("default" if randomization is None else randomization, space)
-    shown = None
+    ranges = None
     if run_settings.context == OBSERVATION:
         if not resolved:
             raise ConfigError(
                 "context: expected a randomization with 'observation', which shows its draws to the policy; got none."
             )
-        shown = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
+        ranges = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
     return RunConfig(
-        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config, shown=shown
+        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config, context_ranges=ranges
     )
 
 
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
-    """Checks names and types of values for a dataclass; lists become tuples and whole numbers floats where wanted.
+    """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
 
     Args:
         cls: The dataclass.
         values: By field.
-        also: Names that may stand beside the fields in the same file, for the message on an unknown one.
+        also: Other valid names in the same file, to suggest for an unknown one.
 
     Raises:
         UnknownNameError: The dataclass has no such field.
@@ -226,7 +217,7 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
 
 
 def check_device(device: str) -> None:
-    """Checks that networks can be trained on a device. Runs from elsewhere are evaluated and played without it.
+    """Checks that networks can be trained on a device. Evaluation and play do not need it.
 
     Raises:
         ConfigError: There is no such device here.
@@ -234,7 +225,7 @@ def check_device(device: str) -> None:
     import torch  # heavy: only when a run begins
 
     try:
-        torch.zeros(1, device=device).item()  # some devices have no numbers in them
+        torch.zeros(1, device=device).item()  # a meta device has no numbers
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"device: expected cpu, or cuda where there is one, got {device!r} ({reason}).") from None

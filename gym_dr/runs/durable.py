@@ -1,42 +1,58 @@
-"""Writes that a crash or a power cut leaves either undone or done."""
+"""Atomic writes, and how errors of the operating system are reported."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from gym_dr.errors import RunFolderError
+from gym_dr.errors import GymDrError, RunFolderError
+
+
+@contextlib.contextmanager
+def os_errors(path: Path, verb: str = "written") -> Iterator[None]:
+    """Raises errors of the operating system as ``RunFolderError`` with the path; errors of ours pass unchanged.
+
+    Args:
+        path: The file or folder in question.
+        verb: What cannot be done with it: "written", "read" or "removed".
+    """
+    try:
+        yield
+    except GymDrError:
+        raise
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be {verb}: {error.strerror or error}.") from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes a file so that a reader, or a restart after a crash, finds the old content or the new, never a part.
 
-    The content is on the disk before it gets its name, and the name before this returns.
+    The content is on the disk before the file gets its name, and the name before the function returns.
 
     Raises:
-        RunFolderError: It cannot be written; the old content is there still.
+        RunFolderError: The file cannot be written; its old content is intact.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except BaseException as error:  # a second Ctrl-C too must leave nothing behind
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
+    with os_errors(path):
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            sync_folder(path.parent)
+        except BaseException:  # a second Ctrl-C too must leave nothing behind
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
-        raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
 
 def sync_folder(path: Path) -> None:
-    """Has the names in a folder written to the disk."""
+    """Forces the names in a folder to the disk."""
     if os.name == "nt":
-        return  # folders cannot be opened there; the file system keeps a journal of its names
+        return  # folders cannot be opened there; the file system journals its names
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Makes the environments of a run from their id.
+"""Creates the environments of a run from their id.
 
-A run's randomization may name disturbances beside the environment's parameters, and its policy may be shown the draw:
-both are wrappers around what the id makes.
+A run's randomization may include disturbances, and its policy may observe the draw: both are wrappers around the
+registered environment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, at_rest, possible_disturbances, split
 
-Ranges = Mapping[str, tuple[float, float]]  # what a policy is shown of a draw: name -> lowest and highest value
+ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
 
 VECTORIZATIONS = ("auto", "sync", "async", "native")
 
@@ -42,24 +42,23 @@ def check_env_id(env_id: str) -> None:
     if colon:
         try:
             importlib.import_module(module)
-        except (ImportError, TypeError, ValueError) as error:  # the last two: not the name of a module at all
+        except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
             raise ConfigError(f"Environment {env_id!r}: module {module!r} cannot be imported: {error}.") from None
     if name not in gym.registry:
-        # Gymnasium knows over a hundred ids: the nearest may be any, but they are not all listed. Forgetting "gym_dr/"
-        # is likelier than misspelling the rest.
-        elsewhere = [known for known in gym.registry if known.rpartition("/")[2] == name]
-        raise unknown_name("environment", name, elsewhere or gym.registry, listing="gymdr list envs")
+        # forgetting "gym_dr/" is likelier than misspelling the rest
+        in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
+        raise unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
 
 
 def check_module(env_id: str, trusted: Collection[str]) -> None:
-    """Checks an id that a file gives: a file alone may not have a module imported, which runs its code.
+    """Checks an id from a file, which alone must not cause the import of a module and so run its code.
 
     Args:
         env_id: Such as ``module:id``.
-        trusted: Modules that the user has named; those that are imported already run nothing new.
+        trusted: Modules that the user trusts; modules that are already imported are safe, too.
 
     Raises:
-        ConfigError: It would import another one.
+        ConfigError: It would import another module.
     """
     module, colon, _ = env_id.rpartition(":")
     if colon and module not in trusted and module not in sys.modules:
@@ -70,10 +69,10 @@ def check_module(env_id: str, trusted: Collection[str]) -> None:
 
 
 def check_vectorization(env_id: str, vectorization: str) -> None:
-    """Checks that an environment can be stepped in a way.
+    """Checks that an environment supports a vectorization.
 
     Raises:
-        UnknownNameError: There is no such way.
+        UnknownNameError: There is no such vectorization.
         ConfigError: The environment has no native vector environment.
     """
     if vectorization not in VECTORIZATIONS:
@@ -83,7 +82,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:
-    """What may vary in an environment, disturbances included; None where it has no parameters of its own.
+    """The parameters of an environment, with disturbances; None where it has no parameters of its own.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -99,7 +98,7 @@ def param_space_of(env_id: str) -> ParamSpace | None:
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
-    """One environment, in ``Disturb`` where there are disturbances; without randomization as the id says.
+    """One environment, in ``Disturb`` where there are disturbances; None randomizes by the id's defaults.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -148,13 +147,13 @@ def make_vector_env(
     worker_timeout: float = 60.0,
     **kwargs: Any,
 ) -> VectorEnv[Any, Any, Any]:
-    """A vector environment as its id makes it; see ``surround`` for what a run puts around it.
+    """A vector environment without a run's wrappers, which ``wrap_for_policy`` adds.
 
     Args:
         env_id: A registered id.
         num_envs: Sub-environments.
         vectorization: "auto" (native where there is one, else sync), "sync", "async" or "native".
-        randomization: None for environments without parameters; disturbances in it are left to ``surround``.
+        randomization: None for environments without parameters; disturbances in it are left to ``wrap_for_policy``.
         restart_workers: Whether async workers that fail are replaced.
         worker_timeout: Seconds that async workers have for an answer.
         **kwargs: Of the environment.
@@ -169,7 +168,7 @@ def make_vector_env(
         kwargs["randomization"], _ = split(randomization)
     mode = {"auto": None, "native": "vector_entry_point"}.get(vectorization, vectorization)
     if randomization is None and mode is None:
-        mode = "sync"  # Gymnasium's own native ones give no NEXT_STEP autoreset with info that trainers rely on
+        mode = "sync"  # Gymnasium's own native ones lack the NEXT_STEP autoreset and info that trainers need
     if vectorization == "async":
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
@@ -182,25 +181,27 @@ def make_vector_env(
     return envs
 
 
-def surround(
+def wrap_for_policy(
     envs: VectorEnv[Any, Any, Any],
     randomization: Randomization | None,
-    shown: Ranges | None = None,
-    named: Iterable[str] = (),
+    context_ranges: ContextRanges | None = None,
+    settable: Iterable[str] = (),
 ) -> VectorEnv[Any, Any, Any]:
-    """Puts between a policy and the physics what a run has there.
+    """Adds the wrappers between physics and policy: disturbances and the context.
 
     Args:
-        envs: From ``make_vector_env``; ``ResampleParams`` and ``VectorParams`` are around it already.
-        randomization: Its disturbances are drawn at each episode.
-        shown: What the policy is shown of the draw; None for nothing.
-        named: Disturbances in it take values by ``options["params"]`` though none are drawn.
+        envs: From ``make_vector_env``, perhaps with ``ResampleParams`` or ``VectorParams`` around it.
+        randomization: Its disturbances are drawn in each episode.
+        context_ranges: Parameters that the policy observes; None for none.
+        settable: Disturbances among these names accept values in ``options["params"]`` without being drawn.
 
     Raises:
-        RandomizationError: The environment cannot be disturbed so.
+        RandomizationError: The environment does not support a disturbance.
     """
     _, disturbances = split(randomization or Randomization())
-    rules = Randomization({**at_rest([*named, *(shown or ())]), **disturbances}, correlation=disturbances.correlation)
+    rules = Randomization(
+        {**at_rest([*settable, *(context_ranges or ())]), **disturbances}, correlation=disturbances.correlation
+    )
     if rules:
         envs = DisturbVector(envs, rules)
-    return DrawContext(envs, OBSERVATION, shown, NETWORK_SPAN) if shown else envs
+    return DrawContext(envs, OBSERVATION, context_ranges, NETWORK_SPAN) if context_ranges else envs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortened
-from gym_dr.randomization.spec import read_table
-from gym_dr.runs.durable import sync_folder, write_atomically
+from gym_dr.randomization.files import read_table
+from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 
 CONFIG = "config.json"
@@ -21,77 +20,70 @@ NETWORKS = ("actor", "critic")  # their weights have files of their own
 
 
 class RunFolder:
-    """Where one run keeps what it writes."""
+    """The folder of one run."""
 
     def __init__(self, path: str | Path) -> None:
-        """Names a folder; nothing is read or written yet."""
+        """Names the folder; nothing is read or written yet."""
         self.path = Path(path)
         self._lock = FolderLock(self.path)
-        self._made: tuple[int, int] | None = None  # identity of the folder, if ``create`` has put a run into it
-        self.killed_owner = ""  # process that was killed while it held the folder, in words
+        self._created: tuple[int, int] | None = None  # identity of the folder, if ``create`` has put a run into it
+        self.killed_owner = ""  # the process that was killed while it held the lock, in words
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
-    command = property(lambda self: self.path / "command.txt")  # what was typed to train it
-    metrics = property(lambda self: self.path / "metrics.csv")  # one row an update
-    draws = property(lambda self: self.path / "draws.csv")  # one row an episode: its draw, return and length
+    command = property(lambda self: self.path / "command.txt")  # the command that trained it
+    metrics = property(lambda self: self.path / "metrics.csv")  # one row per update
+    draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, length
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
-    evaluation = property(lambda self: self.path / EVALUATION)  # the policy on nominal and other draws
+    evaluation = property(lambda self: self.path / EVALUATION)  # of the policy on nominal values and on draws
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
     @classmethod
     def create(cls, path: str | Path, config_json: str, *, overwrite: bool, command: str = "") -> RunFolder:
-        """Makes the folder of a new run and writes its configuration.
+        """Creates the folder of a new run and writes its configuration.
 
         Args:
-            path: The folder; its parents are made.
+            path: The folder; its parents are created.
             config_json: The resolved configuration.
-            overwrite: Whether a run that is there already is replaced; files that no run writes stay. Until the new run
-                has made an update the old one is set aside and ``discard_if_unused`` puts it back.
-            command: What was typed to train it, if anything was.
+            overwrite: Whether an existing run is replaced; files that no run writes stay. Until the first update of the
+                new run a backup of the old one exists, which ``discard_if_unused`` restores.
+            command: The command line, if there was one.
 
         Raises:
-            RunFolderError: There is something else at the path, or it cannot be written.
+            RunFolderError: The path holds something else, or cannot be written.
         """
         folder = cls(path)
         folder.check_free(overwrite=overwrite)
-        try:
+        with os_errors(folder.path):
             folder.path.mkdir(parents=True, exist_ok=True)
             sync_folder(folder.path.parent)
-        except OSError as error:
-            raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
-        with folder.locked():
-            try:
-                if folder.config.exists():
-                    shutil.rmtree(folder._set_aside, ignore_errors=True)
-                    folder._move_files(folder.path, folder._set_aside)
-                folder.checkpoints.mkdir(exist_ok=True)
-            except OSError as error:
-                raise RunFolderError(f"{path}: cannot be written: {error.strerror or error}.") from None
+        with folder.locked(), os_errors(folder.path):
+            if folder.config.exists():
+                shutil.rmtree(folder._backup, ignore_errors=True)
+                folder._move_files(folder.path, folder._backup)
+            folder.checkpoints.mkdir(exist_ok=True)
             if command:
                 write_atomically(folder.command, f"{command}\n".encode())
-            write_atomically(folder.config, config_json.encode())  # the last one: from here on it is a run
-        folder._made = identity(folder.path)
+            write_atomically(folder.config, config_json.encode())  # last: a folder with a configuration is a run
+        folder._created = identity(folder.path)
         return folder
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps every other process from writing here, and puts right what one that was killed has left half done.
+        """Locks the folder against other processes, and cleans up after one that was killed.
 
         Raises:
             RunFolderError: Another process holds the folder, or it cannot be written.
         """
         self.killed_owner = self._lock.acquire()
         try:
-            try:
-                self._settle()
-            except OSError as error:
-                raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
+            with os_errors(self.path):
+                self._recover()
             yield
         finally:
             self._lock.release()
 
-    def check_ours(self) -> None:
+    def check_lock(self) -> None:
         """Checks that the folder is still the one that was locked; without a lock there is nothing to check.
 
         Raises:
@@ -100,17 +92,15 @@ class RunFolder:
         self._lock.check()
 
     def check_free(self, *, overwrite: bool) -> None:
-        """Checks that a new run may be put here; changes nothing, but for ending what a killed process had begun.
+        """Checks that a new run may be created here; changes nothing, except to clean up after a killed process.
 
         Raises:
-            RunFolderError: There is something at the path that is not an empty folder or, with ``overwrite``, a run.
+            RunFolderError: The path is neither free nor an empty folder nor, with ``overwrite``, a run.
         """
-        try:
+        with os_errors(self.path, "read"):
             if not self.path.exists() or (self.path.is_dir() and self._is_empty()):
                 return
-        except OSError as error:
-            raise RunFolderError(f"{self.path}: cannot be read: {error.strerror or error}.") from None
-        self._settle_replacement()
+        self._recover_backup()
         if not self._is_run():
             runs = _runs_inside(self.path)
             what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
@@ -123,34 +113,32 @@ class RunFolder:
         self._check_files()
 
     def discard_if_unused(self) -> None:
-        """Takes back a run that failed before its first update: what was there before is there again.
+        """Removes a run that failed before its first update, and restores the run that it replaced.
 
-        A folder that another process has taken meanwhile, or that is gone, is left alone.
+        A folder that is gone, or that another process has locked meanwhile, is left alone.
 
         Raises:
             RunFolderError: It cannot be removed.
         """
-        if self.metrics.exists() or self.draws.exists() or identity(self.path) != self._made:
+        if self.metrics.exists() or self.draws.exists() or identity(self.path) != self._created:
             return
         try:
-            with self.locked():
+            with self.locked(), os_errors(self.path, "removed"):
                 self._remove_files()
-                self._settle()  # the one that was set aside has the only configuration now
+                self._recover()  # the backup has the only configuration now
         except BusyFolderError:
             return
-        except OSError as error:
-            raise RunFolderError(f"{self.path}: cannot be removed: {error.strerror or error}.") from None
         with contextlib.suppress(OSError):
             if self._is_empty():
                 shutil.rmtree(self.path)
 
-    def forget_replaced(self) -> None:
-        """Deletes the run that this one has replaced."""
-        shutil.rmtree(self._set_aside, ignore_errors=True)
+    def delete_replaced(self) -> None:
+        """Deletes the backup of the run that this one has replaced."""
+        shutil.rmtree(self._backup, ignore_errors=True)
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """The folder of a run that exists.
+        """Opens the folder of an existing run.
 
         Raises:
             RunFolderError: There is no run at the path, or a file in it leads elsewhere.
@@ -158,7 +146,7 @@ class RunFolder:
         folder = cls(path)
         if not folder.path.is_dir():
             raise RunFolderError(f"{path}: there is no such run folder.")
-        folder._settle_replacement()
+        folder._recover_backup()
         if not folder.config.is_file():
             runs = _runs_inside(folder.path)
             hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
@@ -179,12 +167,8 @@ class RunFolder:
             )
         return table
 
-    def write_json(self, path: Path, content: Any) -> None:
-        """Writes a JSON file whole or not at all."""
-        write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
-
     def _is_run(self) -> bool:
-        """Whether gym_dr made the folder; other programs have files that are called config.json, too."""
+        """Whether gym_dr created the folder; other programs write files named config.json, too."""
         try:
             self.read_config()
         except ConfigError:
@@ -192,7 +176,7 @@ class RunFolder:
         return bool(self.checkpoints.is_dir())
 
     def _is_empty(self) -> bool:
-        """Whether there is nothing but what a process that was killed before it wrote a configuration has left."""
+        """Whether the folder holds only leftovers of a process that was killed before it wrote a configuration."""
         return all(
             child.name in (LOCK, OWNER, self.command.name)
             or _written_by_us(child, {CONFIG, OWNER, self.command.name})
@@ -201,11 +185,11 @@ class RunFolder:
         )
 
     def _check_files(self) -> None:
-        """A folder may be a stranger's: nothing in it may lead a write, or a read that does not end, elsewhere."""
+        """Refuses links and special files, since an untrusted folder must not redirect or block reads and writes."""
         root = self.path.resolve()
-        folders = (self.checkpoints, self.evaluation, self._set_aside)
+        folders = (self.checkpoints, self.evaluation, self._backup)
         inside = list(self.evaluation.iterdir()) if self.evaluation.is_dir() else []
-        for path in [*self._files, *inside, self._set_aside, self.path / LOCK, self.path / OWNER]:
+        for path in [*self._files, *inside, self._backup, self.path / LOCK, self.path / OWNER]:
             whole = path.is_dir() if path in folders else path.is_file()
             place = root / path.relative_to(self.path)
             if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == place):
@@ -216,39 +200,39 @@ class RunFolder:
 
     @property
     def _files(self) -> list[Path]:
-        """What a run writes and nothing else; the configuration last, so that it is a run until then."""
+        """The files that a run writes; the configuration last, so that the folder is a run until then."""
         results = [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints]
         return [*results, self.command, self.config]
 
     @property
-    def _set_aside(self) -> Path:
+    def _backup(self) -> Path:
         return self.path / ".replaced"
 
-    def _settle_replacement(self) -> None:
-        """Gives a run back that was being replaced when the process that did so was killed."""
-        if not self.config.exists() and (self._set_aside / CONFIG).is_file():
+    def _recover_backup(self) -> None:
+        """Restores a run whose replacement was killed half way."""
+        if not self.config.exists() and (self._backup / CONFIG).is_file():
             self._check_files()
             with self.locked():
                 pass
 
-    def _settle(self) -> None:
-        """Removes what a killed process left half written, and undoes a replacement that it had not finished.
+    def _recover(self) -> None:
+        """Removes half-written files of a killed process, and undoes its unfinished replacement of a run.
 
-        Files move with the configuration last, so where it is tells how far the replacement had come.
+        The configuration moves last, so its place shows how far the replacement had come.
         """
-        # gymdr evaluate and gymdr plot take no lock: their files may be under way just now
+        # gymdr evaluate and gymdr plot take no lock and may be writing their files just now
         names = {path.name for path in self._files} - {self.evaluation.name, self.plots.name} | {OWNER}
         for part in [*self.path.iterdir(), *(self.checkpoints.iterdir() if self.checkpoints.is_dir() else [])]:
             if _written_by_us(part, names) or (part.parent == self.checkpoints and part.suffix == ".tmp"):
                 part.unlink(missing_ok=True)
-        if not self._set_aside.is_dir():
+        if not self._backup.is_dir():
             return
-        if self.config.exists() and (self._set_aside / CONFIG).exists():
+        if self.config.exists() and (self._backup / CONFIG).exists():
             if self.metrics.exists():  # the new run has begun
-                self.forget_replaced()
+                self.delete_replaced()
             return
-        self._move_files(self._set_aside, self.path)
-        self._set_aside.rmdir()
+        self._move_files(self._backup, self.path)
+        self._backup.rmdir()
 
     def _remove_files(self) -> None:
         for path in self._files:
@@ -267,7 +251,7 @@ class RunFolder:
 
 
 def expand(paths: list[str]) -> list[RunFolder]:
-    """Run folders named on a command line; a folder of several seeds stands for all of them.
+    """Run folders by their paths; a folder of several seeds stands for all of them.
 
     Raises:
         RunFolderError: There is no run at a path.
@@ -280,7 +264,7 @@ def expand(paths: list[str]) -> list[RunFolder]:
 
 
 def _written_by_us(path: Path, names: set[str]) -> bool:
-    """Whether it is what ``write_atomically`` has begun to write for one of the names."""
+    """Whether it is a temporary file of ``write_atomically`` for one of the names."""
     name, process, ending = (*path.name[1:].rsplit(".", 2), "", "")[:3]
     return path.name.startswith(".") and name in names and process.isdigit() and ending == "tmp"
 

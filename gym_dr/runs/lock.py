@@ -16,15 +16,15 @@ from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.runs.durable import write_atomically
 
 LOCK = ".lock"
-OWNER = ".owner.json"  # who holds the lock; left behind by a process that was killed
+OWNER = ".owner.json"  # the process that holds the lock; stays behind if that is killed
 GRACE = 10.0  # seconds that the forked workers of a process that was killed may take to end
 
 
 class FolderLock:
-    """The lock of one run folder. The operating system lets go of it when its process ends, however that comes."""
+    """The lock of one run folder. The operating system releases it when the process ends, however that happens."""
 
     def __init__(self, folder: Path) -> None:
-        """Names the lock; nothing is read or written yet."""
+        """Creates the object; nothing is read or written yet."""
         self.folder = folder
         self._lock = FileLock(folder / LOCK)
         self._identity: tuple[int, int] | None = None  # of the lock's file, while it is held
@@ -33,10 +33,10 @@ class FolderLock:
         """Takes the lock.
 
         Returns:
-            Who had it before and was killed; empty if the last one ended well.
+            The previous owner if it was killed, in words; otherwise empty.
 
         Raises:
-            BusyFolderError: Another process has it.
+            BusyFolderError: Another process holds it.
             RunFolderError: The folder cannot be written.
         """
         try:
@@ -45,24 +45,24 @@ class FolderLock:
             except Timeout:
                 if not _has_ended(self._read_owner()):
                     raise
-                self._lock.acquire(timeout=GRACE)  # its workers hold what they have inherited a moment longer
+                self._lock.acquire(timeout=GRACE)  # its workers hold the inherited lock a moment longer
             killed = self._read_owner()
             self._identity = identity(self.folder / LOCK)
             mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             write_atomically(self.folder / OWNER, json.dumps(mine).encode())
         except Timeout:
             raise BusyFolderError(
-                f"{self.folder}: is in use by {_words(self._read_owner())}. Wait for it to end, or stop it."
+                f"{self.folder}: is in use by {_describe(self._read_owner())}. Wait for it to end, or stop it."
             ) from None
         except RunFolderError:
             self.release()
             raise
         except OSError as error:
             raise RunFolderError(f"{self.folder}: cannot be written: {error.strerror or error}.") from None
-        return _words(killed) if killed else ""
+        return _describe(killed) if killed else ""
 
     def release(self) -> None:
-        """Lets go of the lock; its file stays, since removing it would let two others have it at once."""
+        """Releases the lock; its file stays, since two others could hold it at once if it were removed."""
         if self._identity == identity(self.folder / LOCK):
             with contextlib.suppress(OSError):
                 (self.folder / OWNER).unlink(missing_ok=True)
@@ -70,10 +70,10 @@ class FolderLock:
         self._lock.release()
 
     def check(self) -> None:
-        """Checks that what is held is still the folder's lock.
+        """Checks that the lock is still the folder's.
 
         Raises:
-            RunFolderError: The folder was removed, or removed and made again.
+            RunFolderError: The folder was removed or replaced.
         """
         if self._identity is not None and self._identity != identity(self.folder / LOCK):
             raise RunFolderError(
@@ -90,28 +90,26 @@ class FolderLock:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file or folder from another one that later has its name; None where there is none."""
+    """Distinguishes a file or folder from another one of the same name; None where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
     """Whether the owner was a process of this machine that is gone."""
     if os.name == "nt" or owner.get("host") != socket.gethostname() or not isinstance(owner.get("pid"), int):
-        return False  # Windows has no signal that only asks
+        return False  # Windows has no signal 0
     try:
         os.kill(owner["pid"], 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
+    except (OSError, OverflowError) as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 
-def _words(owner: dict[str, Any]) -> str:
+def _describe(owner: dict[str, Any]) -> str:
     if not owner:
         return "another process"
     pid, host, since = (str(owner.get(name, "?"))[:80] for name in ("pid", "host", "since"))

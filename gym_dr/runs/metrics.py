@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import os_errors, write_atomically
 
 MAX_FILE = 2**30  # bytes; the logs of runs are read whole
 
@@ -21,27 +21,23 @@ class CsvLog:
     """Appends rows to a CSV file; the first row's keys are the columns."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file for appending; it is made with the first row."""
+        """Names the file, which is created with the first row."""
         self.path = path
         self._columns: list[str] | None = None
-        self._file: io.FileIO | None = None  # without a buffer, so that closing it has nothing left that could fail
+        self._file: io.FileIO | None = None  # without a buffer, so that closing it cannot fail
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Appends one row and hands it to the operating system.
 
         Raises:
-            RunFolderError: The file cannot be written and is as it was before, or the row has other columns than it.
+            RunFolderError: The file cannot be written, or has other columns than the row; it is unchanged.
         """
-        try:
+        with os_errors(self.path):
             if self._file is None:
                 self._open(list(row))
             if list(row) != self._columns:
                 raise RunFolderError(f"{self.path}: expected the columns {self._columns}, got {list(row)}.")
             self._append(row.values())
-        except OSError as error:
-            if isinstance(error, RunFolderError):
-                raise
-            raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
 
     def sync(self) -> None:
         """Waits until all rows are on the disk.
@@ -49,12 +45,9 @@ class CsvLog:
         Raises:
             RunFolderError: They cannot be written.
         """
-        if self._file is None:
-            return
-        try:
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise RunFolderError(f"{self.path}: cannot be written: {error.strerror or error}.") from None
+        if self._file is not None:
+            with os_errors(self.path):
+                os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Closes the file; further rows open it again."""
@@ -70,7 +63,7 @@ class CsvLog:
             self._append(columns)
 
     def _append(self, values: Any) -> None:
-        """Writes one line, all of it or nothing: on a full disk a part of it may be taken."""
+        """Writes one whole line or nothing; a full disk may accept a part of it."""
         assert self._file is not None
         line = io.StringIO(newline="")
         csv.writer(line, lineterminator="\n").writerow(values)
@@ -87,11 +80,11 @@ class CsvLog:
 def whole_rows(path: Path) -> str:
     """The text of a CSV file up to its last whole row.
 
-    A process that was killed may leave a part of a row at the end, a power cut zeros.
+    A killed process may leave part of a row at the end, a power cut zeros.
 
     Raises:
-        OSError: It cannot be read.
-        UnicodeDecodeError: It is not text.
+        OSError: The file cannot be read.
+        UnicodeDecodeError: The file is not text.
     """
     if path.stat().st_size > MAX_FILE:
         raise OSError(errno.EFBIG, f"is larger than {MAX_FILE} bytes")
@@ -99,11 +92,11 @@ def whole_rows(path: Path) -> str:
     return content[: content.rfind(b"\n") + 1].decode()
 
 
-def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
-    """Cuts a CSV file back to the rows that ``keep`` says, in one atomic write; a missing file stays missing.
+def filter_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
+    """Rewrites a CSV file with only the rows for which ``keep`` is true, atomically; a missing file stays missing.
 
     Raises:
-        RunFolderError: The file cannot be read or written, or its rows make no sense to ``keep``.
+        RunFolderError: The file cannot be read or written, or ``keep`` fails on a row.
     """
     if not path.exists():
         return
@@ -114,9 +107,9 @@ def keep_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
-    if any(None in row or None in row.values() for row in rows):  # the form of csv for more or fewer than the columns
-        raise RunFolderError(f"{path}: is not what a run has written there (a row has other columns than the first).")
+        raise RunFolderError(f"{path}: was not written by a run ({error}).") from None
+    if any(None in row or None in row.values() for row in rows):  # how csv marks too many or too few values
+        raise RunFolderError(f"{path}: was not written by a run (a row has other columns than the first).")
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     if columns:
@@ -136,4 +129,4 @@ def last_update(path: Path) -> int:
     try:
         return max((int(row["update"]) for row in csv.DictReader(io.StringIO(whole_rows(path)))), default=-1)
     except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{path}: is not what a run has written there ({error}).") from None
+        raise RunFolderError(f"{path}: was not written by a run ({error}).") from None

@@ -24,7 +24,7 @@ def pack(content: Mapping[str, Any]) -> bytes:
     """Writes nested dicts, lists and tuples of tensors, numbers, text, booleans and None.
 
     Raises:
-        TypeError: There is something else in it; the message says what and where.
+        TypeError: It contains something else; the message says what and where.
         ValueError: It is larger than ``unpack`` reads.
     """
     from safetensors.torch import save  # heavy, as torch
@@ -43,8 +43,8 @@ def unpack(path: Path) -> Any:
     """Reads what ``pack`` wrote; memory is bounded by the size of the file.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is damaged, too large or something else.
+        OSError: The file cannot be read.
+        ValueError: The file is damaged, too large or in another format.
     """
     from safetensors import SafetensorError, safe_open  # heavy, as torch
 
@@ -56,7 +56,7 @@ def unpack(path: Path) -> Any:
     try:
         with safe_open(path, framework="pt") as archive:
             metadata = archive.metadata() or {}
-            # copies: what is given out must not change with the file
+            # copies, since the originals are mapped to the file
             tensors = {name: archive.get_tensor(name).clone() for name in archive.keys()}  # noqa: SIM118  no iterator
         form = metadata["content"]
         if metadata["sha256"] != _digest(form, tensors):
@@ -67,14 +67,14 @@ def unpack(path: Path) -> Any:
 
 
 def _to_form(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
-    """The JSON form: lists and plain values as they are, all else as a table of one entry that says what it is."""
+    """The JSON form: lists and plain values unchanged, everything else as a table {kind: value}."""
     import torch
 
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, torch.Tensor):
         name = f"{len(tensors):06d}"
-        tensors[name] = value.detach().cpu().contiguous().clone()  # tensors that share memory are refused
+        tensors[name] = value.detach().cpu().contiguous().clone()  # safetensors refuses shared memory
         return {"tensor": name}
     if isinstance(value, Mapping):
         items = [
@@ -109,6 +109,6 @@ def _digest(form: str, tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        if tensor.numel():  # an empty one may have strides that cannot be viewed as bytes
+        if tensor.numel():  # an empty one may not be viewed as bytes
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

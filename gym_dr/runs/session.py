@@ -1,4 +1,4 @@
-"""One training run under way: it gives an algorithm its environments and writes what the run leaves behind."""
+"""A training run in progress: provides an algorithm with environments and writes the files of the run."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ import numpy as np
 from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_vector_env, surround
+from gym_dr.runs.environments import make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
+from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
 
 WINDOW = 100  # episodes in the running means of return and length
-SKIPS = 10  # updates in a row that --on-nan skip leaves out
-RESTARTS = 2**32  # index of the seeds that environments get after such an update; segments have those below
+MAX_SKIPS = 10  # consecutive updates that --on-nan skip allows
+RESTART_INDEX = 2**32  # first index of the seeds after a skipped update; segments have those below
 
-Report = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
+ProgressCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 
 
 class RunSession:
-    """What an algorithm's ``train`` is given; implements ``gym_dr.training.api.Session``."""
+    """The first argument of an algorithm's ``train``; implements ``gym_dr.training.api.Session``."""
 
     def __init__(
         self,
         folder: RunFolder,
         config: RunConfig,
-        report: Report,
+        progress: ProgressCallback,
         *,
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Prepares a new run, or one that goes on from its newest checkpoint.
+        """Prepares a new run, or one that resumes from its newest checkpoint.
 
         Args:
             folder: Of the run, with its configuration written.
             config: Resolved.
-            report: Called after each update with its metrics.
-            resume: Whether to go on from the newest checkpoint; a run that was stopped before its first starts again.
-            stop: Asked after each update; a signal's number ends the run there.
+            progress: Called after each update with its metrics.
+            resume: Whether to resume from the newest checkpoint; a run that has none starts again.
+            stop: Called after each update; a signal's number ends the run there.
 
         Raises:
-            CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed then.
+            CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
         """
-        self.folder, self.config, self.report = folder, config, report
+        self.folder, self.config, self.progress = folder, config, progress
         self.seed, self.device = config.settings.seed, config.settings.device
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
         self.envs: RecordDraws | None = None
-        self._resample: Callable[[], None] | None = None  # where updates, not steps, are the unit of re-draws
+        self._resample: Callable[[], None] | None = None  # if updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
-        self._skipped, self._skipped_in_row = 0, 0  # updates that were left out
+        self._skipped, self._skipped_in_row = 0, 0  # updates
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         if resume:
             self._restore()
         self._metrics, self._draws = CsvLog(folder.metrics), CsvLog(folder.draws)
         self._stop = stop
-        self.made = self.first_update  # updates so far, and so the number of the one under way
-        self.saved = self.first_update  # updates in the newest checkpoint
+        self.updates_made = self.first_update  # so far, and so the number of the current one
+        self.updates_saved = self.first_update  # in the newest checkpoint
         self._started = time.perf_counter() - self._seconds
 
     def make_envs(self, rollout_steps: int | None) -> RecordDraws:
@@ -85,7 +85,7 @@ class RunSession:
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
-        envs = surround(envs, self.config.randomization, self.config.shown)
+        envs = wrap_for_policy(envs, self.config.randomization, self.config.context_ranges)
         self.envs = RecordDraws(RequireFinite(envs), self._record)
         return self.envs
 
@@ -94,14 +94,14 @@ class RunSession:
         segment, within = divmod(update, self.config.settings.checkpoint_every)
         if within == 0:
             return seed_for(self.seed, stream=0, index=segment)
-        return seed_for(self.seed, stream=0, index=RESTARTS + update) if self._skipped_in_row else None
+        return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if self._skipped_in_row else None
 
     @contextlib.contextmanager
     def attempt(self, update: int) -> Iterator[None]:
         """See ``Session.attempt``.
 
         Raises:
-            TrainingError: The update has failed and is not to be left out, or too many in a row have been.
+            TrainingError: The update has failed and must not be skipped, or too many in a row were.
         """
         try:
             yield
@@ -111,16 +111,18 @@ class RunSession:
             if not isinstance(error, NotFiniteError):
                 raise TrainingError(f"{cause} {self._last_good()}") from error
             if self.config.settings.on_nan == "stop":
-                way_out = f"To leave such updates out: gymdr resume {self.folder.path} --on-nan skip"
-                raise TrainingError(f"{cause} {self._last_good()} {way_out}") from error
+                hint = f"To skip such updates: gymdr resume {self.folder.path} --on-nan skip"
+                raise TrainingError(f"{cause} {self._last_good()} {hint}") from error
             self._skipped, self._skipped_in_row = self._skipped + 1, self._skipped_in_row + 1
-            if self._skipped_in_row > SKIPS:
-                raise TrainingError(f"{cause} {SKIPS} updates before it were skipped. {self._last_good()}") from error
+            if self._skipped_in_row > MAX_SKIPS:
+                raise TrainingError(
+                    f"{cause} {MAX_SKIPS} updates before it were skipped. {self._last_good()}"
+                ) from error
             warnings.warn(f"{cause} The update is skipped.", SkippedUpdateWarning, stacklevel=3)
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
-        self.folder.check_ours()
+        self.folder.check_lock()
         self._steps += steps
         self._seconds = time.perf_counter() - self._started
         returns, lengths = zip(*self._window, strict=True) if self._window else ((), ())
@@ -137,22 +139,21 @@ class RunSession:
         self._metrics.write(row)
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
-        self.made = update + 1
-        self.report(update + 1, row)
+        self.updates_made = update + 1
+        self.progress(update + 1, row)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """See ``Session.save``."""
-        made = update + 1
-        if made % self.config.settings.checkpoint_every == 0 or made == self.config.options.updates:
-            self._save(made, state())
-        number = self._stop()
-        if number:
+        updates = update + 1
+        if updates % self.config.settings.checkpoint_every == 0 or updates == self.config.options.updates:
+            self._save(updates, state())
+        if number := self._stop():
             raise KeyboardInterrupt(number)
 
     def close(self) -> None:
         """Closes environments and files."""
         if self.envs is not None:
-            # after Ctrl-C worker processes may have answered in part, and closing would wait for the rest for ever
+            # after Ctrl-C some workers may never answer, and closing would wait for them
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
@@ -161,9 +162,9 @@ class RunSession:
         paths = checkpoint_paths(self.folder)
         return f"The last good checkpoint is {paths[-1]}." if paths else "There is no checkpoint yet."
 
-    def _save(self, made: int, state: Mapping[str, Any]) -> None:
+    def _save(self, updates: int, state: Mapping[str, Any]) -> None:
         for name in _not_finite(state):
-            raise TrainingError(f"Update {made - 1}: {name} of the algorithm is not finite. {self._last_good()}")
+            raise TrainingError(f"Update {updates - 1}: {name} of the algorithm is not finite. {self._last_good()}")
         session = {
             "steps": self._steps,
             "episodes": self._episodes,
@@ -171,10 +172,10 @@ class RunSession:
             "skipped": [self._skipped, self._skipped_in_row],
             "window": [[episode_return, length] for episode_return, length in self._window],
         }
-        for log in (self._metrics, self._draws):  # a checkpoint must not outlive rows that were made before it
+        for log in (self._metrics, self._draws):  # a checkpoint must not outlive the rows before it
             log.sync()
-        save_checkpoint(self.folder, made, state, session, self.config.to_dict())
-        self.saved = made
+        save_checkpoint(self.folder, updates, state, session, self.config.to_dict())
+        self.updates_saved = updates
 
     def _restore(self) -> None:
         paths = checkpoint_paths(self.folder)
@@ -185,19 +186,19 @@ class RunSession:
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} is of a run that has "
                 "saved one. Put it back, or train again with --overwrite."
             )
-        for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be made again
-            keep_rows(path, lambda row: int(row["update"]) < self.first_update)
-        if self.restored is not None:  # the process may have been killed between its last checkpoint and this
+        for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be repeated
+            filter_rows(path, lambda row: int(row["update"]) < self.first_update)
+        if self.restored is not None:  # the process may have been killed before it did this
             finish_checkpoint(self.folder, self.restored)
 
     def _read(self, path: Path) -> None:
         checkpoint = load_checkpoint(path)
-        # what to do about updates that fail changes nothing about those that did not
-        here = {**self.config.to_dict(), "on_nan": checkpoint["config"].get("on_nan")}
-        if checkpoint["config"] != here:
+        # on_nan may change, since it does not affect updates that succeeded
+        current = {**self.config.to_dict(), "on_nan": checkpoint["config"].get("on_nan")}
+        if checkpoint["config"] != current:
             raise CheckpointError(
                 f"{path}: is of another configuration than {self.folder.config}: "
-                f"{', '.join(_differences(checkpoint['config'], here))}. Change it back, or train a new run."
+                f"{', '.join(_differences(checkpoint['config'], current))}. Change it back, or train a new run."
             )
         session = checkpoint["session"]
         try:
@@ -216,7 +217,7 @@ class RunSession:
         self._window.append((record.episode_return, record.length))
         self._draws.write(
             {
-                "update": self.made,
+                "update": self.updates_made,
                 "env_index": record.env_index,
                 "seed": record.seed,
                 "draw_index": record.draw_index,
@@ -240,11 +241,11 @@ def _not_finite(state: Any, name: str = "state") -> Iterator[str]:
             yield from _not_finite(value, f"{name}[{key!r}]")
 
 
-def _differences(saved: Mapping[str, Any], here: Mapping[str, Any], prefix: str = "") -> list[str]:
+def _differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
     """The settings in which two configurations differ, in words."""
     found = []
-    for name in sorted(saved.keys() | here.keys()):
-        old, new = saved.get(name), here.get(name)
+    for name in sorted(saved.keys() | current.keys()):
+        old, new = saved.get(name), current.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
             found += _differences(old, new, f"{prefix}{name}.")
         elif old != new:

@@ -13,7 +13,7 @@ _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.S
 
 
 class StopRequest:
-    """A handler for ``stop_signals``: the first signal is kept until somebody looks, a second stops at once.
+    """A handler for ``stop_signals``: the first signal requests a stop, the second stops at once.
 
     Attributes:
         number: Of the first signal; 0 before it.
@@ -27,13 +27,13 @@ class StopRequest:
             raise KeyboardInterrupt(number)
         self.number = number
         # not click.echo, which the signal may have interrupted
-        os.write(2, b"\nStopping after the update or episode under way; once more to stop at once.\n")
+        os.write(2, b"\nStopping after the current update or episode; once more to stop at once.\n")
 
     def check(self) -> None:
-        """Called where it is good to stop.
+        """Stops here if that was requested.
 
         Raises:
-            KeyboardInterrupt: A signal has come; its number is the argument.
+            KeyboardInterrupt: A signal has arrived; its number is the argument.
         """
         if self.number:
             raise KeyboardInterrupt(self.number)
@@ -41,12 +41,12 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
-    """Gives SIGINT and SIGTERM to a handler.
+    """Routes SIGINT and SIGTERM to a handler.
 
-    A signal that somebody else handles or ignores stays theirs, and so it is in threads, where Python sets none.
+    Signals that are already handled or ignored stay so, as do all outside the main thread.
 
     Args:
-        handler: Called with the signal's number in the main thread, between two steps of whatever that does.
+        handler: Called with the signal's number in the main thread.
     """
     mine = []
     if threading.current_thread() is threading.main_thread():
@@ -62,9 +62,9 @@ def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def children_end_with_us() -> Iterator[None]:
-    """Processes that are started in here leave Ctrl-C, which reaches all of a terminal, to this one; SIGTERM ends them.
+    """Processes started in here ignore Ctrl-C, which this process handles; SIGTERM ends them.
 
-    Signals that arrive meanwhile end this process at once or are lost, so little else should be done in here.
+    Signals that arrive meanwhile end this process or are lost, so do little else in here.
     """
     if threading.current_thread() is not threading.main_thread():  # Python sets signals in the main thread only
         yield

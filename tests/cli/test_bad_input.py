@@ -228,7 +228,7 @@ def test_metrics_that_are_not_a_table_are_named(tmp_path: Path) -> None:
     train(tmp_path / "run")
     (tmp_path / "run/metrics.csv").write_text("garbage\nmore\n")
     assert "metrics.csv: expected columns update" in refused(gymdr("plot", tmp_path / "run"))
-    assert "metrics.csv: is not what a run has written" in refused(gymdr("resume", tmp_path / "run"))
+    assert "metrics.csv: was not written by a run" in refused(gymdr("resume", tmp_path / "run"))
 
 
 def test_a_run_of_an_environment_that_is_gone_says_which(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--grid", "gravity"], "expected NAME=LOW:HIGH:COUNT"),
         (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
         (["--episodes", "0"], "0 is not in the range x>=1"),
-        (["--sobol", "100"], "expected a power of 2 from 2 on, got 100; 128 is near"),
+        (["--sobol", "100"], "expected a power of 2, at least 2, got 100; 128 is near"),
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),
@@ -50,7 +50,9 @@ def test_a_mistake_is_refused_before_anything_is_played(args: list[str], expecte
 
 @pytest.mark.parametrize("option", ["--corners", "--sobol=4"])
 def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) -> None:
-    assert "these varied none. Say where to look with --grid" in refused(gymdr("evaluate", runs / "nominal", option))
+    assert "trained with some, got none. Choose values with --grid" in refused(
+        gymdr("evaluate", runs / "nominal", option)
+    )
 
 
 def test_an_environment_without_parameters_has_no_grid(runs: Path) -> None:
@@ -80,7 +82,7 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     result = gymdr("evaluate", *paths, *args)
     assert result.code == 0, result.err
     evaluation = Evaluation.load(tmp_path / "out")
-    assert {c.name: c.cells for c in evaluation.sets} == {
+    assert {c.name: c.num_cells for c in evaluation.sets} == {
         "nominal": 1,
         "training": 1,
         "random": 1,

@@ -50,7 +50,7 @@ def test_impossible_axes_are_refused(text: str, message: str) -> None:
 def test_a_grid_is_every_combination_and_the_last_name_varies_fastest() -> None:
     grid = cells.grid(LUNAR_LANDER, {"gravity": [-10, -5], "lander_density": [4, 5, 6]}, 2)
     assert grid.values.tolist() == [[-10, 4], [-10, 5], [-10, 6], [-5, 4], [-5, 5], [-5, 6]]
-    assert (grid.cells, grid.total) == (6, 12)
+    assert (grid.num_cells, grid.num_episodes) == (6, 12)
     assert grid.cell(4) == {"gravity": -5.0, "lander_density": 5.0}
 
 
@@ -111,13 +111,13 @@ def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
 
 
 def test_a_box_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="these varied none"):
+    with pytest.raises(ConfigError, match="expected runs that were trained with some, got none"):
         cells.training_box(LUNAR_LANDER, [None, Randomization(), Randomization({"gravity": -9.0})])
 
 
 def test_a_box_without_end_is_refused() -> None:
     space = ParamSpace("Endless", [Param(name="x", nominal=0.0, low=-np.inf, high=np.inf)])
-    with pytest.raises(ConfigError, match="training range of x has no end"):
+    with pytest.raises(ConfigError, match="training range of x is unbounded"):
         cells.training_box(space, [Randomization({"x": Normal(0, 1)})])
 
 
@@ -135,7 +135,7 @@ def test_too_many_corners_are_refused() -> None:
 def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
     points = cells.sobol(BOX, 64, 5)
     a, b, with_gravity, with_wind = points.values.reshape(4, 64, 2)
-    assert points.cells == 4 * 64
+    assert points.num_cells == 4 * 64
     np.testing.assert_array_equal(with_gravity, np.column_stack([b[:, 0], a[:, 1]]))
     np.testing.assert_array_equal(with_wind, np.column_stack([a[:, 0], b[:, 1]]))
     # of a Sobol sequence, every eighth of the range has an eighth of the points
@@ -146,7 +146,7 @@ def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
 
 @pytest.mark.parametrize("points", [-1, 0, 1, 3, 100])
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
-    with pytest.raises(ConfigError, match=f"expected a power of 2 from 2 on, got {points}; [0-9]+ is near"):
+    with pytest.raises(ConfigError, match=f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"):
         cells.sobol(BOX, points, 1)
 
 

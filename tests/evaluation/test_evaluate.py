@@ -143,14 +143,14 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
             raise StopError
 
     with pytest.raises(StopError):
-        play([runs / "one"], tmp_path / "cut", *sets, report=stop)
+        play([runs / "one"], tmp_path / "cut", *sets, progress=stop)
     with pytest.raises(RunFolderError, match="was interrupted"):
         Evaluation.load(tmp_path / "cut")
     kept = len(pd.read_csv(tmp_path / "cut/episodes.csv"))
     assert kept % 3 in (0, 1)  # whole waves: of 3 episodes, and one of 1 at the end of four
     assert kept <= after
     counted.clear()
-    play([runs / "one"], tmp_path / "cut", *sets, report=lambda title, done, total: counted.append(done))
+    play([runs / "one"], tmp_path / "cut", *sets, progress=lambda title, done, total: counted.append(done))
     assert counted[0] == kept
     assert counted[-1] == 12
     assert content(tmp_path / "cut") == content(tmp_path / "whole") | {
@@ -170,7 +170,7 @@ def test_rows_that_a_crash_cut_short_are_played_again(runs: Path, tmp_path: Path
 def total_played(runs: Sequence[Path], folder: Path, *sets: CellSet, **options: Any) -> int:
     """How many episodes an evaluation plays, beside those that are there."""
     counted: list[int] = []
-    play(runs, folder, *sets, report=lambda title, done, total: counted.append(done), **options)
+    play(runs, folder, *sets, progress=lambda title, done, total: counted.append(done), **options)
     return counted[-1] - counted[0]
 
 

@@ -118,5 +118,5 @@ def test_an_interrupted_evaluation_tells_how_to_go_on(tmp_path: Path) -> None:
     document = {"format": "gym_dr evaluation", "version": 1, "complete": False, "command": "gymdr evaluate runs/a"}
     document |= {"env": "CartPole-v1", "policies": [], "sets": [], "success": None, "results": []}
     (tmp_path / "evaluation.json").write_text(json.dumps(document))
-    with pytest.raises(RunFolderError, match=r"interrupted\. Go on with: gymdr evaluate runs/a"):
+    with pytest.raises(RunFolderError, match=r"interrupted\. Continue with: gymdr evaluate runs/a"):
         Evaluation.load(tmp_path)

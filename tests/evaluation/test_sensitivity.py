@@ -19,7 +19,7 @@ NOMINAL = {"gravity": -10.0, "wind_power": 15.0, "lander_density": 5.0}
 
 def returns_of(function: Any, noise: float = 0.0) -> Any:
     exact = function(*POINTS.values.T)[:, None]
-    return exact + np.random.default_rng(0).normal(0, noise, (POINTS.cells, POINTS.episodes))
+    return exact + np.random.default_rng(0).normal(0, noise, (POINTS.num_cells, POINTS.episodes))
 
 
 def shares(result: Any, key: str) -> list[float]:
@@ -63,7 +63,7 @@ def test_with_one_episode_a_cell_noise_is_unknown() -> None:
 
 
 def test_returns_that_never_vary_have_no_indices() -> None:
-    result = sensitivity(np.ones((POINTS.cells, 5)), POINTS)
+    result = sensitivity(np.ones((POINTS.num_cells, 5)), POINTS)
     assert shares(result, "first_order") == shares(result, "total") == [None, None, None]
     assert result["noise"] is None
 
@@ -122,7 +122,7 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
         (lambda: nearest(1, success=None), "give --success"),
         (
             lambda: least_perturbation(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
-            "cells of 4 episodes are too few to tell",
+            "4 episodes per cell are too few to tell",
         ),
     ],
 )

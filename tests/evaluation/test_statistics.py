@@ -11,7 +11,7 @@ from scipy import stats
 from gym_dr import Randomization
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells
-from gym_dr.evaluation.statistics import mean_with_interval, point_statistics, statistic_names, summarise
+from gym_dr.evaluation.statistics import mean_with_interval, point_statistics, policy_statistics, statistic_names
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 50)
 
@@ -51,7 +51,7 @@ def test_one_episode_has_no_spread() -> None:
 
 def test_an_interval_is_scipys_bootstrap() -> None:
     returns = np.random.default_rng(1).normal(100, 50, (1, 50))
-    (row,), _ = summarise(returns, DRAWS, None)
+    (row,), _ = policy_statistics(returns, DRAWS, None)
     # the normal approximation: mean +- 1.96 s / sqrt(n); the bootstrap's is about that
     half = 1.96 * returns.std() / 50**0.5
     assert row["mean"]["value"] == pytest.approx(returns.mean())
@@ -62,7 +62,7 @@ def test_an_interval_is_scipys_bootstrap() -> None:
 def test_differences_are_paired() -> None:
     # episodes differ by hundreds, the policies by 1 in each of them
     returns = np.random.default_rng(1).normal(0, 300, 50)
-    rows, differences = summarise(np.stack([returns + 1.0, returns]), DRAWS, None)
+    rows, differences = policy_statistics(np.stack([returns + 1.0, returns]), DRAWS, None)
     assert rows[0]["mean"]["high"] - rows[0]["mean"]["low"] > 100
     for name in ("mean", "median", "iqm", "cvar_10", "cvar_25"):
         assert differences[0, 1][name] == {key: pytest.approx(1.0) for key in ("value", "low", "high")}, name
@@ -71,26 +71,26 @@ def test_differences_are_paired() -> None:
 def test_cells_of_a_grid_are_resampled_apart() -> None:
     # each cell always returns the same: what differs between cells is chosen, so nothing is uncertain
     returns = np.repeat([0.0, 100.0, 200.0], 4)[None]
-    (row,), _ = summarise(returns, grid(3, 4), None)
+    (row,), _ = policy_statistics(returns, grid(3, 4), None)
     assert row["mean"] == {"value": 100.0, "low": 100.0, "high": 100.0}
 
 
 def test_points_of_a_sobol_sequence_are_resampled_with_their_episodes() -> None:
     points = cells.sobol(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
     returns = np.repeat(np.arange(48.0), 2)[None]
-    (row,), _ = summarise(returns, points, None)
+    (row,), _ = policy_statistics(returns, points, None)
     # 48 cells whose mean has standard error 13.85 / sqrt(48) = 2; episodes alone would give 1.4
     assert row["mean"]["high"] - row["mean"]["low"] == pytest.approx(2 * 1.96 * 2.0, rel=0.15)
 
 
 def test_one_episode_a_cell_has_no_interval() -> None:
-    (row,), _ = summarise(np.array([[1.0, 2.0, 3.0]]), grid(3, 1), 2.0)
+    (row,), _ = policy_statistics(np.array([[1.0, 2.0, 3.0]]), grid(3, 1), 2.0)
     assert row["mean"] == {"value": 2.0, "low": None, "high": None}
     assert row["success_rate"]["low"] is None
 
 
 def test_the_rate_of_no_success_is_not_known_exactly() -> None:
-    rows, differences = summarise(np.zeros((2, 50)), DRAWS, 1.0)
+    rows, differences = policy_statistics(np.zeros((2, 50)), DRAWS, 1.0)
     # Clopper and Pearson: 1 - 0.025 ** (1 / 50)
     assert rows[0]["success_rate"] == {"value": 0.0, "low": 0.0, "high": pytest.approx(0.0711, abs=1e-4)}
     assert differences[0, 1]["success_rate"]["low"] == pytest.approx(-0.0711, abs=1e-4)
@@ -99,7 +99,7 @@ def test_the_rate_of_no_success_is_not_known_exactly() -> None:
 
 def test_summing_up_again_gives_the_same() -> None:
     returns = np.random.default_rng(1).normal(0, 1, (2, 50))
-    assert summarise(returns, DRAWS, 0.0) == summarise(returns, DRAWS, 0.0)
+    assert policy_statistics(returns, DRAWS, 0.0) == policy_statistics(returns, DRAWS, 0.0)
 
 
 @pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])

@@ -10,12 +10,12 @@ import pytest
 
 from gym_dr.cli.runs import open_run
 from gym_dr.evaluation import cells, play
+from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import RunPolicy, open_policies
-from gym_dr.evaluation.report import films
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report import film_strips
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.groups import group_runs
-from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused, train
 from tests.evaluation.tiny_run import train_tiny_run
@@ -36,7 +36,7 @@ def opened(root: Path) -> list[RunPolicy]:
 
 
 @pytest.fixture(scope="module")
-def compared(root: Path) -> Compared:
+def comparison(root: Path) -> Comparison:
     policies = opened(root)
     space = param_space_of(policies[0].env)
     assert space is not None
@@ -44,7 +44,7 @@ def compared(root: Path) -> Compared:
         *nominal_and_training(policies, space, 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
-    return Compared(groups=group_runs(policies), evaluation=evaluate_policies(policies, sets, root / "evaluation"))
+    return Comparison(groups=group_runs(policies), evaluation=evaluate_policies(policies, sets, root / "evaluation"))
 
 
 def test_disturbances_are_drawn_and_recorded_in_training_like_other_parameters(root: Path) -> None:
@@ -75,8 +75,8 @@ def test_a_policy_is_shown_the_values_of_a_cell_scaled_as_in_training(root: Path
     assert observations[:, 8].tolist() == [-0.125, 0.25]
 
 
-def test_nominal_episodes_are_undisturbed_and_those_of_a_grid_have_its_values(compared: Compared) -> None:
-    table = compared.evaluation.episodes
+def test_nominal_episodes_are_undisturbed_and_those_of_a_grid_have_its_values(comparison: Comparison) -> None:
+    table = comparison.evaluation.episodes
     assert set(table[table["set"] == "nominal"]["obs_delay"]) == {0.0}
     assert set(table[table["set"] == "grid"]["obs_delay"]) == {0.0, 5.0}
     own = table[table["set"] == "training: shown"]
@@ -85,19 +85,19 @@ def test_nominal_episodes_are_undisturbed_and_those_of_a_grid_have_its_values(co
     assert plain == shown
 
 
-def test_a_delay_in_a_cell_changes_the_episode(compared: Compared) -> None:
-    table = compared.evaluation.episodes
+def test_a_delay_in_a_cell_changes_the_episode(comparison: Comparison) -> None:
+    table = comparison.evaluation.episodes
     grid = table[(table["set"] == "grid") & (table["policy"] == "plain") & (table["gravity"] == -12)]
     prompt, late = (grid[grid["obs_delay"] == delay]["return"].to_numpy() for delay in (0.0, 5.0))
     assert (prompt != late).all()
 
 
-def test_a_disturbed_episode_is_played_again_exactly_for_its_film(compared: Compared) -> None:
-    policy = compared.groups[1].policies[0]
+def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Comparison) -> None:
+    policy = comparison.groups[1].policies[0]
     for name in ("grid", "training: shown"):
-        returns = compared.returns(1, name)[0]
-        episode = films.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
-        assert films.replay(compared, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
+        returns = comparison.returns(1, name)[0]
+        episode = film_strips.Episode(policy=policy, set_name=name, number=3, episode_return=float(returns[3]))
+        assert film_strips.replay(comparison, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
 
 
 def test_playing_shows_a_policy_its_disturbances_and_its_draw(root: Path, tmp_path: Path) -> None:

@@ -255,9 +255,24 @@ def test_scale_and_add_start_from_nominal_at_every_draw(rule: object, expected: 
 
 @few
 @given(randomizations(LUNAR_LANDER, min_size=1), st.lists(seeds, min_size=1, max_size=20))
-def test_values_are_possible_values_of_the_parameter(randomization: Randomization, words: list[int]) -> None:
+def test_values_are_inside_the_support_of_their_rules(randomization: Randomization, words: list[int]) -> None:
+    # the supports, not the bounds of the parameters, to which ``draw`` clips
     for name, values in draw(randomization, LUNAR_LANDER, np.array(words, dtype=np.uint64), 0).items():
-        LUNAR_LANDER[name].check(values)
+        param = LUNAR_LANDER[name]
+        low, high = randomization[name].support(param.nominal)
+        assert ((values >= np.nextafter(low, -math.inf)) & (values <= np.nextafter(high, math.inf))).all()
+        param.check(values)
+
+
+@few
+@given(randomizations(LUNAR_LANDER, min_size=1), st.lists(seeds, min_size=1, max_size=20))
+def test_clipping_moves_a_value_by_an_ulp_at_most(randomization: Randomization, words: list[int]) -> None:
+    independent = Randomization(dict(randomization))
+    drawn = draw(independent, LUNAR_LANDER, np.array(words, dtype=np.uint64), 0)
+    u = uniforms(np.array(words, dtype=np.uint64), 0, list(independent))
+    for row, (name, rule) in enumerate(independent.items()):
+        unclipped = rule.apply(LUNAR_LANDER[name].nominal, rule.distribution.ppf(u[row]))
+        assert (np.abs(drawn[name] - unclipped) <= np.spacing(np.abs(unclipped))).all()
 
 
 def test_rounding_cannot_carry_a_value_past_a_bound() -> None:

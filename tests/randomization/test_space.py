@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.space import Param, ParamSpace
-from tests.strategies import few
+from tests.strategies import few, randomizations
 
 GRAVITY = Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2")
 WIND = Param(name="wind", nominal=0, low=0, high=1, kind="bool")
@@ -228,3 +232,138 @@ def test_impossible_values_of_a_vector_environment_are_refused(values: Any, mess
     with pytest.raises(RandomizationError) as refused:
         SPACE.check_vector(values, 2)
     assert message in str(refused.value)
+
+
+# randomizations of a space
+
+FINITE = ParamSpace(
+    "Lander",
+    [
+        Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2"),
+        Param(name="wind", nominal=0, low=0, high=1, kind="bool"),
+        Param(name="legs", nominal=2, low=1, high=8, kind="int"),
+        Param(name="mass", nominal=5.0, low=1.0, high=20.0, unit="kg"),
+        Param(name="bias", nominal=0.0, low=-1.0, high=1.0),
+    ],
+)
+
+
+def check_silently(rules: Mapping[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RandomizationWarning)
+        FINITE.check_randomization(Randomization(rules))
+
+
+@few
+@given(randomizations(FINITE))
+def test_randomizations_inside_the_bounds_are_valid(randomization: Randomization) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RandomizationWarning)
+        FINITE.check_randomization(randomization)
+
+
+def test_a_rule_of_an_unknown_parameter_is_refused_with_the_nearest_known() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"Unknown parameter of LunarLander: 'gravty'\. Did you mean 'gravity'\?"
+    ):
+        LUNAR_LANDER.check_randomization(Randomization({"gravty": (-11, -5)}))
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected", "got"),
+    [
+        ({"gravity": (-13, -5)}, "expected a value from -12 to 0 m/s^2", "reaches from -13 to -5."),
+        ({"gravity": (-5, 0.5)}, "expected a value from -12 to 0 m/s^2", "reaches from -5 to 0.5."),
+        ({"gravity": 1}, "expected a value from -12 to 0 m/s^2", "Constant(1.0), which reaches from 1 to 1."),
+        (
+            {"gravity": Normal(-10, 1)},
+            "expected a value",
+            "from -inf to inf. Give the distribution bounds",
+        ),
+        (
+            {"gravity": Normal(-10, 1, low=-12)},
+            "expected",
+            "from -12 to inf. Give the distribution bounds (low",
+        ),
+        ({"gravity": Scale((0.5, 1.5))}, "expected a value", "Scale(Uniform(0.5, 1.5)), which reaches from -15 to -5."),
+        ({"gravity": Scale(-0.1)}, "expected a value", "reaches from 1 to 1."),
+        ({"gravity": Add((-3, 1))}, "expected a value", "Add(Uniform(-3.0, 1.0)), which reaches from -13 to -9."),
+        ({"gravity": Mixture((Constant(-5), Constant(3)))}, "expected a value", "reaches from -5 to 3."),
+        ({"wind": 2}, "expected 0 or 1", "Constant(2.0)"),
+        ({"wind": (0, 1)}, "expected 0 or 1", "Uniform(0.0, 1.0). Use Bernoulli, Integer, Choice or Constant"),
+        ({"wind": Choice((0, 0.5))}, "expected 0 or 1", "Use Bernoulli"),
+        ({"legs": (1, 8)}, "expected a whole number from 1 to 8", "Uniform(1.0, 8.0). Use Bernoulli, Integer"),
+        ({"legs": 2.5}, "expected a whole number", "Constant(2.5)"),
+        ({"legs": Scale(Choice((1, 2)))}, "expected a whole number", "Scale(Choice((1.0, 2.0)))"),
+        ({"legs": Add(Choice((0, 0.5)))}, "expected a whole number", "Add(Choice((0.0, 0.5)))"),
+        ({"legs": Integer(1, 9)}, "expected a whole number from 1 to 8", "reaches from 1 to 9."),
+    ],
+)
+def test_rules_that_can_leave_the_bounds_or_the_kind_are_refused(
+    rules: dict[str, Any], expected: str, got: str
+) -> None:
+    with pytest.raises(RandomizationError) as refused:
+        check_silently(rules)
+    assert f"Parameter {next(iter(rules))!r}: expected" in str(refused.value)
+    assert expected in str(refused.value)
+    assert got in str(refused.value)
+
+
+def test_one_bad_rule_among_good_ones_is_found() -> None:
+    with pytest.raises(RandomizationError, match="Parameter 'mass'"):
+        check_silently({"bias": (-1, 1), "gravity": (-11, -9), "mass": (0, 6), "wind": Bernoulli(0.5)})
+
+
+def test_an_unbounded_normal_is_valid_for_an_unbounded_parameter() -> None:
+    space = ParamSpace("Free", [Param(name="shift", nominal=0.0, low=-math.inf, high=math.inf)])
+    space.check_randomization(Randomization({"shift": Normal(0, 1)}))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"gravity": (-9, -5)},
+        {"gravity": Scale((0.5, 0.9))},
+        {"gravity": Add((1, 2))},
+        {"gravity": Normal(-7, 1, low=-9, high=-5)},
+        {"legs": Integer(3, 5)},
+    ],
+)
+def test_a_nominal_value_outside_of_its_range_warns(rules: dict[str, Any]) -> None:
+    (name,) = rules
+    with pytest.warns(RandomizationWarning, match=rf"Parameter {name!r}: the nominal value .* is outside of"):
+        FINITE.check_randomization(Randomization(rules))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"gravity": (-11, -9)},
+        {"gravity": (-10, -5)},  # nominal on the edge
+        {"gravity": -5},  # a fixed value is meant as it is
+        {"gravity": Scale(0.5)},
+        {"gravity": Choice((-5,))},
+        {"wind": Bernoulli(1)},
+        {"gravity": Scale((0.9, 1.1)), "mass": Add((-1, 1)), "wind": Bernoulli(0.5)},
+        {},
+    ],
+)
+def test_no_warning_where_nominal_can_be_drawn_or_the_value_is_fixed(rules: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FINITE.check_randomization(Randomization(rules))
+
+
+def test_a_scale_that_lands_on_a_bound_but_for_rounding_is_accepted() -> None:
+    # 0.1 x 3 is 0.30000000000000004
+    space = ParamSpace("s", [Param(name="a", nominal=0.1, low=0.0, high=0.3)])
+    space.check_randomization(Randomization({"a": Scale((0.5, 3.0))}))
+    with pytest.raises(RandomizationError, match="reaches from"):
+        space.check_randomization(Randomization({"a": Scale((0.5, 3.01))}))
+
+
+def test_a_parameter_without_an_upper_bound_keeps_its_lower_one() -> None:
+    space = ParamSpace("noise", [Param(name="noise", nominal=0.0, low=0.0, high=math.inf)])
+    with pytest.raises(RandomizationError, match="noise"):
+        space.check_randomization(Randomization({"noise": (-0.1, 0.1)}))
+    space.check_randomization(Randomization({"noise": (0.0, 0.1)}))

@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 from gym_dr.errors import CheckpointError
-from gym_dr.runs.checkpoint import KEPT, checkpoint_paths, load_checkpoint, load_newest, save_checkpoint
+from gym_dr.runs.checkpoint import MAX_CHECKPOINTS, checkpoint_paths, load_checkpoint, load_newest, save_checkpoint
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 
@@ -37,7 +37,7 @@ def test_the_newest_checkpoint_comes_back_as_it_was_saved(folder: RunFolder) -> 
 
 
 def test_only_the_newest_few_are_kept(folder: RunFolder) -> None:
-    for update in range(1, KEPT + 4):
+    for update in range(1, MAX_CHECKPOINTS + 4):
         save(folder, update)
     assert [path.name for path in checkpoint_paths(folder)] == [f"update-{n:08d}.safetensors" for n in (4, 5, 6)]
 

@@ -24,7 +24,7 @@ from gym_dr.runs.environments import (
     make_env,
     make_vector_env,
     param_space_of,
-    surround,
+    wrap_for_policy,
 )
 from gym_dr.runs.folder import RunFolder
 from gym_dr.wrappers.disturb import Disturb
@@ -146,7 +146,7 @@ def test_disturbances_of_a_randomization_are_put_around_what_an_id_makes() -> No
 @pytest.mark.parametrize("vectorization", ["native", "sync"])
 def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environment(vectorization: str) -> None:
     shown = {"gravity": (-10.0, 0.0), "obs_delay": (0.0, 4.0)}
-    envs = surround(make_vector_env(LANDER, 2, vectorization, BOTH), BOTH, shown)
+    envs = wrap_for_policy(make_vector_env(LANDER, 2, vectorization, BOTH), BOTH, shown)
     observations, info = envs.reset(seed=1)
     envs.close()
     assert observations[:, 8:].tolist() == [[0.0, 0.0]] * 2  # -5 and 2 are the middles of their ranges
@@ -154,7 +154,7 @@ def test_a_run_has_disturbances_and_what_its_policy_is_shown_around_its_environm
 
 
 def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
-    envs = surround(make_vector_env(LANDER, 2, "native", Randomization()), None, {"obs_delay": (0.0, 4.0)})
+    envs = wrap_for_policy(make_vector_env(LANDER, 2, "native", Randomization()), None, {"obs_delay": (0.0, 4.0)})
     first, _ = envs.reset(seed=1)
     second, _ = envs.reset(seed=1, options={"params": {"obs_delay": [2, 4]}})
     envs.close()
@@ -164,7 +164,7 @@ def test_what_a_policy_is_shown_takes_values_where_it_is_not_drawn() -> None:
 
 def test_without_disturbances_and_context_nothing_is_put_around() -> None:
     envs = make_vector_env(LANDER, 2, "native", Randomization())
-    assert surround(envs, Randomization()) is envs
+    assert wrap_for_policy(envs, Randomization()) is envs
     envs.close()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.metrics import CsvLog, keep_rows, last_update
+from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 
 
 def below_two(row: dict[str, str]) -> bool:
@@ -49,19 +49,19 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_rows_are_cut_back(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("update,loss\n0,0.5\n1,0.25\n2,0.125\n")
-    keep_rows(tmp_path / "m.csv", below_two)
+    filter_rows(tmp_path / "m.csv", below_two)
     assert (tmp_path / "m.csv").read_text().split() == ["update,loss", "0,0.5", "1,0.25"]
 
 
 @pytest.mark.parametrize("cut", ["1", "1,0.25", '1,"0.2'])
 def test_a_row_that_a_crash_cut_short_is_dropped(cut: str, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(f"update,loss,seconds\n0,0.5,1\n{cut}")
-    keep_rows(tmp_path / "m.csv", below_two)
+    filter_rows(tmp_path / "m.csv", below_two)
     assert (tmp_path / "m.csv").read_text().split() == ["update,loss,seconds", "0,0.5,1"]
 
 
 def test_a_missing_file_stays_missing(tmp_path: Path) -> None:
-    keep_rows(tmp_path / "m.csv", below_two)
+    filter_rows(tmp_path / "m.csv", below_two)
     assert not (tmp_path / "m.csv").exists()
 
 
@@ -69,7 +69,7 @@ def test_a_missing_file_stays_missing(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_bytes(content)
     with pytest.raises(RunFolderError, match=r"m\.csv: "):
-        keep_rows(tmp_path / "m.csv", below_two)
+        filter_rows(tmp_path / "m.csv", below_two)
     assert (tmp_path / "m.csv").read_bytes() == content
 
 

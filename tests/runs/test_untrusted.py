@@ -18,7 +18,7 @@ import torch
 from gym_dr.cli.runs import open_run
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.randomization.spec import MAX_FILE, read_table
+from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs.checkpoint import load_checkpoint
 from gym_dr.runs.config import build_config
 from gym_dr.runs.folder import RunFolder

@@ -17,7 +17,8 @@ values, E has every parameter outside of that box. None of their environments is
 from __future__ import annotations
 
 from gym_dr.randomization.distributions import Distribution, Mixture, Uniform
-from gym_dr.randomization.spec import Randomization, Scale
+from gym_dr.randomization.rules import Scale
+from gym_dr.randomization.spec import Randomization
 
 _NARROW, _WIDE = Uniform(0.8, 1.2), Uniform(0.5, 1.5)
 

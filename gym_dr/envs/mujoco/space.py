@@ -19,8 +19,9 @@ import numpy.typing as npt
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.envs.mujoco.inertia import check_triangles
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
+from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.randomization.spec import Randomization, Rule
+from gym_dr.randomization.spec import Randomization
 
 Array = npt.NDArray[np.float64]
 

@@ -5,70 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
+from gym_dr.evaluation.report.config_diff import config_diff
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
-from gym_dr.evaluation.report.differing import what_differs
-from gym_dr.evaluation.report.films import MOST_GROUPS, films
+from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.origin import origins, versions
-from gym_dr.evaluation.report.page import Film, Report
-from gym_dr.evaluation.report.tables import answers, summary_tables
+from gym_dr.evaluation.report.page import FilmStrip, Report
+from gym_dr.evaluation.report.provenance import package_versions, provenance
+from gym_dr.evaluation.report.tables import findings, summary_tables
 from gym_dr.evaluation.report.training import draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
 
 
-def assemble(compared: Compared, command: str, progress: Callable[[str], None]) -> Report:
-    """Everything that the page says.
+def assemble(comparison: Comparison, command: str, progress: Callable[[str], None]) -> Report:
+    """Collects the content of the page.
 
     Args:
-        compared: Runs and their evaluation.
-        command: That asked for the page.
-        progress: Told what is being drawn.
+        comparison: Runs and their evaluation.
+        command: The command line that asked for the page.
+        progress: Called with the title of each film strip before it is drawn.
 
     Raises:
         RunFolderError: A run has no metrics or draws, or they are damaged.
     """
-    document = compared.document
+    document = comparison.document
     sections = [
-        heat_maps(compared),
-        along_parameters(compared),
-        distributions(compared),
-        difference_maps(compared),
-        sensitivity(compared),
-        learning_curves(compared.groups),
-        draw_history(compared.groups, param_space_of(document["env"])),
+        heat_maps(comparison),
+        along_parameters(comparison),
+        distributions(comparison),
+        difference_maps(comparison),
+        sensitivity(comparison),
+        learning_curves(comparison.groups),
+        draw_history(comparison.groups, param_space_of(document["env"])),
     ]
-    strips, notes = _films(compared, progress)
-    names = [group.name for group in compared.groups]
+    strips, notes = _film_strips(comparison, progress)
+    names = [group.name for group in comparison.groups]
     episodes = sum(entry["cells"] * entry["episodes"] for entry in document["sets"])
-    runs = sum(len(group.policies) for group in compared.groups)
+    runs = sum(len(group.policies) for group in comparison.groups)
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{runs} run{'s' if runs > 1 else ''}", f"{episodes:,} episodes a run", success]
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
-        answers=answers(compared),
-        tables=[*what_differs(compared.groups), *summary_tables(compared)],
+        findings=findings(comparison),
+        tables=[*config_diff(comparison.groups), *summary_tables(comparison)],
         sections=[section for section in sections if section is not None],
-        films=strips,
-        film_notes=notes,
-        origins=origins(compared.groups),
-        made_by="\n".join(dict.fromkeys([document["command"], command])),
-        made_with=versions(),
+        film_strips=strips,
+        film_strip_notes=notes,
+        provenance=provenance(comparison.groups),
+        command="\n".join(dict.fromkeys([document["command"], command])),
+        versions=package_versions(),
     )
 
 
-def _films(compared: Compared, progress: Callable[[str], None]) -> tuple[list[Film], list[str]]:
-    """Strips, and what is to be said of them; a report without pictures is better than none."""
+def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tuple[list[FilmStrip], list[str]]:
+    """Film strips and notes on them; without a way to render, the report has a note instead."""
     try:
-        strips = films(compared, progress)
+        strips = film_strips(comparison, progress)
     except ConfigError as error:
         progress(f"no film strips: {error}")
         return [], [f"There are no film strips: {error}"]
     notes = [
-        "A good episode is that at the 90th percentile of returns, the worst is the worst of all. Both are played "
-        "again from their seed, draw and actions."
+        "A good episode is the one at the 90th percentile of returns. Both are replayed from their seed, draw and "
+        "actions."
     ]
-    if len(compared.groups) > MOST_GROUPS:
-        notes.append(f"Shown are the first {MOST_GROUPS} policies.")
+    if len(comparison.groups) > MAX_GROUPS:
+        notes.append(f"Shown are the first {MAX_GROUPS} policies.")
     return strips, notes

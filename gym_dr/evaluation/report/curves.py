@@ -1,4 +1,4 @@
-"""How returns are spread, along one parameter and over all episodes, and which parameter they depend on."""
+"""Curves of returns: their distribution, along one parameter, and how much each parameter explains."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.report.compared import WIDEST_FIRST, Array, Compared
+from gym_dr.evaluation.report.binning import bin_statistics, evenly_spaced, make_bins
+from gym_dr.evaluation.report.comparison import WIDEST_FIRST, Comparison
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
-from gym_dr.evaluation.report.style import new_figure, parameter_title, series, translucent
-from gym_dr.evaluation.report.tiles import ticks
+from gym_dr.evaluation.report.style import line, new_figure, parameter_title, series, show_bins, translucent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-POINTS = 200  # of a distribution curve
+MAX_POINTS = 200  # of a distribution curve
 
 
-def distributions(compared: Compared) -> Section:
-    """For each set the share of episodes that return at least so much, a curve for each policy."""
-    names = sorted(compared.sets, key=lambda name: name != compared.widest)  # that one first
-    views = [View(name=compared.label(name), panels=[_distribution(compared, name)]) for name in names]
-    seeds = any(len(group.policies) > 1 for group in compared.groups)
+def distributions(comparison: Comparison) -> Section:
+    """For each set the share of episodes with at least a given return, a curve for each policy."""
+    names = sorted(comparison.sets, key=lambda name: name != comparison.widest)  # the widest comes first
+    views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
+    seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
         key="distributions",
         title="How returns are spread",
-        lead="The share of episodes that return at least so much.",
+        lead="The share of episodes whose return is at least a given value.",
         how_to_read="A curve further to the right is better. Where it drops early, some draws make the policy fail, "
         "which a mean would hide."
         + (" The episodes of all seeds are counted together." if seeds else "")
-        + ("" if compared.document["success"] is None else " The dotted line is the return that counts as success."),
+        + ("" if comparison.document["success"] is None else " The dotted line is the return that counts as success."),
         views=views,
         choice="Evaluated on",
     )
 
 
-def along_parameters(compared: Compared) -> Section | None:
+def along_parameters(comparison: Comparison) -> Section | None:
     """Mean return along each single parameter, the training range shaded.
 
     Returns:
         None where no set varies a parameter.
     """
     views = []
-    for name in sorted(compared.sets, key=lambda name: WIDEST_FIRST.index(compared.set_entry(name)["kind"])):
-        panels = [_along(compared, name, parameter) for parameter in compared.values(name)]
+    for name in sorted(comparison.sets, key=lambda name: WIDEST_FIRST.index(comparison.set_entry(name)["kind"])):
+        panels = [_along(comparison, name, parameter) for parameter in comparison.values(name)]
         if panels:
-            views.append(View(name=compared.label(name), panels=panels))
+            views.append(View(name=comparison.label(name), panels=panels))
     if not views:
         return None
     return Section(
@@ -59,18 +59,18 @@ def along_parameters(compared: Compared) -> Section | None:
     )
 
 
-def sensitivity(compared: Compared) -> Section | None:
+def sensitivity(comparison: Comparison) -> Section | None:
     """First-order and total Sobol indices of each parameter, a bar for each policy.
 
     Returns:
         None where no set allows them.
     """
-    names = [n for n in compared.sets if compared.set_entry(n)["kind"] == "sobol"]
+    names = [n for n in comparison.sets if comparison.set_entry(n)["kind"] == "sobol"]
     if not names:
         return None
     panels = [
-        _indices(compared, names[0], "first_order", "On its own (first order)"),
-        _indices(compared, names[0], "total", "With interactions (total)"),
+        _indices(comparison, names[0], "first_order", "On its own (first order)"),
+        _indices(comparison, names[0], "total", "With interactions (total)"),
     ]
     return Section(
         key="sensitivity",
@@ -78,66 +78,53 @@ def sensitivity(compared: Compared) -> Section | None:
         lead="Which parameter moves the return of each policy.",
         how_to_read="A bar is the share of the variance of the mean return, over the whole randomized box, that comes "
         "from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
-        f"smallest and largest value; one that holds 0 may be chance.{_noise(compared, names[0])}",
+        f"smallest and largest value; one that holds 0 may be chance.{_noise(comparison, names[0])}",
         views=[View(panels=panels)],
     )
 
 
-def _distribution(compared: Compared, set_name: str) -> Panel:
-    import plotly.graph_objects as go
-
+def _distribution(comparison: Comparison, set_name: str) -> Panel:
     traces = []
-    for index, group in enumerate(compared.groups):
-        returns = np.sort(compared.returns(index, set_name).ravel())
-        kept = np.unique(np.linspace(0, len(returns) - 1, min(POINTS, len(returns))).round().astype(int))
-        colour, dash = series(index)
-        traces.append(
-            go.Scatter(
-                x=returns[kept].tolist(),
-                y=(100 * (1 - kept / len(returns))).tolist(),
-                mode="lines",
-                line={"color": colour, "dash": dash, "width": 2.5},
-                name=plain(group.name),
-                showlegend=True,
-                hovertemplate="%{y:.0f}% of episodes return at least %{x:.1f}<extra>%{fullData.name}</extra>",
-            )
-        )
+    for index, group in enumerate(comparison.groups):
+        returns = np.sort(comparison.returns(index, set_name).ravel())
+        ranks = evenly_spaced(len(returns), MAX_POINTS)
+        hover = "%{y:.0f}% of episodes return at least %{x:.1f}<extra>%{fullData.name}</extra>"
+        shares = 100 * (1 - ranks / len(returns))
+        traces.append(line(index, returns[ranks], shares, name=plain(group.name), showlegend=True, hovertemplate=hover))
     figure = new_figure(traces, x="Episode return", y="Episodes that return at least this, %")
     figure.update_yaxes(range=[0, 102])
-    if compared.document["success"] is not None:
-        figure.add_vline(x=compared.document["success"], line={"color": "#7a7f87", "width": 1.5, "dash": "dot"})
-    return Panel(title="", figure=figure, description=f"Shares of episodes by return, on {compared.label(set_name)}.")
+    if comparison.document["success"] is not None:
+        figure.add_vline(x=comparison.document["success"], line={"color": "#7a7f87", "width": 1.5, "dash": "dot"})
+    return Panel(title="", figure=figure, description=f"Shares of episodes by return, on {comparison.label(set_name)}.")
 
 
-def _along(compared: Compared, set_name: str, parameter: str) -> Panel:
+def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
     import plotly.graph_objects as go
 
-    part = ticks(compared.values(set_name)[parameter])
+    bins = make_bins(comparison.values(set_name)[parameter])
     traces: list[Any] = []
-    lowest = np.inf
-    for index, group in enumerate(compared.groups):
-        colour, dash = series(index)
-        mean, error = _means(part.tile, len(part.centres), compared.returns(index, set_name))
-        lowest = min(lowest, float(np.nanmin(mean - 2 * error)))
+    for index, group in enumerate(comparison.groups):
+        found = bin_statistics(comparison.returns(index, set_name), bins)
+        mean, error = found.mean, np.nan_to_num(found.error)
         low, high = (mean - 2 * error).tolist(), (mean + 2 * error).tolist()
         traces += [
             go.Scatter(
-                x=[*part.centres.tolist(), *part.centres[::-1].tolist()],
+                x=[*bins.centres.tolist(), *bins.centres[::-1].tolist()],
                 y=[*high, *low[::-1]],
                 fill="toself",
                 mode="lines",
-                fillcolor=translucent(colour, 0.18),
+                fillcolor=translucent(series(index)[0], 0.18),
                 line={"width": 0},
                 hoverinfo="skip",
                 showlegend=False,
                 legendgroup=str(index),
             ),
-            go.Scatter(
-                x=part.centres.tolist(),
-                y=mean.tolist(),
+            line(
+                index,
+                bins.centres,
+                mean,
                 customdata=(2 * error).tolist(),
                 mode="lines+markers",
-                line={"color": colour, "dash": dash, "width": 2.5},
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
@@ -145,21 +132,18 @@ def _along(compared: Compared, set_name: str, parameter: str) -> Panel:
                 "<extra>%{fullData.name}</extra>",
             ),
         ]
-    figure = new_figure(traces, x=parameter_title(compared, parameter), y="Mean return", height=340)
-    if compared.document["parameters"][parameter]["kind"] != "float" and len(part.centres) <= 2:
-        figure.update_xaxes(tickvals=part.centres.tolist())
-    figure.update_xaxes(range=[float(part.edges[0]), float(part.edges[-1])])
-    _mark_ranges(figure, compared, parameter)
+    figure = new_figure(traces, x=parameter_title(comparison, parameter), y="Mean return", height=340)
+    show_bins(figure.update_xaxes, comparison, parameter, bins)
+    _mark_ranges(figure, comparison, parameter)
     return Panel(
-        title=parameter, figure=figure, description=f"Mean return along {parameter}, on {compared.label(set_name)}."
+        title=parameter, figure=figure, description=f"Mean return along {parameter}, on {comparison.label(set_name)}."
     )
 
 
-def _mark_ranges(figure: go.Figure, compared: Compared, parameter: str) -> None:
+def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> None:
     """A line for each policy, above the axis, over the values that it was trained on."""
-    nominal = compared.document["parameters"][parameter]["nominal"]
-    for index in range(len(compared.groups)):
-        low, high = compared.ranges(index).get(parameter, (nominal, nominal))
+    for index in range(len(comparison.groups)):
+        low, high = comparison.training_range(index, parameter)
         height = 0.015 + 0.03 * index
         if low == high:
             figure.add_annotation(
@@ -178,25 +162,14 @@ def _mark_ranges(figure: go.Figure, compared: Compared, parameter: str) -> None:
             )
 
 
-def _means(tile: Any, size: int, returns: Array) -> tuple[Array, Array]:
-    """Mean and its standard error in each bin, over runs and episodes; NaN where too few episodes are."""
-    flat = np.broadcast_to(tile, returns.shape).ravel()
-    count = np.bincount(flat, minlength=size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(flat, returns.ravel(), size) / count
-        squares = np.bincount(flat, (returns.ravel() - mean[flat]) ** 2, size)
-        error = np.sqrt(squares / (count - 1) / count)
-    return mean, np.where(count > 1, error, 0.0)
-
-
-def _indices(compared: Compared, set_name: str, order: str, title: str) -> Panel:
+def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> Panel:
     import plotly.graph_objects as go
 
     bars = []
-    for index, group in enumerate(compared.groups):
-        found = [result["sensitivity"] for result in compared.results(index, set_name)]
+    for index, group in enumerate(comparison.groups):
+        found = [result["sensitivity"] for result in comparison.results(index, set_name)]
         parameters = found[0]["parameters"]
-        values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None: NaN
+        values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None becomes NaN
         middle = values.mean(axis=0)
         if len(found) > 1:
             low, high = values.min(axis=0), values.max(axis=0)
@@ -227,15 +200,12 @@ def _indices(compared: Compared, set_name: str, order: str, title: str) -> Panel
     return Panel(title=title, figure=figure, description=f"Bars: {title}, for each parameter.")
 
 
-def _noise(compared: Compared, set_name: str) -> str:
-    """What no parameter explains, in words."""
+def _noise(comparison: Comparison, set_name: str) -> str:
+    """The share of the variance that no parameter explains, in words."""
     shares = []
-    for index, group in enumerate(compared.groups):
-        known = [r["sensitivity"]["noise"] for r in compared.results(index, set_name)]
+    for index, group in enumerate(comparison.groups):
+        known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
-    return (
-        f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
-        if shares
-        else ""
-    )
+    chance = f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+    return chance if shares else ""

@@ -1,4 +1,4 @@
-"""The evaluation that a report is of: the one that is there, with what it lacks played first."""
+"""The evaluation behind a report: what the folder holds, completed by the sets that a report needs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, sobol, training_box
-from gym_dr.evaluation.evaluate import Report, evaluate_policies
+from gym_dr.evaluation.default_sets import nominal_and_training
+from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.results import Evaluation, read_document
-from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.environments import param_space_of
@@ -18,16 +18,18 @@ EPISODES = 100  # on nominal values and on draws of training
 POINTS, POINT_EPISODES = 128, 5  # over the box, where sensitivities and maps come from
 
 
-def complete_evaluation(policies: Sequence[RunPolicy], folder: Path, command: str, report: Report) -> Evaluation:
-    """Reads an evaluation, and plays what a report needs and the folder lacks.
+def complete_evaluation(
+    policies: Sequence[RunPolicy], folder: Path, command: str, progress: ProgressCallback
+) -> Evaluation:
+    """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
-    Sets that the folder holds stay as they are; where a run has gone on since, its episodes are played again.
+    Sets that the folder holds stay as they are. If a run was trained further since, its episodes are played again.
 
     Args:
         policies: Of the report.
         folder: Of the evaluation; made if it is missing.
-        command: That asks for the report.
-        report: Called as episodes end.
+        command: The command line that asks for the report.
+        progress: Called as episodes end.
 
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be read or written.
@@ -35,18 +37,18 @@ def complete_evaluation(policies: Sequence[RunPolicy], folder: Path, command: st
     document = read_document(folder)
     known = [CellSet.from_dict(form) for form in document["sets"]] if document else []
     names = {cells.name for cells in known}
-    missing = [cells for cells in _wanted(policies, param_space_of(policies[0].env)) if cells.name not in names]
+    missing = [cells for cells in _required_sets(policies, param_space_of(policies[0].env)) if cells.name not in names]
     digests = {policy["digest"] for policy in document["policies"]} if document else set()
     if document and document["complete"] and not missing and all(policy.digest in digests for policy in policies):
         return Evaluation.load(folder)
     commands = dict.fromkeys([document["command"], command] if document else [command])
     success = document["success"] if document else None
     return evaluate_policies(
-        policies, [*known, *missing], folder, success=success, command=" && ".join(commands), report=report
+        policies, [*known, *missing], folder, success=success, command=" && ".join(commands), progress=progress
     )
 
 
-def _wanted(policies: Sequence[RunPolicy], space: ParamSpace | None) -> list[CellSet]:
+def _required_sets(policies: Sequence[RunPolicy], space: ParamSpace | None) -> list[CellSet]:
     """Nominal values, the draws of training and the box around them; that of "default" where nothing was randomized."""
     sets = nominal_and_training(policies, space, EPISODES)
     if space is None:

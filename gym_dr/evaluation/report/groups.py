@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone belong together: one policy, trained several times."""
+"""Groups of runs that differ in their seed alone."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gym_dr.runs.config import RunConfig
 class Group:
     """The runs of one configuration."""
 
-    name: str  # what the reader knows them by
+    name: str  # in tables and plots
     policies: tuple[RunPolicy, ...]  # in the order of their seeds
 
     @property
     def config(self) -> RunConfig:
-        """Of the first run; the others have another seed."""
+        """The configuration of the first run; the others differ in the seed."""
         return self.policies[0].config
 
     @property
     def seeds(self) -> list[int]:
-        """Of the runs."""
+        """The seeds of the runs."""
         return [policy.config.settings.seed for policy in self.policies]
 
 

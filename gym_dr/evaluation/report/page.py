@@ -18,7 +18,7 @@ from gym_dr.runs.durable import write_atomically
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-DIGITS = 5  # significant ones of a plotted number; more make the file larger and no picture different
+DIGITS = 5  # significant digits of a plotted number; more make the file larger without a visible difference
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,27 +27,27 @@ class Panel:
 
     title: str
     figure: go.Figure
-    description: str  # what is in it, for those who cannot see it
+    description: str  # alternative text
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Plots that are looked at together."""
+    """Plots that are shown together."""
 
     panels: Sequence[Panel]
-    name: str = ""  # what a reader chooses it by
+    name: str = ""  # in the list of views
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """One question, the plots that answer it and a sentence on how to read them."""
 
-    key: str  # its address within the page
+    key: str  # anchor within the page
     title: str
     lead: str  # the question
     how_to_read: str
     views: Sequence[View]
-    choice: str = ""  # what the reader chooses among where there are several views
+    choice: str = ""  # label of the list of views, if there are several
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class FilmStrip:
     """Frames of one episode."""
 
     title: str
@@ -79,12 +79,12 @@ class Film:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Origin:
+class Provenance:
     """How the runs of one policy were made."""
 
     name: str
     text: str
-    commands: Sequence[tuple[str, str]]  # what it is, the command
+    commands: Sequence[tuple[str, str]]  # description, command
     config: str
 
 
@@ -94,18 +94,18 @@ class Report:
 
     title: str
     facts: Sequence[str]  # environment, policies, episodes
-    answers: Sequence[str]  # sentences that come first
+    findings: Sequence[str]  # sentences that come first
     tables: Sequence[Table]
     sections: Sequence[Section]
-    films: Sequence[Film]
-    film_notes: Sequence[str]
-    origins: Sequence[Origin]
-    made_by: str  # command line of the report
-    made_with: str  # versions
+    film_strips: Sequence[FilmStrip]
+    film_strip_notes: Sequence[str]
+    provenance: Sequence[Provenance]
+    command: str  # command line of the report
+    versions: str  # of Python and packages
 
 
 def check_installed() -> None:
-    """Checks, before anything is computed, that the packages that draw a report are there.
+    """Checks that the packages that draw a report are installed.
 
     Raises:
         ConfigError: One is missing.
@@ -129,7 +129,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def render(report: Report) -> str:
-    """The page as text. All text in it is escaped, and a policy in its head lets no script run but the three in it."""
+    """The page as HTML. All text is escaped; a content security policy allows only the page's own scripts."""
     import jinja2
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
@@ -153,12 +153,12 @@ def render(report: Report) -> str:
 
 
 def plain(text: object) -> str:
-    """Text for a plot's labels, in which Plotly would else read tags and, in hover texts, ``%{...}``."""
+    """Escapes text for a plot's labels, in which Plotly reads tags and, in hover texts, ``%{...}``."""
     return html.escape(str(text), quote=False).replace("%", "&#37;")
 
 
 def _figures(sections: Sequence[Section]) -> dict[str, Any]:
-    """Panel addresses -> figures as JSON knows them."""
+    """Panel anchor -> figure in its JSON form."""
     return {
         f"{section.key}-{v}-{p}": _json_form(json.loads(panel.figure.to_json(validate=True)))
         for section in sections
@@ -168,7 +168,7 @@ def _figures(sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def _json_form(value: Any) -> Any:
-    """Rounds numbers; JSON has none that are not finite, and Plotly leaves a gap for null."""
+    """Rounds numbers; NaN and infinities become null, for which Plotly leaves a gap."""
     if isinstance(value, dict):
         return {name: _json_form(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -1,19 +1,20 @@
-"""What all plots of a report share."""
+"""Colours, lines and axes that all plots of a report share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.binning import Array, Bins
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's hues, which colour-blind readers tell apart, as light as both white and dark paper allow
+# Okabe and Ito's hues, which colour-blind readers can distinguish, readable on white and on dark paper
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # for those who tell no colours apart
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # for readers who see no colours
 HEIGHT = 400  # pixels
 
 
@@ -23,32 +24,48 @@ def series(index: int) -> tuple[str, str]:
 
 
 def translucent(colour: str, alpha: float) -> str:
-    """A colour of ``SERIES`` that lets others through."""
+    """A colour of ``SERIES`` with an opacity."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 
 
+def line(index: int, x: Array, y: Array, *, width: float = 2.5, alpha: float = 1.0, **options: Any) -> go.Scatter:
+    """A line in the colour and dash of the n-th policy; ``options`` are Plotly's."""
+    import plotly.graph_objects as go  # heavy
+
+    colour, dash = series(index)
+    style = {"color": colour if alpha == 1.0 else translucent(colour, alpha), "dash": dash, "width": width}
+    return go.Scatter(x=x.tolist(), y=y.tolist(), line=style, **{"mode": "lines", **options})
+
+
 def with_unit(name: str, unit: str) -> str:
-    """A parameter's name with its unit, as a plot's label; "x" is a factor's, which alone would read as a name."""
+    """A parameter's name with its unit, as a plot's label; the unit "x" stands for factors."""
     if unit == "x":
         unit = "times nominal"
     return plain(f"{name} ({unit})" if unit else name)
 
 
-def parameter_title(compared: Compared, name: str) -> str:
+def parameter_title(comparison: Comparison, name: str) -> str:
     """A parameter of an evaluation with its unit, as a plot's label."""
-    return with_unit(name, compared.document["parameters"][name]["unit"])
+    return with_unit(name, comparison.document["parameters"][name]["unit"])
+
+
+def show_bins(update_axis: Callable[..., Any], comparison: Comparison, name: str, bins: Bins, **options: Any) -> None:
+    """Fits an axis to the bins of a parameter; ``options`` are Plotly's."""
+    update_axis(range=[float(bins.edges[0]), float(bins.edges[-1])], **options)
+    if comparison.document["parameters"][name]["kind"] != "float" and len(bins.centres) <= 2:
+        update_axis(tickvals=bins.centres.tolist())  # a half has no meaning
 
 
 def new_figure(traces: Sequence[Any], *, x: str, y: str, height: int = HEIGHT, **layout: Any) -> go.Figure:
-    """A figure in no colours of its own: the page gives them.
+    """A figure without colours of its own: the page's style sheet sets them.
 
     Args:
         traces: Plotly's.
         x: Title of the axis, as ``plain`` text.
         y: The other's.
         height: Pixels; the width is that of the page.
-        layout: More of Plotly's.
+        layout: Plotly's.
     """
     import plotly.graph_objects as go  # heavy
 

@@ -1,4 +1,4 @@
-"""The tables of a report, and the sentences that say what they come to."""
+"""The tables of a report, and its findings in sentences."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_dr.evaluation.report.compared import Array, Compared
+from gym_dr.evaluation.report.comparison import Array, Comparison
 from gym_dr.evaluation.report.page import Cell, Table
 
-STATISTICS = {  # as evaluation.json calls them -> as a reader does
+STATISTICS = {  # name in evaluation.json -> heading
     "mean": "Mean return",
     "median": "Median",
     "iqm": "IQM",
@@ -35,17 +35,17 @@ class Difference(NamedTuple):
     high: float | None
 
 
-def summary_tables(compared: Compared) -> list[Table]:
+def summary_tables(comparison: Comparison) -> list[Table]:
     """A table for each set, with a row for each run."""
     tables = []
-    for name in compared.sets:
+    for name in comparison.sets:
         results = [
             (entry["name"], result)
-            for g in range(len(compared.groups))
-            for entry, result in zip(compared.entries(g), compared.results(g, name), strict=True)
+            for g in range(len(comparison.groups))
+            for entry, result in zip(comparison.entries(g), comparison.results(g, name), strict=True)
         ]
         columns = [key for key in STATISTICS if key in results[0][1]["statistics"]]
-        cells = compared.set_entry(name)["cells"] > 1
+        cells = comparison.set_entry(name)["cells"] > 1
         heads = ["Policy", *(STATISTICS[key] for key in columns), *(["Worst cell"] if cells else []), "Worst episode"]
         rows = []
         for policy, result in results:
@@ -53,43 +53,44 @@ def summary_tables(compared: Compared) -> list[Table]:
             if cells:
                 row.append(_cell(result["worst_cell"]["mean"]))
             rows.append((policy, [*row, Cell(value=_number(result["min"]))]))
-        tables.append(Table(caption=_caption(compared, name), columns=heads, rows=rows))
+        tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows))
     if tables:
         last = tables[-1]
         tables[-1] = Table(caption=last.caption, columns=last.columns, rows=last.rows, notes=[NOTE])
-    return [*tables, *_differences(compared), *_breaking(compared), *_generalization(compared)]
+    return [*tables, *_differences(comparison), *_failures(comparison), *_generalization(comparison)]
 
 
-def answers(compared: Compared) -> list[str]:
-    """What the evaluation says, in sentences; the first answers the question that the page is for."""
-    names = dict.fromkeys([compared.widest, *(name for name in ("nominal",) if name in compared.sets)])
-    baseline = [pair for pair in compared.comparisons if pair[1] == 0]
-    said = [_comparison(compared, first, second, name) for name in names for first, second in baseline]
-    return said + [_level(compared, group) for group in range(len(compared.groups))]
+def findings(comparison: Comparison) -> list[str]:
+    """The findings of an evaluation in sentences, differences between policies first."""
+    names = dict.fromkeys([comparison.widest, *({"nominal"} & set(comparison.sets))])
+    baseline = [pair for pair in comparison.group_pairs if pair[1] == 0]
+    differences = [_comparison(comparison, first, second, name) for name in names for first, second in baseline]
+    return differences + [_level(comparison, group) for group in range(len(comparison.groups))]
 
 
-def where(compared: Compared, set_name: str) -> str:
-    """A set in words, at the beginning of a sentence."""
-    words = {"nominal": "On", "sobol": "Over", "grid": "On", "corners": "In"}.get(compared.set_entry(set_name)["kind"])
-    return f"{words} {compared.label(set_name)}" if words else f"On the draws of {set_name}"
+def describe_set(comparison: Comparison, set_name: str) -> str:
+    """A set in words, for the beginning of a sentence."""
+    kind = comparison.set_entry(set_name)["kind"]
+    words = {"nominal": "On", "sobol": "Over", "grid": "On", "corners": "In"}.get(kind)
+    return f"{words} {comparison.label(set_name)}" if words else f"On the draws of {set_name}"
 
 
-def difference(compared: Compared, first: int, second: int, set_name: str) -> Difference:
+def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Difference:
     """Mean return of one group minus that of another.
 
     For single runs it is the evaluation's paired difference over episodes. For several seeds the seeds' means are
-    compared (Welch's t interval), since a policy that is trained again has another seed.
+    comparison (Welch's t interval), since a policy that is trained again has another seed.
     """
-    names = [[entry["name"] for entry in compared.entries(g)] for g in (first, second)]
+    names = [[entry["name"] for entry in comparison.entries(g)] for g in (first, second)]
     if len(names[0]) == len(names[1]) == 1:
-        for entry in compared.document["differences"]:
+        for entry in comparison.document["differences"]:
             if entry["set"] == set_name and {entry["policy"], entry["other"]} == {names[0][0], names[1][0]}:
                 found = entry["statistics"]["mean"]
                 if entry["policy"] == names[0][0]:
                     return Difference(**found)
                 low, high = [None if found[end] is None else -found[end] for end in ("high", "low")]
                 return Difference(value=-found["value"], low=low, high=high)
-    a, b = (compared.returns(g, set_name).mean(axis=1) for g in (first, second))
+    a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
         return Difference(value=value, low=None, high=None)
@@ -103,10 +104,10 @@ def _welch(a: Array, b: Array) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def _comparison(compared: Compared, first: int, second: int, set_name: str) -> str:
-    found = difference(compared, first, second, set_name)
-    a, b = (compared.groups[g].name for g in (first, second))
-    place = where(compared, set_name)
+def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:
+    found = difference(comparison, first, second, set_name)
+    a, b = (comparison.groups[g].name for g in (first, second))
+    place = describe_set(comparison, set_name)
     words = "more" if found.value >= 0 else "less"
     text = f"{place}, {a} returns {abs(found.value):.1f} {words} than {b} on average"
     if found.low is None or found.high is None:
@@ -120,12 +121,12 @@ def _comparison(compared: Compared, first: int, second: int, set_name: str) -> s
     return f"{text} (95% interval {ends[0]:.1f} to {ends[1]:.1f})."
 
 
-def _level(compared: Compared, group: int) -> str:
-    """What a policy returns, and what that depends on."""
-    name = compared.groups[group].name
-    results = compared.results(group, compared.widest)
+def _level(comparison: Comparison, group: int) -> str:
+    """A policy's mean return, and the parameter that it depends on most."""
+    name = comparison.groups[group].name
+    results = comparison.results(group, comparison.widest)
     mean = np.mean([result["statistics"]["mean"]["value"] for result in results])
-    text = f"{where(compared, compared.widest)}, {name} returns {mean:.1f} on average"
+    text = f"{describe_set(comparison, comparison.widest)}, {name} returns {mean:.1f} on average"
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
         text += f" and succeeds in {solved:.0%} of the episodes"
@@ -136,28 +137,28 @@ def _level(compared: Compared, group: int) -> str:
     return f"{text}."
 
 
-def _differences(compared: Compared) -> list[Table]:
-    if not compared.comparisons:
+def _differences(comparison: Comparison) -> list[Table]:
+    if not comparison.group_pairs:
         return []
     rows = []
-    for first, second in compared.comparisons:
-        found = [difference(compared, first, second, name) for name in compared.sets]
+    for first, second in comparison.group_pairs:
+        found = [difference(comparison, first, second, name) for name in comparison.sets]
         cells = [_cell(item._asdict(), signed=True) for item in found]
-        rows.append((f"{compared.groups[first].name} minus {compared.groups[second].name}", cells))
+        rows.append((f"{comparison.groups[first].name} minus {comparison.groups[second].name}", cells))
     note = (
         "All policies meet the same draws and episode seeds. An interval that holds 0 leaves open which one is better."
     )
-    if any(len(group.policies) > 1 for group in compared.groups):
+    if any(len(group.policies) > 1 for group in comparison.groups):
         note += " With several seeds the interval is that of the seeds' means (Welch)."
-    columns = ["", *(compared.label(name) for name in compared.sets)]
+    columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
-def _breaking(compared: Compared) -> list[Table]:
+def _failures(comparison: Comparison) -> list[Table]:
     """The worst cell and the least perturbation that makes a policy fail, on the widest set, if that has cells."""
     rows = []
-    for g in range(len(compared.groups)):
-        for entry, result in zip(compared.entries(g), compared.results(g, compared.widest), strict=True):
+    for g in range(len(comparison.groups)):
+        for entry, result in zip(comparison.entries(g), comparison.results(g, comparison.widest), strict=True):
             worst, least = result["worst_cell"], result["least_perturbation"]
             if worst is None or least is None:
                 return []
@@ -170,12 +171,12 @@ def _breaking(compared: Compared) -> list[Table]:
     note = "Least perturbation: the cell nearest to nominal in which the policy fails. Its distance is that of the "
     note += "parameter that is moved furthest, as a share of the parameter's range."
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
-    caption = f"What breaks it, {where(compared, compared.widest).lower()}"
+    caption = f"What breaks it, {describe_set(comparison, comparison.widest).lower()}"
     return [Table(caption=caption, columns=columns, rows=rows, notes=[note])]
 
 
-def _generalization(compared: Compared) -> list[Table]:
-    found = compared.document["generalization"]
+def _generalization(comparison: Comparison) -> list[Table]:
+    found = comparison.document["generalization"]
     if not found:
         return []
     keys = ("default", "interpolation", "extrapolation")
@@ -189,19 +190,19 @@ def _generalization(compared: Compared) -> list[Table]:
     return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
 
 
-def _caption(compared: Compared, set_name: str) -> str:
-    entry = compared.set_entry(set_name)
+def _caption(comparison: Comparison, set_name: str) -> str:
+    entry = comparison.set_entry(set_name)
     episodes = f"{entry['cells']:,} cells of {entry['episodes']} episodes" if entry["cells"] > 1 else ""
-    return f"{where(compared, set_name)}: {episodes or str(entry['episodes']) + ' episodes'}"
+    return f"{describe_set(comparison, set_name)}: {episodes or str(entry['episodes']) + ' episodes'}"
 
 
 def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:
-    def shown(value: float) -> str:
+    def text(value: float) -> str:
         return f"{value:.0%}" if percent else _number(value, signed=signed)
 
     low, high = found["low"], found["high"]
-    interval = "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
-    return Cell(value=shown(found["value"]), interval=interval)
+    interval = "" if low is None or high is None else f"{text(low)} to {text(high)}"
+    return Cell(value=text(found["value"]), interval=interval)
 
 
 def _values(params: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""What a report shows of training: learning curves over seeds, and which draws returned what."""
+"""Plots of training: learning curves over seeds, and returns against draws."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.plots import read_metrics
+from gym_dr.evaluation.plots import read_log, read_metrics
+from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.groups import Group
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
-from gym_dr.evaluation.report.style import new_figure, series, translucent, with_unit
+from gym_dr.evaluation.report.style import line, new_figure, series, with_unit
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
 
-CURVE_POINTS = 250  # of a learning curve; more than the pixels of a phone are wide
-DRAWS = 1200  # episodes that a plot of draws shows
-BINS = 10  # of the line through them
-LAST = 0.25  # part of the training that the line is of
-FEW = 4  # a parameter with no more values than this is shown by boxes
+MAX_CURVE_POINTS = 250  # of a learning curve; more than the pixels of a phone are wide
+MAX_DRAWS = 1200  # episodes in a plot of draws
+NUM_BINS = 10  # of the line through them
+FINAL_SHARE = 0.25  # of training, which the line shows
+MAX_BOXES = 4  # a parameter with no more values than this has a box for each
 
 
 def learning_curves(groups: Sequence[Group]) -> Section:
@@ -31,56 +32,36 @@ def learning_curves(groups: Sequence[Group]) -> Section:
     Raises:
         RunFolderError: A run has no metrics, or they are damaged.
     """
-    import plotly.graph_objects as go
-
     traces: list[Any] = []
     for index, group in enumerate(groups):
-        colour, dash = series(index)
         name = plain(group.name)
         alone = len(group.policies) == 1
         tables = [read_metrics(policy.folder) for policy in group.policies]
         for seed, table in zip(group.seeds, tables, strict=True):
-            thin = _thinned(table, CURVE_POINTS)
-            traces.append(
-                go.Scatter(
-                    x=thin["steps"].tolist(),
-                    y=thin["return_mean"].tolist(),
-                    mode="lines",
-                    line={
-                        "color": colour if alone else translucent(colour, 0.45),
-                        "width": 2.2 if alone else 1.2,
-                        "dash": dash,
-                    },
-                    name=name if alone else f"{name}, seed {seed}",
-                    legendgroup=str(index),
-                    showlegend=alone,
-                    hovertemplate="%{y:.1f} after %{x:,} steps<extra>%{fullData.name}</extra>",
-                )
-            )
+            label = name if alone else f"{name}, seed {seed}"
+            width, alpha = (2.2, 1.0) if alone else (1.2, 0.45)
+            traces.append(_learning_curve(index, table, label, width=width, alpha=alpha, showlegend=alone))
         if not alone:
-            mean = _thinned(_mean_of_seeds(tables), CURVE_POINTS)
-            traces.append(
-                go.Scatter(
-                    x=mean["steps"].tolist(),
-                    y=mean["return_mean"].tolist(),
-                    mode="lines",
-                    line={"color": colour, "width": 3, "dash": dash},
-                    name=f"{name} ({len(tables)} seeds)",
-                    legendgroup=str(index),
-                    hovertemplate="%{y:.1f} after %{x:,} steps<extra>%{fullData.name}, mean</extra>",
-                )
-            )
+            label = f"{name} ({len(tables)} seeds)"
+            traces.append(_learning_curve(index, _mean_of_seeds(tables), label, width=3, suffix=", mean"))
     figure = new_figure(traces, x="Environment steps", y="Return, mean of 100 episodes")
     several = any(len(group.policies) > 1 for group in groups)
     seeds = "Thin lines are single seeds, bold lines their mean. " if several else ""
     return Section(
         key="training",
         title="Learning curves",
-        lead="How the policies came to what they are.",
+        lead="How the return rose in training.",
         how_to_read=f"{seeds}Each policy is trained on its own draws, so a lower curve may only mean harder episodes: "
         "compare policies by the evaluation above.",
         views=[View(panels=[Panel(title="", figure=figure, description="Return against environment steps.")])],
     )
+
+
+def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str = "", **options: Any) -> go.Scatter:
+    rows = table.iloc[evenly_spaced(len(table), MAX_CURVE_POINTS)]
+    hover = f"%{{y:.1f}} after %{{x:,}} steps<extra>%{{fullData.name}}{suffix}</extra>"
+    x, y = rows["steps"].to_numpy(), rows["return_mean"].to_numpy()
+    return line(index, x, y, name=name, legendgroup=str(index), hovertemplate=hover, **options)
 
 
 def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section | None:
@@ -115,9 +96,9 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section |
         key="draws",
         title="Draws of training",
         lead="What was sampled in training against what it returned.",
-        how_to_read=f"Each dot is an episode (at most {DRAWS:,} are shown), the later in training the lighter. The "
-        f"line is the median return in the last {LAST:.0%} of training: where it falls, draws are still hard for the "
-        "policy. Parameters with few values have boxes of that last part instead: the middle half and the median.",
+        how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown), the later in training the lighter. The "
+        f"line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still hard "
+        "for the policy. Parameters with few values have boxes of that part instead: the middle half and the median.",
         views=views,
         choice="Policy",
     )
@@ -129,24 +110,16 @@ def read_draws(folder: RunFolder) -> pd.DataFrame:
     Raises:
         RunFolderError: The file is missing or damaged.
     """
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(folder.draws)
-    except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        raise RunFolderError(f"{folder.draws}: cannot be read as CSV: {error}.") from None
-    if "return" not in table:
-        raise RunFolderError(f"{folder.draws}: expected a column return.")
-    return table
+    return read_log(folder.draws, ("return",))
 
 
 def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
     import plotly.graph_objects as go
 
-    late = table[table["progress"] >= 1 - LAST]
+    late = table[table["progress"] >= 1 - FINAL_SHARE]
     title = with_unit(name, space[name].unit)
     layout: dict[str, Any] = {}
-    if table[name].nunique() <= FEW:
+    if table[name].nunique() <= MAX_BOXES:
         traces: list[Any] = [
             go.Box(
                 x=late[name].map("{:g}".format).tolist(),
@@ -158,23 +131,23 @@ def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
         ]
         layout["xaxis_type"] = "category"
     else:
-        shown = _thinned(table, DRAWS)
+        episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
         low, middle = _medians(late, name)
         traces = [
             go.Scatter(
-                x=shown[name].tolist(),
-                y=shown["return"].tolist(),
+                x=episodes[name].tolist(),
+                y=episodes["return"].tolist(),
                 mode="markers",
                 marker={
                     "size": 4,
                     "opacity": 0.75,
-                    "color": (100 * shown["progress"]).tolist(),
+                    "color": (100 * episodes["progress"]).tolist(),
                     "colorscale": "Cividis",
                     "cmin": 0,
                     "cmax": 100,
                     "colorbar": {"title": {"text": "training, %", "side": "right"}, "thickness": 10},
                 },
-                customdata=shown["update"].tolist() if "update" in shown else None,
+                customdata=episodes["update"].tolist() if "update" in episodes else None,
                 hovertemplate="%{x:.3g} returned %{y:.1f}, update %{customdata}<extra></extra>",
                 showlegend=False,
             ),
@@ -194,7 +167,7 @@ def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
 def _medians(late: pd.DataFrame, name: str) -> tuple[list[float], list[float]]:
     """Median value and median return of equally large groups of episodes, ordered by the value."""
     ordered = late.sort_values(name)
-    parts = [part for part in np.array_split(np.arange(len(ordered)), BINS) if len(part)]
+    parts = [part for part in np.array_split(np.arange(len(ordered)), NUM_BINS) if len(part)]
     rows = [ordered.iloc[part] for part in parts]
     return [float(r[name].median()) for r in rows], [float(r["return"].median()) for r in rows]
 
@@ -206,12 +179,6 @@ def _mean_of_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     updates = min(len(table) for table in tables)
     columns = ("steps", "return_mean")
     return pd.DataFrame({c: np.mean([table[c].to_numpy()[:updates] for table in tables], axis=0) for c in columns})
-
-
-def _thinned(table: pd.DataFrame, rows: int) -> pd.DataFrame:
-    """At most so many rows, evenly spread, the first and the last among them."""
-    kept = np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).round().astype(int))
-    return table.iloc[kept]
 
 
 def _progress(rows: int) -> np.ndarray[Any, Any]:

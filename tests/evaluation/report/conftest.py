@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
 from tests.evaluation.report.sample import tiny_evaluation, tiny_policies
 
 # file names may hold whatever a web page, or the labels of a plot, would read as more than text
@@ -10,7 +10,7 @@ NASTY = ("<img src=x onerror=window.hacked=1>", "%{x}<script>window.hacked=1<")
 
 
 @pytest.fixture(scope="session")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     root = tmp_path_factory.mktemp("report")
     policies = tiny_policies(root, *NASTY)
     policies[0].folder.command.write_text("gymdr train </script><script>window.hacked=1</script>\n")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import gym_dr.evaluation.cells as cells
 from gym_dr.cli.runs import open_run
+from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import RunPolicy, open_policies
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.groups import group_runs
-from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
 
@@ -24,7 +24,7 @@ def tiny_policies(root: Path, *names: str) -> list[RunPolicy]:
     return open_policies([open_run(str(run)) for run in runs])
 
 
-def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Compared:
+def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Comparison:
     """Evaluates on all kinds of sets, with few cells and episodes."""
     space = param_space_of(policies[0].env)
     assert space is not None
@@ -36,4 +36,4 @@ def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Compared:
         cells.sobol(box, 4, 5),
     ]
     evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")
-    return Compared(groups=group_runs(policies), evaluation=evaluation)
+    return Comparison(groups=group_runs(policies), evaluation=evaluation)

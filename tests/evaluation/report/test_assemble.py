@@ -6,15 +6,15 @@ import pytest
 
 from gym_dr.cli.runs import open_run
 from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import open_policies
 from gym_dr.evaluation.report import maps, training
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.groups import group_runs
 from gym_dr.evaluation.report.page import Section
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.evaluation.standard import nominal_and_training
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
@@ -26,18 +26,18 @@ def section(found: Section | None) -> Section:
     return found
 
 
-def test_heat_maps_show_the_means_of_the_evaluation(compared: Compared) -> None:
-    view = section(maps.heat_maps(compared)).views[0]
+def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> None:
+    view = section(maps.heat_maps(comparison)).views[0]
     assert [panel.title.rpartition(": ")[2] for panel in view.panels] == ["mean return", "worst episode"] * 2
     heat = view.panels[2].figure.data[0]  # the second policy, on the grid, which comes first
-    returns = compared.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
+    returns = comparison.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
     names = [view.panels[2].figure.layout[axis].title.text.split(" ")[0] for axis in ("xaxis", "yaxis")]
     expected = returns.mean(axis=2) if names == ["wind_power", "gravity"] else returns.mean(axis=2).T
     assert [list(row) for row in heat.z] == expected.tolist()
 
 
-def test_the_training_range_is_drawn_on_heat_maps(compared: Compared) -> None:
-    nominal, _, wide, _ = section(maps.heat_maps(compared)).views[0].panels
+def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> None:
+    nominal, _, wide, _ = section(maps.heat_maps(comparison)).views[0].panels
     mark = nominal.figure.data[1]
     assert {(mark.x[0], mark.y[0])} <= {(-10.0, 15.0), (15.0, -10.0)}
     frame = wide.figure.layout.shapes[-1]
@@ -47,37 +47,37 @@ def test_the_training_range_is_drawn_on_heat_maps(compared: Compared) -> None:
     assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
 
 
-def test_maps_say_which_parameters_they_leave_out(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     for made in (maps.heat_maps, maps.difference_maps):
-        assert "others" not in section(made(compared)).lead  # all four have theirs
-    monkeypatch.setattr("gym_dr.evaluation.report.compared.MOST_PARAMETERS", 2)
-    shown, left = compared.important("sobol")[:2], compared.important("sobol")[2:]
+        assert "others" not in section(made(comparison)).lead  # all four have theirs
+    monkeypatch.setattr("gym_dr.evaluation.report.comparison.MAX_PARAMETERS", 2)
+    shown, left = comparison.important("sobol")[:2], comparison.important("sobol")[2:]
     for made in (maps.heat_maps, maps.difference_maps):
-        found = section(made(compared))
+        found = section(made(comparison))
         sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
         assert found.lead.endswith(f" Over the whole randomized box, {sentence}")
         assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the whole randomized box)")
 
 
 def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(
-    compared: Compared, monkeypatch: pytest.MonkeyPatch
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = {**compared.document, "results": [{**r, "sensitivity": None} for r in compared.document["results"]]}
-    evaluation = Evaluation(compared.evaluation.folder, document, compared.evaluation.episodes)
-    monkeypatch.setattr("gym_dr.evaluation.report.compared.MOST_PARAMETERS", 2)
-    blind = Compared(groups=compared.groups, evaluation=evaluation)
+    document = {**comparison.document, "results": [{**r, "sensitivity": None} for r in comparison.document["results"]]}
+    evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
+    monkeypatch.setattr("gym_dr.evaluation.report.comparison.MAX_PARAMETERS", 2)
+    blind = Comparison(groups=comparison.groups, evaluation=evaluation)
     assert blind.left_out("sobol").startswith("The first 2 of 4 parameters are shown; the others: ")
 
 
-def test_a_difference_map_is_the_later_policy_minus_the_earlier(compared: Compared) -> None:
-    panel = section(maps.difference_maps(compared)).views[0].panels[0]
-    returns = compared.evaluation.returns("grid").mean(axis=2)
+def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comparison) -> None:
+    panel = section(maps.difference_maps(comparison)).views[0].panels[0]
+    returns = comparison.evaluation.returns("grid").mean(axis=2)
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 
 
-def test_draws_of_training_are_shown_for_what_varied(compared: Compared) -> None:
-    views = section(training.draw_history(compared.groups, param_space_of(compared.document["env"]))).views
-    assert [view.name for view in views] == [compared.groups[1].name]  # the first was trained on nominal physics
+def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
+    views = section(training.draw_history(comparison.groups, param_space_of(comparison.document["env"]))).views
+    assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
     assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
 
 
@@ -93,8 +93,8 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
     policies = open_policies([open_run(str(run))])
     evaluation = evaluate_policies(policies, nominal_and_training(policies, None, 4), tmp_path / "e")
-    compared = Compared(groups=group_runs(policies), evaluation=evaluation)
-    report = assemble(compared, "gymdr report", lambda text: None)
+    comparison = Comparison(groups=group_runs(policies), evaluation=evaluation)
+    report = assemble(comparison, "gymdr report", lambda text: None)
     assert [found.key for found in report.sections] == ["distributions", "training"]
 
 

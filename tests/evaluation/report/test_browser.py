@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import write_report
 from tests.evaluation.report.conftest import NASTY
 
@@ -61,9 +61,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def page(compared: Compared, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(comparison: Comparison, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_report(assemble(compared, "gymdr report <i>", lambda text: None), path)
+    write_report(assemble(comparison, "gymdr report <i>", lambda text: None), path)
     return path.as_uri()
 
 
@@ -134,7 +134,7 @@ def test_every_plot_and_picture_is_there(opened: Any) -> None:
     assert all(size == [True, 320] for size in sizes)
 
 
-def test_pointing_at_a_heat_map_tells_its_value(opened: Any, compared: Compared) -> None:
+def test_pointing_at_a_heat_map_tells_its_value(opened: Any, comparison: Comparison) -> None:
     plot = opened.find_element(By.ID, "maps-0-0")
     middle = plot.find_element(By.CSS_SELECTOR, ".heatmaplayer")
     ActionChains(opened).scroll_to_element(plot).move_to_element(middle).perform()

@@ -26,14 +26,14 @@ def report(text: str = "text", y: list[float] | None = None) -> Report:
     return Report(
         title=text,
         facts=[text],
-        answers=[text],
+        findings=[text],
         tables=[table],
         sections=[section],
-        films=[page.Film(title=text, text=text, facts={text: text}, frames=[(text, "data:,")])],
-        film_notes=[text],
-        origins=[page.Origin(name=text, text=text, commands=[(text, text)], config=text)],
-        made_by=text,
-        made_with=text,
+        film_strips=[page.FilmStrip(title=text, text=text, facts={text: text}, frames=[(text, "data:,")])],
+        film_strip_notes=[text],
+        provenance=[page.Provenance(name=text, text=text, commands=[(text, text)], config=text)],
+        command=text,
+        versions=text,
     )
 
 

@@ -1,8 +1,8 @@
-"""The evaluation as a report looks at it: by groups of runs rather than by single runs."""
+"""An evaluation as a report compares it: by groups of runs rather than by single runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -24,11 +24,11 @@ LABELS = {
     "grid": "the grid",
 }
 
-MOST_PARAMETERS = 8  # whose pairs are drawn: 28 of them
+MAX_PARAMETERS = 8  # whose pairs are drawn: 28 of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class Comparison:
     """Groups of runs, and an evaluation in which all of their runs are policies."""
 
     groups: Sequence[Group]
@@ -36,7 +36,7 @@ class Compared:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What ``evaluation.json`` says."""
+        """The content of ``evaluation.json``."""
         return self.evaluation.document
 
     @property
@@ -46,30 +46,30 @@ class Compared:
 
     @cached_property
     def policies(self) -> list[list[int]]:
-        """For each group where its runs are among the evaluation's policies."""
+        """For each group the indices of its runs among the evaluation's policies."""
         known = {policy["digest"]: index for index, policy in enumerate(self.document["policies"])}
         return [[known[policy.digest] for policy in group.policies] for group in self.groups]
 
     @property
-    def comparisons(self) -> list[tuple[int, int]]:
-        """Every two groups, the one that was named later first: who compares names the baseline first."""
+    def group_pairs(self) -> list[tuple[int, int]]:
+        """Every two groups, the one named later first, since users name the baseline first."""
         return [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
 
     @property
     def widest(self) -> str:
-        """The set that says most of robustness: one that fills the box, else a grid, else draws."""
+        """The set that covers most: one that fills the box, else a grid, else draws."""
         return min(self.sets, key=lambda name: WIDEST_FIRST.index(self.set_entry(name)["kind"]))
 
     def label(self, set_name: str) -> str:
-        """What a reader knows a set by."""
+        """The name of a set in a report."""
         return LABELS.get(self.set_entry(set_name)["kind"], set_name)
 
     def set_entry(self, name: str) -> dict[str, Any]:
-        """What ``evaluation.json`` says of one set."""
+        """The entry of one set in ``evaluation.json``."""
         return next(entry for entry in self.document["sets"] if entry["name"] == name)
 
     def entries(self, group: int) -> list[dict[str, Any]]:
-        """What ``evaluation.json`` says of a group's runs."""
+        """The entries of a group's runs in ``evaluation.json``."""
         return [self.document["policies"][index] for index in self.policies[group]]
 
     def results(self, group: int, set_name: str) -> list[dict[str, Any]]:
@@ -78,10 +78,11 @@ class Compared:
         found = {r["policy"]: r for r in self.document["results"] if r["set"] == set_name}
         return [found[name] for name in names]
 
-    def ranges(self, group: int) -> Mapping[str, Sequence[float]]:
-        """Smallest and largest value in training of what was randomized."""
-        ranges: dict[str, Sequence[float]] = self.entries(group)[0]["ranges"]
-        return ranges
+    def training_range(self, group: int, parameter: str) -> tuple[float, float]:
+        """Smallest and largest value of a parameter in training; both nominal where it was not randomized."""
+        nominal = self.document["parameters"][parameter]["nominal"]
+        low, high = self.entries(group)[0]["ranges"].get(parameter, (nominal, nominal))
+        return low, high
 
     def returns(self, group: int, set_name: str) -> Array:
         """Returns of a group's runs on a set.
@@ -89,28 +90,27 @@ class Compared:
         Returns:
             Shape ``(runs, episodes)``; column i is the same draw and the same episode seed in every run of every group.
         """
-        whole = self._returns[set_name][self.policies[group]]
-        return np.asarray(whole.reshape(len(whole), -1), dtype=np.float64)
+        returns = self._returns[set_name][self.policies[group]]
+        return returns.reshape(len(returns), -1)
 
     def values(self, set_name: str) -> dict[str, Array]:
         """The parameters that vary in a set: name -> value in each episode, in the order of ``returns``."""
-        found: dict[str, Array] = self._values[set_name]
-        return found
+        return self._values[set_name]
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
         """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
-        return list(combinations(self.important(set_name)[:MOST_PARAMETERS], 2))
+        return list(combinations(self.important(set_name)[:MAX_PARAMETERS], 2))
 
     def left_out(self, set_name: str) -> str:
         """A sentence on the parameters that ``pairs`` leaves out; empty where it has all."""
         names = self.important(set_name)
-        shown, others = names[:MOST_PARAMETERS], names[MOST_PARAMETERS:]
+        plotted, others = names[:MAX_PARAMETERS], names[MAX_PARAMETERS:]
         if not others:
             return ""
         known = any(self._totals.get(name) for name in names)
-        few, all_ = len(shown), f"{len(names)} parameters"
-        chosen = f"The {few} of {all_} that matter most" if known else f"The first {few} of {all_}"
-        return f"{chosen} are shown; the others: {', '.join(others)}."
+        count, total = len(plotted), f"{len(names)} parameters"
+        choice = f"The {count} of {total} that matter most" if known else f"The first {count} of {total}"
+        return f"{choice} are shown; the others: {', '.join(others)}."
 
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
@@ -128,7 +128,7 @@ class Compared:
         return totals
 
     @cached_property
-    def _returns(self) -> dict[str, Any]:
+    def _returns(self) -> dict[str, Array]:
         return {name: self.evaluation.returns(name) for name in self.sets}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How runs were made, as far as their folders tell: what was typed, what repeats it, the configuration."""
+"""How runs were made: the command as typed, a command that repeats it, the configuration."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from importlib.metadata import version
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.report.groups import Group
-from gym_dr.evaluation.report.page import Origin
+from gym_dr.evaluation.report.page import Provenance
 from gym_dr.runs.folder import RunFolder
 
-SHOWN = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # versions that results may depend on
+PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # whose versions results may depend on
 
 
-def origins(groups: Sequence[Group]) -> list[Origin]:
-    """One for each policy."""
-    return [_origin(group) for group in groups]
+def provenance(groups: Sequence[Group]) -> list[Provenance]:
+    """The provenance of each policy."""
+    return [_provenance(group) for group in groups]
 
 
-def versions() -> str:
-    """Of this Python and of what results may depend on."""
-    parts = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in SHOWN)]
+def package_versions() -> str:
+    """Versions of Python and of the packages that results may depend on."""
+    parts = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
     return f"{', '.join(parts)} on {platform.system()} {platform.machine()}."
 
 
-def _origin(group: Group) -> Origin:
+def _provenance(group: Group) -> Provenance:
     first = group.policies[0]
     config = group.config
     typed = {_typed(policy.folder): None for policy in group.policies}  # a command of several seeds made all of them
@@ -39,7 +39,7 @@ def _origin(group: Group) -> Origin:
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if len(group.seeds) > 1 else ''} {seeds}."
     if len(group.seeds) > 1:
         text += " The configuration is the first seed's; the others differ in their seed alone."
-    return Origin(name=group.name, text=text, commands=commands, config=config.to_json())
+    return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
 
 
 def _typed(folder: RunFolder) -> str | None:

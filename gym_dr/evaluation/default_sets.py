@@ -1,21 +1,21 @@
-"""The sets of cells that need no further word: what is always looked at, and the versions of a published protocol."""
+"""Sets of cells that need no options: nominal values, the draws of training, and a published protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
-from gym_dr.evaluation.policies import OWN, RunPolicy
+from gym_dr.evaluation.policies import CUSTOM, RunPolicy
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 
 def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
-    """The unchanged environment, and what each policy was trained on: all policies meet all of it.
+    """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
 
     Args:
-        policies: Those that are evaluated together.
+        policies: Policies that are evaluated together.
         space: What may vary; None for an environment without parameters.
         episodes: Of each set.
 
@@ -27,17 +27,18 @@ def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None
     for policy in policies:
         if policy.config.randomization:
             owners.setdefault(policy.config.randomization, policy)
-    names = {}
+    sets = [nominal(episodes)]
     for randomization, policy in owners.items():
         preset = policy.trained_on(space)
-        names[randomization] = "training" + (f": {policy.name if preset == OWN else preset}" if len(owners) > 1 else "")
-    return [nominal(episodes), *(distribution(names[drawn], drawn, episodes) for drawn in owners)]
+        suffix = f": {policy.name if preset == CUSTOM else preset}" if len(owners) > 1 else ""
+        sets.append(distribution(f"training{suffix}", randomization, episodes))
+    return sets
 
 
 def dre(space: ParamSpace, episodes: int) -> list[CellSet]:
-    """R and E of the generalization protocol (Packer et al. 2018), beside the nominal values, which are D.
+    """R and E of the generalization protocol (Packer et al. 2018); D is the set of nominal values.
 
     Raises:
-        UnknownNameError: There are no such presets for the environment.
+        UnknownNameError: The environment has no such presets.
     """
     return [distribution(name, resolve(name, space), episodes) for name in ("random", "extreme")]

@@ -9,8 +9,8 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.compared import Compared
-from gym_dr.evaluation.report.differing import what_differs
+from gym_dr.evaluation.report.comparison import Comparison
+from gym_dr.evaluation.report.config_diff import config_diff
 from gym_dr.evaluation.report.groups import Group
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.config import ReinforceConfig
@@ -37,7 +37,7 @@ def group(policy: RunPolicy, name: str, **changes: Any) -> Group:
 
 
 def rows(groups: list[Group]) -> dict[str, list[str]]:
-    (table,) = what_differs(groups)
+    (table,) = config_diff(groups)
     assert table.columns == ["Setting", *(group.name for group in groups)]
     return {name: [cell.value for cell in cells] for name, cells in table.rows}
 
@@ -65,15 +65,17 @@ def test_other_algorithms_are_told_without_their_own_settings(policy: RunPolicy)
     )
     groups = [group(policy, "a"), Group(name="b", policies=(dataclasses.replace(policy, config=other),))]
     assert rows(groups) == {"algorithm": ["a2c", "reinforce"]}
-    assert "end of the page" in what_differs(groups)[0].notes[0]
+    assert "end of the page" in config_diff(groups)[0].notes[0]
 
 
 def test_a_single_policy_differs_from_none(policy: RunPolicy) -> None:
-    assert what_differs([group(policy, "a")]) == []
+    assert config_diff([group(policy, "a")]) == []
 
 
-def test_it_is_the_first_table_of_the_page(compared: Compared, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("gym_dr.evaluation.report.assemble.films", lambda *_: [])
+def test_it_is_the_first_table_of_the_page(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
     assert (
-        assemble(compared, "gymdr report", lambda text: None).tables[0].caption == "What differs between the policies"
+        assemble(comparison, "gymdr report", lambda text: None).tables[0].caption == "What differs between the policies"
     )

@@ -10,30 +10,30 @@ import pytest
 from PIL import Image
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.report import films
+from gym_dr.evaluation.report import film_strips
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.compared import Compared
+from gym_dr.evaluation.report.comparison import Comparison
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["good", "worst"])
-def test_an_episode_is_played_again_exactly(compared: Compared, which: int) -> None:
-    episode = films.extremes(compared, 1)[which]
-    played = films.replay(compared, episode)
-    table = compared.evaluation.episodes
+def test_an_episode_is_played_again_exactly(comparison: Comparison, which: int) -> None:
+    episode = film_strips.extremes(comparison, 1)[which]
+    played = film_strips.replay(comparison, episode)
+    table = comparison.evaluation.episodes
     row = table[(table["policy"] == episode.policy.name) & (table["seed"] == played.seed)]
     row = row[row["set"] == episode.set_name].iloc[0]
     assert played.episode_return == pytest.approx(row["return"], rel=1e-9)
     assert played.length == row["length"]
-    assert {name: played.params[name] for name in compared.document["parameters"]} == {
-        name: row[name] for name in compared.document["parameters"]
+    assert {name: played.params[name] for name in comparison.document["parameters"]} == {
+        name: row[name] for name in comparison.document["parameters"]
     }
 
 
-def test_the_worst_episode_is_the_worst_of_all_sets(compared: Compared) -> None:
-    table = compared.evaluation.episodes
+def test_the_worst_episode_is_the_worst_of_all_sets(comparison: Comparison) -> None:
+    table = comparison.evaluation.episodes
     for group in (0, 1):
-        name = compared.groups[group].policies[0].name
-        good, worst = films.extremes(compared, group)
+        name = comparison.groups[group].policies[0].name
+        good, worst = film_strips.extremes(comparison, group)
         returns = table[table["policy"] == name]["return"]
         assert worst.episode_return == returns.min()
         assert good.episode_return == np.quantile(returns, 0.9, method="lower")
@@ -44,24 +44,24 @@ def test_pictures_are_chosen_where_something_changes() -> None:
     pictures = [np.zeros((64, 640, 3), dtype=np.uint8) for _ in range(80)]
     for k, picture in enumerate(pictures):
         picture[:, 16 * min(k, 20) : 16 * min(k, 20) + 64] = 255
-    chosen = films.telling(pictures)
+    chosen = film_strips.select_frames(pictures)
     assert (chosen[0], chosen[-1]) == (0, 79)
-    assert len(chosen) <= films.FRAMES
-    assert sum(k <= 20 for k in chosen) > films.FRAMES / 2
+    assert len(chosen) <= film_strips.FRAMES
+    assert sum(k <= 20 for k in chosen) > film_strips.FRAMES / 2
 
 
 def test_pictures_that_are_all_alike_are_spread_evenly() -> None:
-    chosen = films.telling([np.zeros((16, 16, 3), dtype=np.uint8)] * 12)
+    chosen = film_strips.select_frames([np.zeros((16, 16, 3), dtype=np.uint8)] * 12)
     assert chosen == list(range(12))
 
 
-def test_a_strip_holds_pictures_of_the_episode(compared: Compared) -> None:
-    strips = films.films(compared, lambda text: None)
+def test_a_strip_holds_pictures_of_the_episode(comparison: Comparison) -> None:
+    strips = film_strips.film_strips(comparison, lambda text: None)
     assert len(strips) == 4  # good and worst of two policies
     for strip in strips:
         for _, uri in strip.frames:
             image = Image.open(io.BytesIO(base64.b64decode(uri.removeprefix("data:image/webp;base64,"))))
-            assert image.width == films.WIDTH
+            assert image.width == film_strips.WIDTH
             assert np.asarray(image).std() > 10  # not blank
 
 
@@ -72,19 +72,19 @@ def test_a_mujoco_environment_that_cannot_be_drawn_names_the_way_out() -> None:
 
     env = Blind()
     with pytest.raises(ConfigError, match=r"no OpenGL\.$"):
-        films._picture(env)
+        film_strips._picture(env)
     env.mujoco_renderer = None  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="MUJOCO_GL=egl"):
-        films._picture(env)
+        film_strips._picture(env)
 
 
-def test_where_nothing_can_be_drawn_the_report_says_so(compared: Compared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_drawn_the_report_says_so(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ConfigError("The environment cannot be drawn on this machine: no display")
 
-    monkeypatch.setattr(films, "_picture", fail)
+    monkeypatch.setattr(film_strips, "_picture", fail)
     told: list[str] = []
-    report = assemble(compared, "gymdr report", told.append)
-    assert report.films == []
-    assert "no display" in report.film_notes[0]
+    report = assemble(comparison, "gymdr report", told.append)
+    assert report.film_strips == []
+    assert "no display" in report.film_strip_notes[0]
     assert "no display" in told[-1]

@@ -1,0 +1,195 @@
+"""Film strips: single episodes of an evaluation, replayed exactly and rendered."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import ConfigError
+from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.protocol import play_batch
+from gym_dr.evaluation.report.binning import evenly_spaced
+from gym_dr.evaluation.report.comparison import Comparison
+from gym_dr.evaluation.report.page import FilmStrip
+from gym_dr.evaluation.report.tables import describe_set
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import make_env
+from gym_dr.wrappers.disturbed_space import at_rest
+
+FRAMES = 12  # of a strip, the first and the last of the episode among them
+MAX_RENDERED = 80  # frames that those of the strip are selected from
+TIME_WEIGHT = 0.4  # of elapsed time in the selection; the change between frames has weight 1
+WIDTH = 320  # pixels of a frame
+QUALITY = 75  # of WebP; a frame takes 5 to 10 kB
+MAX_GROUPS = 6  # that have strips, so that a page stays small enough to send around
+
+Frame = npt.NDArray[np.uint8]  # (height, width, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """An episode of an evaluation."""
+
+    policy: RunPolicy
+    set_name: str
+    number: int  # in the set
+    episode_return: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """A replayed episode."""
+
+    frames: list[tuple[str, Frame]]  # caption, picture
+    params: dict[str, float]  # its parameter values
+    seed: int
+    length: int  # steps
+    episode_return: float
+
+
+def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list[FilmStrip]:
+    """A good episode and the worst of each group of runs.
+
+    Args:
+        comparison: The evaluation.
+        progress: Called with the title of each strip before it is drawn.
+
+    Raises:
+        ConfigError: The environment cannot be rendered.
+    """
+    strips = []
+    for group in range(min(MAX_GROUPS, len(comparison.groups))):
+        best, worst = extremes(comparison, group)
+        for words, episode in (("a good episode", best), ("the worst episode", worst)):
+            title = f"{comparison.groups[group].name}: {words}"
+            progress(title)
+            strips.append(_film_strip(title, comparison, episode))
+    return strips
+
+
+def extremes(comparison: Comparison, group: int) -> tuple[Episode, Episode]:
+    """A group's episode at the 90th percentile of returns, which is good but not exceptional, and its worst."""
+    episodes = []
+    for name in comparison.sets:
+        returns = comparison.returns(group, name)
+        for run, policy in enumerate(comparison.groups[group].policies):
+            episodes += [
+                Episode(policy=policy, set_name=name, number=k, episode_return=float(value))
+                for k, value in enumerate(returns[run])
+            ]
+    episodes.sort(key=lambda episode: episode.episode_return)
+    return episodes[int(0.9 * (len(episodes) - 1))], episodes[0]
+
+
+def replay(comparison: Comparison, episode: Episode) -> Replay:
+    """Replays an episode and renders some of its steps.
+
+    All episodes of a batch share the policy's random numbers, so the whole batch is replayed first. The episode's
+    actions are then repeated in an environment that renders.
+
+    Raises:
+        ConfigError: The environment cannot be rendered, or not on this machine.
+    """
+    actions, params, seed = _actions(comparison, episode)
+    policy = episode.policy
+    randomization = None if policy.config.randomization is None else Randomization(at_rest(params))  # no draws
+    env = make_env(policy.env, randomization, render_mode="rgb_array")
+    rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
+    fps = env.metadata.get("render_fps")
+    frames: list[tuple[str, Frame]] = []
+    total = 0.0
+    try:
+        env.reset(seed=seed, options={"params": params} if params else None)
+        for step in range(len(actions) + 1):
+            if step in rendered:
+                frames.append((f"step {step}" + (f", {step / fps:.1f} s" if fps else ""), _picture(env)))
+            if step < len(actions):
+                total += float(env.step(actions[step])[1])
+    finally:
+        env.close()
+    frames = [frames[i] for i in select_frames([picture for _, picture in frames])]
+    return Replay(frames=frames, params=params, seed=seed, length=len(actions), episode_return=total)
+
+
+def select_frames(pictures: Sequence[Frame]) -> list[int]:
+    """Selects at most ``FRAMES`` pictures, the first and the last among them, more of them where more changes.
+
+    A policy may fail within a second and then lie still, or out of sight, for a minute.
+    """
+    small = np.stack([picture[::8, ::8].astype(np.float64) for picture in pictures])
+    change = np.abs(np.diff(small, axis=0)).mean(axis=(1, 2, 3))
+    along = np.concatenate([[0.0], np.cumsum(change)])
+    along /= max(along[-1], 1e-9)
+    along += TIME_WEIGHT * np.linspace(0, 1, len(pictures))
+    targets = np.linspace(0, along[-1], FRAMES)
+    selected: list[int] = np.unique(np.abs(along[None] - targets[:, None]).argmin(axis=1)).tolist()
+    return selected
+
+
+def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[str, float], int]:
+    """The actions of an episode, its parameter values and its seed."""
+    cells = comparison.evaluation.cell_set(episode.set_name)
+    envs = episode.policy.make_envs(cells)
+    try:
+        start = episode.number // envs.num_envs * envs.num_envs  # of its batch
+        size = min(envs.num_envs, cells.num_episodes - start)
+        index = episode.number - start
+        act = episode.policy.make(envs)
+        taken: list[Any] = []
+
+        def record_action(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            actions = act(observations)
+            taken.append(np.array(actions[index]))
+            return actions
+
+        seed = comparison.document["seed"] + start
+        params = cells.params(np.arange(start, start + size))
+        record = play_batch(record_action, envs, size, seed, params=params)[index]
+    finally:
+        envs.close()
+    return taken[: record.length], dict(record.params), seed + index
+
+
+def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStrip:
+    played = replay(comparison, episode)
+    entry = comparison.set_entry(episode.set_name)
+    cell, number = divmod(episode.number, entry["episodes"])
+    place = f"cell {cell}, episode {number}" if entry["cells"] > 1 else f"episode {number}"
+    text = f"Return {episode.episode_return:.1f} after {played.length} steps. "
+    text += f"{describe_set(comparison, episode.set_name)}: {place}. Run {episode.policy.name}."
+    if not np.isclose(played.episode_return, episode.episode_return, rtol=1e-4):
+        text += f" The replay returned {played.episode_return:.1f}."
+    known = comparison.document["parameters"]
+    values = {n: f"{played.params[n]:.4g} {known[n]['unit']}".strip() for n in known if n in played.params}
+    frames = [(caption, _data_uri(picture)) for caption, picture in played.frames]
+    return FilmStrip(title=title, text=text, facts={"seed": str(played.seed)} | values, frames=frames)
+
+
+def _picture(env: gym.Env[Any, Any]) -> Frame:
+    try:
+        picture = env.render()
+    except Exception as error:  # graphics libraries raise anything where there is no display
+        mujoco = hasattr(env.unwrapped, "mujoco_renderer")
+        hint = " MuJoCo needs a display, or MUJOCO_GL=egl and libEGL." if mujoco else ""
+        text = str(error).rstrip(".")
+        raise ConfigError(f"The environment cannot be drawn on this machine: {text}.{hint}") from error
+    if not (isinstance(picture, np.ndarray) and picture.ndim == 3):
+        raise ConfigError("The environment cannot be drawn: it gives no pictures.")
+    return picture
+
+
+def _data_uri(picture: Frame) -> str:
+    from PIL import Image
+
+    image = Image.fromarray(picture)
+    image.thumbnail((WIDTH, WIDTH))
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=QUALITY)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()

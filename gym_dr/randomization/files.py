@@ -1,0 +1,61 @@
+"""Reads randomizations and configurations from TOML and JSON files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+from gym_dr.randomization.spec import Randomization
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_FILE = 2**22  # bytes
+
+
+def load_randomization(path: str | Path) -> Randomization:
+    """Reads rules from a TOML or JSON file, at its top or in a table ``randomization``.
+
+    Raises:
+        ConfigError: The file cannot be read or is not TOML or JSON.
+        RandomizationError: A rule is impossible.
+        UnknownNameError: A distribution or field is unknown.
+    """
+    form = read_table(path)
+    inner = form.get("randomization", form)
+    if not isinstance(inner, Mapping):
+        raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
+    try:
+        return Randomization.from_dict(inner)
+    except (RandomizationError, UnknownNameError) as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def read_table(path: str | Path) -> dict[str, Any]:
+    """Reads a TOML file, or a JSON file if its name ends in .json.
+
+    Raises:
+        ConfigError: The file is missing, cannot be read or is malformed; the message names it.
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as file:  # it may be a pipe, whose size is not known before
+            content = file.read(MAX_FILE + 1)
+        if len(content) > MAX_FILE:
+            raise OSError(f"it is larger than {MAX_FILE} bytes")
+        text = content.decode("utf-8-sig")  # some editors of Windows begin files with a mark
+        table = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
+    except (ValueError, RecursionError) as error:  # of UTF-8, of JSON or TOML, or a number with too many digits
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise ConfigError(f"{path}: is not a valid {kind} file: {error}.") from None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: expected a table at the top, got {type(table).__name__}.")
+    return table

@@ -1,0 +1,82 @@
+"""Randomizations and tables in TOML and JSON files."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from gym_dr import Correlation, Randomization, Uniform
+from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.randomization.files import load_randomization, read_table
+from tests.strategies import few, randomizations
+
+HALF = ((1.0, 0.5), (0.5, 1.0))
+
+
+@pytest.mark.parametrize("head", ["", "[randomization]\n"])
+def test_a_toml_file_has_the_rules_at_the_top_or_in_a_table(tmp_path: Path, head: str) -> None:
+    file = tmp_path / "wind.toml"
+    file.write_text(head + 'gravity = "uniform:-12:-2"\nmass = [3, 4]\n')
+    assert load_randomization(file) == Randomization({"gravity": Uniform(-12, -2), "mass": (3, 4)})
+
+
+@few
+@given(randomizations(LUNAR_LANDER))
+def test_a_json_file_gives_an_equal_randomization_back(randomization: Randomization) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "wind.json"
+        file.write_text(json.dumps({"randomization": randomization.to_dict()}))
+        assert load_randomization(file) == randomization
+
+
+def test_a_correlation_in_a_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "wind.toml"
+    file.write_text(
+        "gravity = [-12, -2]\nmass = [3, 4]\n"
+        '[correlation]\nnames = ["gravity", "mass"]\nmatrix = [[1, 0.5], [0.5, 1]]\n'
+    )
+    assert load_randomization(file).correlation == Correlation(("gravity", "mass"), HALF)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.toml", b"gravity = ", "is not a valid TOML file"),
+        ("bad.toml", b"\xff\xfe", "is not a valid TOML file"),
+        ("bad.json", b'{"gravity": ', "is not a valid JSON file"),
+        ("bad.json", b"[1, 2]", "expected a table at the top, got list"),
+        ("bad.json", b"[" * 100_000, "is not a valid JSON file"),
+        ("bad.json", b'{"gravity": ' + b"1" * 5000 + b"}", "is not a valid JSON file"),
+        ("bad.toml", b"gravity = " + b"1" * 5000, "is not a valid TOML file"),
+        ("bad.toml", b"randomization = 3", "expected a table of parameters, got 3"),
+    ],
+)
+def test_malformed_files_are_refused_by_name(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        load_randomization(file)
+    assert str(refused.value).startswith(f"{file}: ")
+    assert message in str(refused.value)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"wind\.toml: cannot be read: No such file"):
+        read_table(tmp_path / "wind.toml")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_table(tmp_path)
+
+
+def test_an_impossible_range_in_a_file_is_refused_by_file_and_parameter(tmp_path: Path) -> None:
+    file = tmp_path / "wind.toml"
+    file.write_text("mass = [4, 3]\n")
+    with pytest.raises(RandomizationError, match=r"wind\.toml: Parameter 'mass': .*expected low < high"):
+        load_randomization(file)
