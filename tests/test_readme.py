@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.benchmark import settings
 from gym_dr.cli.main import main
 from gym_dr.evaluation.report import evaluation
 from tests.benchmark.tiny import TINY as TINY_BENCH
@@ -39,7 +38,7 @@ def test_every_command_runs(
     monkeypatch.chdir(tmp_path)
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):  # of a report
         monkeypatch.setattr(evaluation, name, value)
-    monkeypatch.setattr(settings, "QUICK", TINY_BENCH)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY_BENCH)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     commands = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
     assert len(commands) >= 12

@@ -105,7 +105,7 @@ def draw_learning(result: Result, path: Path) -> None:
     ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
     _legend_beside(ax)
     note = "A seed passes when the mean of the last 100 episodes does. Default hyper-parameters, constant rates."
-    _save(figure, path, result, f"A2C, {result['settings']['env']}. {note}")
+    _save(figure, path, result, f"{result['settings']['algorithm']}, {result['settings']['env']}. {note}")
 
 
 def draw_profile(result: Result, path: Path) -> None:
@@ -132,8 +132,8 @@ def draw_profile(result: Result, path: Path) -> None:
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.grid(visible=False, axis="y")
-    steps = f"{rows[0]['num_envs']} environments x {rows[0]['rollout_steps']} steps" if rows else ""
-    ax.set(title=f"One training update of A2C, {steps}", xlabel="Share of the update")
+    steps = f", {rows[0]['num_envs']} environments, {rows[0]['steps']:,.0f} steps" if rows else ""
+    ax.set(title=f"One training update of {result['settings']['algorithm']}{steps}", xlabel="Share of the update")
     _legend_beside(ax)
     _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
 

@@ -18,6 +18,7 @@ from gym_dr.errors import ConfigError
 
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
+@click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="what trains")
 @click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and the pictures")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: under a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
@@ -29,6 +30,7 @@ from gym_dr.errors import ConfigError
 )
 def command(
     env: str,
+    algorithm: str,
     output: str,
     quick: bool,
     sizes: tuple[int, ...] | None,
@@ -38,17 +40,18 @@ def command(
     """Measure this machine and draw it.
 
     Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
-    installed), how they scale, the time until A2C passes a mean return, and where the time of one of its updates goes.
+    installed), how they scale, the time until an algorithm with its default options passes a mean return, and where the
+    time of one of its updates goes.
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
-    algorithm = plugin_host().algorithm("a2c")
+    trained = plugin_host().algorithm(algorithm)
     settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
     folder = Path(output)
     prepare(folder)
     try:
         with _Progress(reports(settings)) as progress:
-            result = measure(settings, algorithm, progress)
+            result = measure(settings, trained, progress)
         written = write(result, folder)
     finally:
         if not any(folder.iterdir()):  # nothing was measured: what was asked for cannot be
@@ -108,8 +111,8 @@ def _show(result: dict[str, Any]) -> None:
     from gym_dr.benchmark.plots import left_out_texts  # heavy, as the next
     from gym_dr.benchmark.profile import PARTS
 
-    machine = result["machine"]
-    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {result['settings']['env']}")
+    machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]
+    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {env}")
     rows = result["throughput"]["rows"]
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     for title, field, form in (
@@ -135,7 +138,8 @@ def _show(result: dict[str, Any]) -> None:
     for text in left_out_texts(result):
         click.echo(f"Left out: {text}.")
     learning = result["learning"]
-    click.echo(f"\nSeconds until the mean training return passes {learning['threshold']:g}, median over seeds")
+    threshold = f"{learning['threshold']:g}"
+    click.echo(f"\nSeconds until the mean training return of {algorithm} passes {threshold}, median over seeds")
     _table(
         ["N", "seconds", "passed"],
         [
@@ -143,7 +147,7 @@ def _show(result: dict[str, Any]) -> None:
             for row in learning["rows"]
         ],
     )
-    click.echo("\nMilliseconds of one update")
+    click.echo(f"\nMilliseconds of one update of {algorithm}")
     _table(
         ["", *PARTS],
         [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"]],

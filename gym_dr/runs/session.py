@@ -97,8 +97,8 @@ class RunSession:
         return seed_for(self.seed, stream=0, index=RESTARTS + update) if self._skipped_in_row else None
 
     @contextlib.contextmanager
-    def attempt(self, update: int) -> Iterator[None]:
-        """See ``Session.attempt``.
+    def guard_update(self, update: int) -> Iterator[None]:
+        """See ``Session.guard_update``.
 
         Raises:
             TrainingError: The update has failed and is not to be left out, or too many in a row have been.

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.benchmark import settings
 from gym_dr.benchmark.contenders import MAKERS
 from tests.benchmark.tiny import TINY
 from tests.cli.command import files, gymdr, refused
@@ -31,7 +30,7 @@ PROFILE_ROW = {
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "QUICK", TINY)
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
     run = gymdr("bench", "--quick", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
