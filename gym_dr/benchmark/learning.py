@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
-from collections.abc import Callable, Mapping
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
 
 from gym_dr.benchmark.settings import BenchSettings
-from gym_dr.benchmark.training import temporary_session, training_config
 from gym_dr.errors import TrainingError
-from gym_dr.runs.config import RunConfig
-from gym_dr.runs.session import WINDOW, RunSession
+from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.session import WINDOW, Report, RunSession
 from gym_dr.training.api import Algorithm
+
+_ENDLESS = {"updates": 10**9, "schedule": "constant"}  # the clock ends a training
+
+S = TypeVar("S", bound=RunSession)
 
 
 class _Over(Exception):  # noqa: N818  not an error: how a report ends the training that it is called by
@@ -47,6 +55,29 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
         for num_envs, of_size in runs.items()
     ]
     return {"threshold": settings.threshold, "limit_seconds": settings.learning_limit, "rows": rows}
+
+
+def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int) -> RunConfig:
+    """The algorithm's defaults for a training whose length is not known beforehand, so with constant rates.
+
+    Raises:
+        GymDrError: The environment is unknown, cannot be made, or is not for this algorithm.
+    """
+    known = {field.name for field in fields(algorithm.config_class())}
+    settings = {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0}
+    return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, None)
+
+
+@contextlib.contextmanager
+def temporary_session(kind: type[S], config: RunConfig, report: Report = lambda *_: None) -> Iterator[S]:
+    """A session as ``gymdr train`` makes it, in a folder that is deleted."""
+    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
+        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
+        session = kind(folder, config, report, resume=False)
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:

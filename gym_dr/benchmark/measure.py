@@ -8,13 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gym_dr.benchmark.learning import measure_learning, time_to_threshold
+from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
 from gym_dr.benchmark.machine import describe
 from gym_dr.benchmark.plots import PICTURES
 from gym_dr.benchmark.profile import measure_profile
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.benchmark.throughput import measure_throughput
-from gym_dr.benchmark.training import training_config, with_vectorization
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.training.api import Algorithm
@@ -52,10 +51,7 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
     time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles all that is timed later
     machine = describe()
     throughput = measure_throughput(settings, report)
-    modes = {mode: with_vectorization(config, mode) for mode in ("native", "sync")}
-    profile = measure_profile(
-        {mode: of_mode for mode, of_mode in modes.items() if of_mode}, algorithm, settings.profile_updates, report
-    )
+    profile = measure_profile(config, algorithm, settings.profile_updates, report)
     learning = measure_learning(settings, algorithm, report)
     return {
         "format": FORMAT,

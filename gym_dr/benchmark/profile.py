@@ -1,6 +1,6 @@
 """Where the time of one training update goes: environment, inference, update or statistics.
 
-A real training is timed through its session, whatever the algorithm. One stopwatch lies around the environment, another
+A real training is timed through its session, whatever the algorithm. One stopwatch is around the environment, another
 around ``RecordDraws``, which makes the statistics, and
 
     environment = the inner stopwatch
@@ -22,20 +22,22 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorWrapper
 from numba import njit
 
-from gym_dr.benchmark.training import temporary_session
+from gym_dr.benchmark.learning import temporary_session
 from gym_dr.compiled import policy
 from gym_dr.compiled.cache import keep
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
+from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import check_vectorization
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
 from gym_dr.wrappers.record import RecordDraws
@@ -44,8 +46,8 @@ PARTS = ("environment", "inference", "update", "statistics")
 _WARM_UP = 3  # updates that are not counted
 
 
-class Timed(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Times the calls of what it wraps.
+class Stopwatch:
+    """Times the calls of a vector environment, whose methods it replaces.
 
     Attributes:
         began: When ``restart`` was called.
@@ -53,10 +55,12 @@ class Timed(VectorWrapper[Any, Any, Any, Any, Any]):
         seconds: In calls since then.
     """
 
-    def __init__(self, env: Any) -> None:
-        """Wraps a vector environment."""
-        super().__init__(env)
+    def __init__(self, envs: Any) -> None:
+        """Times ``envs`` from now on."""
         self.restart()
+        envs.reset, envs.step = partial(self._time, envs.reset), partial(self._time, envs.step)
+        if hasattr(envs, "play"):
+            envs.play = partial(self._time_play, envs.play)
 
     def restart(self) -> None:
         """Goes on from 0."""
@@ -64,27 +68,11 @@ class Timed(VectorWrapper[Any, Any, Any, Any, Any]):
         self.seconds = 0.0
         self._played: dict[int, tuple[SmallPolicy, npt.NDArray[np.float32], Steps, int]] = {}
 
-    def reset(self, **kwargs: Any) -> Any:
-        """A reset, timed."""
-        return self._time(self.env.reset, **kwargs)
-
-    def step(self, actions: Any) -> Any:
-        """One step, timed."""
-        return self._time(self.env.step, actions)
-
-    def play(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
-    ) -> tuple[int, dict[str, Any]]:
-        """Many steps in one call, timed."""
-        stop, info = self._time(cast(Any, self.env).play, policy, noise, steps, first, last)
-        self._played[id(steps)] = policy, noise, steps, stop  # the rows before ``first`` are of calls before this one
-        return stop, info
-
     def acting_alone(self) -> float:
         """Seconds in which compiled policies choose again what ``play`` has played; 0 where it was not called."""
         seconds = 0.0
         for small_policy, noise, steps, stop in self._played.values():
-            applied = np.zeros((self.num_envs, len(small_policy.low)), np.float32)
+            applied = np.zeros((steps.chosen.shape[1], len(small_policy.low)), np.float32)
             chosen = np.empty_like(steps.chosen), np.empty_like(steps.sampled), applied
             begin = time.perf_counter()
             cast(Any, _act_repeatedly)(*small_policy.arguments(), steps.observations[:stop], noise[:stop], *chosen)
@@ -98,6 +86,11 @@ class Timed(VectorWrapper[Any, Any, Any, Any, Any]):
         self.seconds += self.returned - begin
         return result
 
+    def _time_play(self, call: Any, policy: SmallPolicy, noise: Any, steps: Steps, first: int, last: int) -> Any:
+        stop, info = self._time(call, policy, noise, steps, first, last)
+        self._played[id(steps)] = policy, noise, steps, stop  # the rows before ``first`` are of calls before this one
+        return stop, info
+
 
 class ProfiledSession(RunSession):
     """Divides every update.
@@ -110,10 +103,9 @@ class ProfiledSession(RunSession):
     def make_envs(self, rollout_steps: int | None) -> RecordDraws:
         """See ``Session.make_envs``."""
         recorder = super().make_envs(rollout_steps)
-        recorder.env = self._inner = Timed(recorder.env)
-        self._outer = Timed(recorder)
+        self._inner, self._outer = Stopwatch(recorder.env), Stopwatch(recorder)
         self.updates: list[dict[str, float]] = []
-        return cast(RecordDraws, self._outer)
+        return recorder
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
@@ -141,14 +133,14 @@ class ProfiledSession(RunSession):
 
 
 def measure_profile(
-    configs: Mapping[str, RunConfig], algorithm: Algorithm, updates: int, report: Callable[[str], None]
+    config: RunConfig, algorithm: Algorithm, updates: int, report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Divides one update of each of some trainings.
+    """Divides one update of a training with native vector environments, where there are some, and with sync ones.
 
     Args:
-        configs: name -> training.
+        config: Of the training; how many updates and which vector environments it says does not count.
         algorithm: What trains.
-        updates: Of each that are timed.
+        updates: Of each training that are timed.
         report: Called with a line at the beginning.
 
     Returns:
@@ -159,14 +151,19 @@ def measure_profile(
         GymDrError: The environment cannot be made, or is not for this algorithm.
     """
     report("dividing an update")
+    options = replace(config.options, updates=_WARM_UP + updates)
     rows = []
-    for mode, config in configs.items():
-        options = replace(config.options, updates=_WARM_UP + updates)
-        with temporary_session(ProfiledSession, replace(config, options=options)) as session:
+    for mode in ("native", "sync"):
+        try:
+            check_vectorization(config.settings.env, mode)
+        except ConfigError:  # there is none
+            continue
+        settings = replace(config.settings, vectorization=mode)
+        with temporary_session(ProfiledSession, replace(config, settings=settings, options=options)) as session:
             algorithm.train_function()(session, options)
         counted = session.updates[_WARM_UP:]
         medians = {name: statistics.median(update[name] for update in counted) for name in ("steps", *PARTS)}
-        rows.append({"mode": mode, "num_envs": config.settings.num_envs, "compiled": session.compiled, **medians})
+        rows.append({"mode": mode, "num_envs": settings.num_envs, "compiled": session.compiled, **medians})
     return {"rows": rows}
 
 

@@ -115,6 +115,7 @@ def _show(result: dict[str, Any]) -> None:
     click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {env}")
     rows = result["throughput"]["rows"]
     modes = list(dict.fromkeys(row["mode"] for row in rows))
+    sizes = sorted({row["num_envs"] for row in rows})
     for title, field, form in (
         ("Steps per second", "steps_per_second", ",.0f"),
         ("Speed-up over N = 1", "speedup", ",.2f"),
@@ -122,40 +123,25 @@ def _show(result: dict[str, Any]) -> None:
         ("Maximum speed-up by that fraction", "max_speedup", ",.1f"),
     ):
         click.echo(f"\n{title}")
-        _table(
-            ["N", *modes],
-            [
-                [
-                    str(n),
-                    *(
-                        _cell(next((r for r in rows if r["mode"] == m and r["num_envs"] == n), {}), field, form)
-                        for m in modes
-                    ),
-                ]
-                for n in sorted({row["num_envs"] for row in rows})
-            ],
-        )
+        cells = {(row["num_envs"], row["mode"]): _cell(row, field, form) for row in rows}
+        _table(["N", *modes], [[str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes])
     for text in left_out_texts(result):
         click.echo(f"Left out: {text}.")
     learning = result["learning"]
     threshold = f"{learning['threshold']:g}"
     click.echo(f"\nSeconds until the mean training return of {algorithm} passes {threshold}, median over seeds")
-    _table(
-        ["N", "seconds", "passed"],
-        [
-            [str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), f"{row['passed']} of {len(row['runs'])}"]
-            for row in learning["rows"]
-        ],
-    )
+    lines = []
+    for row in learning["rows"]:
+        passed = f"{row['passed']} of {len(row['runs'])}"
+        lines.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
+    _table(["N", "seconds", "passed"], lines)
     click.echo(f"\nMilliseconds of one update of {algorithm}")
-    _table(
-        ["", *PARTS],
-        [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"]],
-    )
+    divided = result["profile"]["rows"]
+    _table(["", *PARTS], [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in divided])
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:
-    return "-" if row.get(field) is None else format(row[field], form)
+    return "-" if row[field] is None else format(row[field], form)
 
 
 def _table(head: list[str], lines: list[list[str]]) -> None:

@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.training.actor_critic import ActorCritic, actor_policy, training_update
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, critic_inputs, make_batch, minibatches
+from gym_dr.training.batch import critic_inputs, make_batch, minibatches
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
@@ -74,19 +74,16 @@ def learn(agent: ActorCritic, rollout: Rollout, config: A2CConfig) -> dict[str, 
     )
     if config.normalize_advantages:
         batch = replace(batch, advantages=normalize(batch.advantages))
-    rows = minibatches(len(batch), config.minibatches, agent.generator)
-    losses = [_learn_from_minibatch(agent, batch[part]) for part in rows]
-    return {name: sum(loss[name] for loss in losses) / len(losses) for name in LOSSES}
-
-
-def _learn_from_minibatch(agent: ActorCritic, batch: Batch) -> dict[str, float]:
-    """One gradient step for each network."""
-    log_probs, entropies = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
-    entropy = entropies.mean()
-    actor_loss = policy_gradient_loss(log_probs, batch.advantages) - agent.entropy_coef * entropy
-    critic_loss = value_loss(agent.value(batch.critic_inputs), batch.returns)
-    agent.gradient_step(actor_loss + critic_loss)  # no weight is in both
-    return {"actor_loss": actor_loss.item(), "critic_loss": critic_loss.item(), "entropy": entropy.item()}
+    losses = []
+    for rows in minibatches(len(batch), config.minibatches, agent.generator):
+        part = batch[rows]
+        log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
+        entropy = entropies.mean()
+        actor_loss = policy_gradient_loss(log_probs, part.advantages) - agent.entropy_coef * entropy
+        critic_loss = value_loss(agent.value(part.critic_inputs), part.returns)
+        agent.gradient_step(actor_loss + critic_loss)  # no weight is in both
+        losses.append((actor_loss.item(), critic_loss.item(), entropy.item()))
+    return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*losses, strict=True), strict=True)}
 
 
 def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:

@@ -87,20 +87,19 @@ class ActorCritic:
         inputs = observation_size(envs) + len(self.critic_context)
         with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            self.actor: Actor = make_actor(envs, hidden_sizes, activation, continuous).to(device)
-            self.critic = mlp(inputs, hidden_sizes, 1, activation).to(device)
+            self.actor = make_actor(envs, hidden_sizes, activation, continuous)
+            self.critic = mlp(inputs, hidden_sizes, 1, activation)
             if init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions are as likely at first
                 orthogonal(self.critic, last_gain=1.0)
+        self.actor.to(device)
+        self.critic.to(device)
         self.actor_optimizer = optimizer(self.actor.parameters(), lr=actor_lr)
         self.critic_optimizer = optimizer(self.critic.parameters(), lr=critic_lr)
         self.entropy_coef = entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
-        self._networks: tuple[tuple[nn.Module, torch.optim.Optimizer, float], ...] = (
-            (self.actor, self.actor_optimizer, actor_lr),
-            (self.critic, self.critic_optimizer, critic_lr),
-        )
+        self._networks = (self.actor, self.actor_optimizer, actor_lr), (self.critic, self.critic_optimizer, critic_lr)
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
 
     def value(self, inputs: Tensor) -> Tensor:
@@ -122,7 +121,7 @@ class ActorCritic:
                 group["lr"] = first_lr * remaining
 
     def gradient_step(self, loss: Tensor) -> None:
-        """Back-propagates a loss once and takes a step with each optimizer; a network that is not in it stays.
+        """Back-propagates a loss once and takes a step with each optimizer; a network that it does not use stays.
 
         Raises:
             NotFiniteError: The loss or a gradient is not finite; nothing has changed.
@@ -195,14 +194,10 @@ def training_update(
 
 
 def actor_policy(actor: Actor, state: Mapping[str, Any]) -> Policy:
-    """The policy of a saved actor; see ``trained_policy``.
-
-    Args:
-        actor: Made as the training made it.
-        state: What ``ActorCritic.state`` gave.
+    """What an actor does with the weights that ``ActorCritic.state`` gave; see ``trained_policy``.
 
     Raises:
-        CheckpointError: The weights do not fit the actor.
+        CheckpointError: They do not fit.
     """
     _load_weights(actor, state, "actor")
     return trained_policy(actor)
