@@ -1,7 +1,9 @@
 """Advantage actor-critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning", without the A).
 
 One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch (or in a
-few minibatches, each used once), and take one gradient step for the actor and one for the critic on each.
+few minibatches, each used once), and take one gradient step for the actor and one for the critic on each. The entropy
+bonus keeps the policy from settling early (Williams and Peng 1991, "Function Optimization Using Connectionist
+Reinforcement Learning Algorithms").
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from torch import Tensor
 def policy_gradient_loss(log_probs: Tensor, weights: Tensor, episodes: int | None = None) -> Tensor:
     """``-mean_t(log pi(a_t | s_t) * weight_t)``, whose gradient is that of the policy gradient theorem.
 
-    Sutton et al. 2000, "Policy Gradient Methods for Reinforcement Learning with Function Approximation", eq. 2. With
-    ``episodes`` it is the sum over steps divided by their number (Williams 1992, eq. 11), which longer episodes do not
-    make smaller.
+    Sutton et al. 2000, "Policy Gradient Methods for Reinforcement Learning with Function Approximation", theorem 1.
+    With ``episodes`` it is the sum over steps divided by their number (Williams 1992), so that a step counts as much in
+    a long episode as in a short one.
 
     Args:
         log_probs: Of the actions that were taken, shape ``(B,)``.

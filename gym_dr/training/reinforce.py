@@ -23,7 +23,7 @@ from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
 
-_SHORTEST_DISCOUNT = 1e-3  # at which values are still scaled by the horizon: gamma may be 1
+_MAX_HORIZON = 1000.0  # steps; gamma may be 1
 
 
 def train(session: Session, config: ReinforceConfig) -> None:
@@ -66,7 +66,7 @@ def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dic
     # what a reward of 1 for ever is worth: the network's outputs stay near 1, where it is after some dozen updates.
     # To reach returns of 100 itself takes hundreds, in which every action looks good and every truncation bad, and
     # the policy collapses
-    horizon = 1.0 / max(1.0 - config.gamma, _SHORTEST_DISCOUNT)
+    horizon = 1.0 / max(1.0 - config.gamma, 1.0 / _MAX_HORIZON)
     final_values = np.zeros_like(episodes.rewards)
     if learned:  # a truncated episode's rest is worth what its final observation is
         with torch.no_grad():
