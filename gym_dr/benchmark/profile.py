@@ -10,8 +10,7 @@ around ``RecordDraws``, which makes the statistics, and
 
 What an algorithm learns between two steps counts as inference. Where the environment makes many steps in one compiled
 call, its policy is called in there as well. The same calls of it are then timed alone, in a compiled loop over the same
-observations, and moved from environment to inference. Checkpoints, one in 100 updates, are not
-part of it.
+observations, and moved from environment to inference. Checkpoints are not part of it.
 """
 
 # mypy: allow-untyped-decorators, allow-untyped-defs
