@@ -26,7 +26,7 @@ import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordDraws, load_plugins
 from gym_dr.runs.config import read_config_file
-from gym_dr.training.a2c import A2C
+from gym_dr.training.a2c import learn, make_agent
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.rollout import RolloutCollector
 
@@ -100,12 +100,12 @@ def ours(updates: int, seed: int) -> list[Episode]:
         episodes.append((steps, episode.episode_return))
 
     envs = RecordDraws(gym.make_vec("gym_dr/LunarLanderDR-v3", NUM_ENVS, randomization="none", num_threads=1), record)
-    agent = A2C(envs, TUTORIAL, seed, "cpu")
+    agent = make_agent(envs, TUTORIAL, seed, "cpu")
     collector = RolloutCollector(envs, STEPS, "cpu")
     collector.reset(seed)
     for update in range(updates):
         steps = (update + 1) * STEPS * NUM_ENVS
-        agent.update(collector.collect(agent.sampler))
+        learn(agent, collector.collect(agent.sampler), TUTORIAL)
     envs.close()
     return episodes
 

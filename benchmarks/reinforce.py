@@ -24,7 +24,7 @@ import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordDraws
 from gym_dr.training.config import ReinforceConfig
-from gym_dr.training.reinforce import Reinforce
+from gym_dr.training.reinforce import learn, make_agent
 from gym_dr.training.rollout import collect_episodes
 
 ENV_ID = "InvertedPendulum-v5"
@@ -90,14 +90,14 @@ def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int 
     torch.set_num_threads(1)  # also where this is called in a process of its own
     records: list[EpisodeRecord] = []
     envs = RecordDraws(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
-    agent = Reinforce(envs, CONFIG, seed=seed, device="cpu")
+    agent = make_agent(envs, CONFIG, seed, "cpu")
     steps = 0
 
     def play() -> None:
         nonlocal steps
         for update in range(episodes // num_envs):
             rollout = collect_episodes(envs, agent.sampler, 1, seed=seed if update == 0 else None, device="cpu")
-            agent.update(rollout)
+            learn(agent, rollout, CONFIG)
             steps += int(rollout.valid.sum())
 
     spent = seconds(play)

@@ -60,7 +60,7 @@ class SearchSession:
         """See ``Session``."""
         return None if update % 100 else seed_for(self.seed, stream=0, index=update // 100)
 
-    def attempt(self, update: int) -> contextlib.AbstractContextManager[None]:
+    def guard_update(self, update: int) -> contextlib.AbstractContextManager[None]:
         """See ``Session``; an update that fails ends the trial."""
         return contextlib.nullcontext()
 

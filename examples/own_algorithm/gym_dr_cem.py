@@ -58,7 +58,7 @@ def train(session: Session, config: CEMConfig) -> None:
         rng = np.random.default_rng(seed_for(session.seed, stream=2, index=update))
         population = mean + std * rng.standard_normal((config.population, size))
         scores, steps = np.array([np.nan]), 0  # of an update that is left out
-        with session.attempt(update):
+        with session.guard_update(update):
             scores, steps = play(envs, population, config.episode_steps, session.segment_seed(update))
             elite = population[np.argsort(-scores, kind="stable")[: config.elite]]
             extra = config.extra_std * (1 - (update + 1) / config.updates)

@@ -85,20 +85,18 @@ def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Stepper:
     except GymDrError as error:  # no native one, or not memory enough
         raise LeftOutError(str(error)) from None
     envs.reset(seed=0)
-
-    def step(actions: Any) -> Mask:
-        _, _, terminated, truncated, _ = envs.step(actions)
-        done: Mask = terminated | truncated
-        return done
-
     return Stepper(
         num_envs=num_envs,
         action_space=envs.single_action_space,
-        step=step,
+        step=lambda actions: _ended(*envs.step(actions)),
         resets_at_next_step=envs.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP,
         # a process that was interrupted in a step would never answer the request to end
         close=partial(envs.close, **({"terminate": True} if vectorization == "async" else {})),
     )
+
+
+def _ended(_: Any, __: Any, terminated: Mask, truncated: Mask, ___: Any) -> Mask:
+    return terminated | truncated
 
 
 def _envpool(env_id: str, num_envs: int) -> Stepper:
@@ -114,16 +112,10 @@ def _envpool(env_id: str, num_envs: int) -> Stepper:
     pool = envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
     pool.reset()
     dtype = pool.action_space.dtype
-
-    def step(actions: Any) -> Mask:
-        _, _, terminated, truncated, _ = pool.step(actions.astype(dtype))
-        done: Mask = terminated | truncated
-        return done
-
     return Stepper(
         num_envs=num_envs,
         action_space=pool.action_space,
-        step=step,
+        step=lambda actions: _ended(*pool.step(actions.astype(dtype))),
         resets_at_next_step=True,
         close=pool.close,
     )
@@ -143,15 +135,10 @@ def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Stepper:
         envs = getattr(vec_env, kind)([make] * num_envs, **kwargs)
     envs.seed(0)
     envs.reset()
-
-    def step(actions: Any) -> Mask:
-        done: Mask = envs.step(actions)[2]
-        return done
-
     return Stepper(
         num_envs=num_envs,
         action_space=envs.action_space,
-        step=step,
+        step=lambda actions: envs.step(actions)[2],
         resets_at_next_step=False,
         close=envs.close,
     )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig, build_config
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.session import WINDOW, RunSession
+from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
 from gym_dr.training.api import Algorithm
 
-_ENDLESS = 10**9  # updates; the clock ends a training
+_ENDLESS = {"updates": 10**9, "schedule": "constant"}  # the clock ends a training
+
+S = TypeVar("S", bound=RunSession)
 
 
 class _Over(Exception):  # noqa: N818  not an error: how a report ends the training that it is called by
@@ -28,7 +32,7 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
 
     Args:
         settings: What to measure.
-        algorithm: A2C.
+        algorithm: What trains.
         report: Called with a line before each training.
 
     Returns:
@@ -59,16 +63,25 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int)
     Raises:
         GymDrError: The environment is unknown, cannot be made, or is not for this algorithm.
     """
-    return build_config(
-        algorithm,
-        {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0},
-        {"updates": _ENDLESS, "schedule": "constant"},
-        None,
-    )
+    known = {field.name for field in fields(algorithm.config_class())}
+    settings = {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0}
+    return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, None)
+
+
+@contextlib.contextmanager
+def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback = lambda *_: None) -> Iterator[S]:
+    """A session as ``gymdr train`` makes it, in a folder that is deleted."""
+    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
+        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
+        session = kind(folder, config, report, resume=False)
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
-    """One training as ``gymdr train`` does it, in a folder that is deleted, until it passes or its time is up.
+    """One training, until it passes or its time is up.
 
     It passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
     than 100 do not count: the first episodes to end are the short ones.
@@ -97,9 +110,7 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
             raise _Over
 
     reason = None
-    with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
-        folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
-        session = RunSession(folder, config, watch, resume=False)
+    with temporary_session(RunSession, config, watch) as session:
         try:
             algorithm.train_function()(session, config.options)
         except _Over:
@@ -108,8 +119,6 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
             if not last:
                 raise
             reason = str(error)
-        finally:
-            session.close()
     mean = last.get("return_mean", math.nan)
     return {
         "seed": config.settings.seed,

@@ -11,14 +11,14 @@ from typing import Any
 from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
 from gym_dr.benchmark.machine import describe
 from gym_dr.benchmark.plots import PICTURES
-from gym_dr.benchmark.profile import measure_profile, with_vectorization
+from gym_dr.benchmark.profile import measure_profile
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.benchmark.throughput import measure_throughput
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.training.api import Algorithm
 
-FORMAT = 1  # of bench.json
+FORMAT = 2  # of bench.json
 RESULT = "bench.json"
 
 Report = Callable[[str], None]  # a line that says what is measured next
@@ -34,7 +34,7 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
 
     Args:
         settings: What, and for how long.
-        algorithm: A2C.
+        algorithm: What trains.
         report: Called before each piece of work.
 
     Returns:
@@ -51,15 +51,12 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
     time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles all that is timed later
     machine = describe()
     throughput = measure_throughput(settings, report)
-    modes = {mode: with_vectorization(config, mode) for mode in ("native", "sync")}
-    profile = measure_profile(
-        {mode: of_mode for mode, of_mode in modes.items() if of_mode}, settings.profile_updates, report
-    )
+    profile = measure_profile(config, algorithm, settings.profile_updates, report)
     learning = measure_learning(settings, algorithm, report)
     return {
         "format": FORMAT,
         "machine": machine,
-        "settings": asdict(settings),
+        "settings": {"algorithm": algorithm.name, **asdict(settings)},
         "throughput": throughput,
         "learning": learning,
         "profile": profile,

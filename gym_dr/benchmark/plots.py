@@ -12,13 +12,13 @@ from gym_dr.errors import RunFolderError
 Result = dict[str, Any]
 
 # colours and marks stay with their contender, whoever else takes part
-_STYLES = {
-    "native": ("#0072B2", "o"),
-    "sync": ("#E69F00", "s"),
-    "async": ("#D55E00", "^"),
-    "EnvPool": ("#009E73", "D"),
-    "SB3 DummyVecEnv": ("#CC79A7", "v"),
-    "SB3 SubprocVecEnv": ("#7F7F7F", "X"),
+_STYLES: dict[str, dict[str, Any]] = {
+    "native": {"color": "#0072B2", "marker": "o", "markersize": 5},
+    "sync": {"color": "#E69F00", "marker": "s", "markersize": 5},
+    "async": {"color": "#D55E00", "marker": "^", "markersize": 5},
+    "EnvPool": {"color": "#009E73", "marker": "D", "markersize": 5},
+    "SB3 DummyVecEnv": {"color": "#CC79A7", "marker": "v", "markersize": 5},
+    "SB3 SubprocVecEnv": {"color": "#7F7F7F", "marker": "X", "markersize": 5},
 }
 _PART_COLOURS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
 _SIZE = (9.0, 5.4)  # inches
@@ -31,18 +31,15 @@ def draw_throughput(result: Result, path: Path) -> None:
     for mode, rows in _by_mode(result).items():
         sizes = [row["num_envs"] for row in rows]
         rates = [row["steps_per_second"] for row in rows]
-        colour, mark = _STYLES[mode]
-        ax.plot(sizes, rates, color=colour, marker=mark, markersize=5, label=mode)
-        ax.fill_between(
-            sizes, [row["lowest"] for row in rows], [row["highest"] for row in rows], color=colour, alpha=0.15, lw=0
-        )
+        ax.plot(sizes, rates, **_STYLES[mode], label=mode)
+        lowest, highest = ([row[name] for row in rows] for name in ("lowest", "highest"))
+        ax.fill_between(sizes, lowest, highest, color=_STYLES[mode]["color"], alpha=0.15, lw=0)
     _axis_of_sizes(ax, _sizes(result))
     _log_axis(ax)
     ax.set(title=f"Speed of stepping {result['settings']['env']}", ylabel="Steps per second")
     _legend_beside(ax)
-    _save(
-        figure, path, result, f"Random actions; median of the rounds, band from least to greatest.{_left_out(result)}"
-    )
+    note = "Random actions; median of the rounds, band from least to greatest."
+    _save(figure, path, result, note + _left_out(result))
 
 
 def draw_speedup(result: Result, path: Path) -> None:
@@ -50,19 +47,13 @@ def draw_speedup(result: Result, path: Path) -> None:
     figure, (left, right) = _figure(2)
     sizes = _sizes(result)
     for mode, rows in _by_mode(result).items():
-        colour, mark = _STYLES[mode]
         numbers = [row["num_envs"] for row in rows]
         most = rows[-1]["max_speedup"]
         label = mode if most is None else f"{mode} ({most:,.3g})"
-        left.plot(numbers, [row["speedup"] for row in rows], color=colour, marker=mark, markersize=5, label=label)
+        left.plot(numbers, [row["speedup"] for row in rows], **_STYLES[mode], label=label)
         known = [row for row in rows if row["serial_fraction"] is not None]
-        right.plot(
-            [row["num_envs"] for row in known],
-            [row["serial_fraction"] for row in known],
-            color=colour,
-            marker=mark,
-            markersize=5,
-        )
+        fractions = [row["serial_fraction"] for row in known]
+        right.plot([row["num_envs"] for row in known], fractions, **_STYLES[mode])
     left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="N-fold")
     _log_axis(left)
     left.set(title="Speed-up over one environment", ylabel="Speed-up")
@@ -105,7 +96,7 @@ def draw_learning(result: Result, path: Path) -> None:
     ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
     _legend_beside(ax)
     note = "A seed passes when the mean of the last 100 episodes does. Default hyper-parameters, constant rates."
-    _save(figure, path, result, f"A2C, {result['settings']['env']}. {note}")
+    _save(figure, path, result, f"{result['settings']['algorithm']}, {result['settings']['env']}. {note}")
 
 
 def draw_profile(result: Result, path: Path) -> None:
@@ -118,22 +109,20 @@ def draw_profile(result: Result, path: Path) -> None:
         start = 0.0
         for part in PARTS:
             share = row[part] / total
-            ax.barh(
-                place, share, left=start, color=_PART_COLOURS[part], label=part if place == 0 else None, height=0.55
-            )
+            label = part if place == 0 else None
+            ax.barh(place, share, left=start, color=_PART_COLOURS[part], label=label, height=0.55)
             if share >= _LABELLED_SHARE:
                 text = f"{1e3 * row[part]:,.3g} ms\n{share:.0%}"
                 ax.text(start + share / 2, place, text, ha="center", va="center", color="white", fontsize=9)
             start += share
-    ax.set_yticks(
-        range(len(rows)), [f"{name}\n{1e3 * total:,.3g} ms" for name, total in zip(names, totals, strict=True)]
-    )
+    labels = [f"{name}\n{1e3 * total:,.3g} ms" for name, total in zip(names, totals, strict=True)]
+    ax.set_yticks(range(len(rows)), labels)
     ax.invert_yaxis()
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.grid(visible=False, axis="y")
-    steps = f"{rows[0]['num_envs']} environments x {rows[0]['rollout_steps']} steps" if rows else ""
-    ax.set(title=f"One training update of A2C, {steps}", xlabel="Share of the update")
+    steps = f", {rows[0]['num_envs']} environments, {rows[0]['steps']:,.0f} steps" if rows else ""
+    ax.set(title=f"One training update of {result['settings']['algorithm']}{steps}", xlabel="Share of the update")
     _legend_beside(ax)
     _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
 

@@ -18,6 +18,7 @@ from gym_dr.errors import ConfigError
 
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
+@click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="what trains")
 @click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and the pictures")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: under a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
@@ -29,6 +30,7 @@ from gym_dr.errors import ConfigError
 )
 def command(
     env: str,
+    algorithm: str,
     output: str,
     quick: bool,
     sizes: tuple[int, ...] | None,
@@ -38,17 +40,18 @@ def command(
     """Measure this machine and draw it.
 
     Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
-    installed), how they scale, the time until A2C passes a mean return, and where the time of one of its updates goes.
+    installed), how they scale, the time until an algorithm with its default options passes a mean return, and where the
+    time of one of its updates goes.
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
-    algorithm = plugin_host().algorithm("a2c")
+    trained = plugin_host().algorithm(algorithm)
     settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
     folder = Path(output)
     prepare(folder)
     try:
         with _Progress(reports(settings)) as progress:
-            result = measure(settings, algorithm, progress)
+            result = measure(settings, trained, progress)
         written = write(result, folder)
     finally:
         if not any(folder.iterdir()):  # nothing was measured: what was asked for cannot be
@@ -108,10 +111,11 @@ def _show(result: dict[str, Any]) -> None:
     from gym_dr.benchmark.plots import left_out_texts  # heavy, as the next
     from gym_dr.benchmark.profile import PARTS
 
-    machine = result["machine"]
-    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {result['settings']['env']}")
+    machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]
+    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {env}")
     rows = result["throughput"]["rows"]
     modes = list(dict.fromkeys(row["mode"] for row in rows))
+    sizes = sorted({row["num_envs"] for row in rows})
     for title, field, form in (
         ("Steps per second", "steps_per_second", ",.0f"),
         ("Speed-up over N = 1", "speedup", ",.2f"),
@@ -119,39 +123,25 @@ def _show(result: dict[str, Any]) -> None:
         ("Maximum speed-up by that fraction", "max_speedup", ",.1f"),
     ):
         click.echo(f"\n{title}")
-        _table(
-            ["N", *modes],
-            [
-                [
-                    str(n),
-                    *(
-                        _cell(next((r for r in rows if r["mode"] == m and r["num_envs"] == n), {}), field, form)
-                        for m in modes
-                    ),
-                ]
-                for n in sorted({row["num_envs"] for row in rows})
-            ],
-        )
+        cells = {(row["num_envs"], row["mode"]): _cell(row, field, form) for row in rows}
+        _table(["N", *modes], [[str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes])
     for text in left_out_texts(result):
         click.echo(f"Left out: {text}.")
     learning = result["learning"]
-    click.echo(f"\nSeconds until the mean training return passes {learning['threshold']:g}, median over seeds")
-    _table(
-        ["N", "seconds", "passed"],
-        [
-            [str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), f"{row['passed']} of {len(row['runs'])}"]
-            for row in learning["rows"]
-        ],
-    )
-    click.echo("\nMilliseconds of one update")
-    _table(
-        ["", *PARTS],
-        [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"]],
-    )
+    threshold = f"{learning['threshold']:g}"
+    click.echo(f"\nSeconds until the mean training return of {algorithm} passes {threshold}, median over seeds")
+    lines = []
+    for row in learning["rows"]:
+        passed = f"{row['passed']} of {len(row['runs'])}"
+        lines.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
+    _table(["N", "seconds", "passed"], lines)
+    click.echo(f"\nMilliseconds of one update of {algorithm}")
+    divided = result["profile"]["rows"]
+    _table(["", *PARTS], [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in divided])
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:
-    return "-" if row.get(field) is None else format(row[field], form)
+    return "-" if row[field] is None else format(row[field], form)
 
 
 def _table(head: list[str], lines: list[list[str]]) -> None:

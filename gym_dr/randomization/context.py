@@ -24,10 +24,6 @@ from gym_dr.randomization.spec import Randomization
 
 Array = npt.NDArray[np.float64]
 
-# What holds for a whole episode, and of which a batch has few examples, is easily learned by heart. Smaller inputs are
-# learned more slowly: from [-1, 1] A2C learned worse than without the draw, from a quarter of it better (README)
-NETWORK_SPAN = 0.25
-
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
 

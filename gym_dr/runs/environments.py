@@ -18,10 +18,11 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
-from gym_dr.randomization.context import NETWORK_SPAN, OBSERVATION
+from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
+from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, at_rest, possible_disturbances, split
@@ -204,4 +205,4 @@ def wrap_for_policy(
     )
     if rules:
         envs = DisturbVector(envs, rules)
-    return DrawContext(envs, OBSERVATION, context_ranges, NETWORK_SPAN) if context_ranges else envs
+    return DrawContext(envs, OBSERVATION, context_ranges, CONTEXT_SPAN) if context_ranges else envs

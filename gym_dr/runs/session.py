@@ -97,8 +97,8 @@ class RunSession:
         return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if self._skipped_in_row else None
 
     @contextlib.contextmanager
-    def attempt(self, update: int) -> Iterator[None]:
-        """See ``Session.attempt``.
+    def guard_update(self, update: int) -> Iterator[None]:
+        """See ``Session.guard_update``.
 
         Raises:
             TrainingError: The update has failed and must not be skipped, or too many in a row were.

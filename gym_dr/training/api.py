@@ -55,7 +55,7 @@ class Session(Protocol):
         """The seed to reset the environments with before this update; None to go on with them as they are."""
         ...
 
-    def attempt(self, update: int) -> AbstractContextManager[None]:
+    def guard_update(self, update: int) -> AbstractContextManager[None]:
         """Around all of an update but ``log`` and ``save``: what is not finite in it stops the run or, with
         ``--on-nan skip``, ends the block.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
+from gym_dr.errors import ConfigError
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
@@ -205,70 +205,3 @@ def orthogonal(network: nn.Sequential, last_gain: float) -> None:
     for layer in layers:
         nn.init.orthogonal_(layer.weight, last_gain if layer is layers[-1] else math.sqrt(2.0))
         nn.init.zeros_(layer.bias)
-
-
-def gradient_step(loss: Tensor, trained: Sequence[tuple[torch.optim.Optimizer, nn.Module]], max_norm: float) -> None:
-    """Back-propagates a loss once and takes a step with each optimizer.
-
-    Args:
-        loss: A scalar.
-        trained: Optimizers, each with the network whose gradient is clipped.
-        max_norm: Largest norm of each network's gradient; 0 for no clipping.
-
-    Raises:
-        NotFiniteError: The loss or a gradient is not finite; nothing has changed.
-        TrainingError: The step has led to weights that are not finite.
-    """
-    if not torch.isfinite(loss):
-        raise NotFiniteError(f"The loss is not finite: {loss.item()}. Lower the learning rate or set max_grad_norm.")
-    for optimizer, _ in trained:
-        optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-    weights = [p for optimizer, _ in trained for group in optimizer.param_groups for p in group["params"]]
-    if not _finite([p.grad for p in weights if p.grad is not None]):
-        raise NotFiniteError("A gradient is not finite. Lower the learning rate.")
-    for optimizer, network in trained:
-        if max_norm > 0:
-            nn.utils.clip_grad_norm_(network.parameters(), max_norm)
-        optimizer.step()
-    if not _finite(weights):
-        raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
-
-
-def _finite(tensors: Sequence[Tensor]) -> bool:
-    """Whether all numbers are; one call for all, since the tensors are small."""
-    return bool(torch.isfinite(torch.cat([tensor.detach().flatten() for tensor in tensors])).all())
-
-
-def set_learning_rates(optimizers: Sequence[tuple[torch.optim.Optimizer, float]], left: float) -> None:
-    """Sets the learning rate of each optimizer to the share ``left`` of its first one, which comes with it."""
-    for optimizer, lr in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = lr * left
-
-
-def load_optimizers(owner: Any, state: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Loads optimizers and the generator ``owner.generator`` out of saved state.
-
-    Raises:
-        CheckpointError: Something is missing or does not fit.
-    """
-    try:
-        for name in names:
-            getattr(owner, name).load_state_dict(state[name])
-        owner.generator.set_state(state["generator"].cpu())
-    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
-
-
-def load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> None:
-    """Loads one network's weights out of saved state.
-
-    Raises:
-        CheckpointError: They are missing or of other shapes.
-    """
-    try:
-        network.load_state_dict(state[name])
-    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
-        detail = str(error).replace("\n", " ")
-        raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None

@@ -24,7 +24,7 @@ def result(sizes: tuple[int, ...] = (1, 4, 64), *, passed: bool = True) -> dict[
     parts = {"environment": 0.2, "inference": 0.1, "update": 0.3, "statistics": 0.01}
     return {
         "machine": MACHINE,
-        "settings": {"env": "Some-v1"},
+        "settings": {"env": "Some-v1", "algorithm": "cem"},
         "throughput": {
             "rows": rows,
             "left_out": [
@@ -39,7 +39,7 @@ def result(sizes: tuple[int, ...] = (1, 4, 64), *, passed: bool = True) -> dict[
                 for n in sizes
             ],
         },
-        "profile": {"rows": [{"mode": "native", "num_envs": 10, "rollout_steps": 128, "compiled": True, **parts}]},
+        "profile": {"rows": [{"mode": "native", "num_envs": 10, "steps": 1280, "compiled": True, **parts}]},
     }
 
 

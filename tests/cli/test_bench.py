@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.benchmark import settings
 from gym_dr.benchmark.contenders import MAKERS
 from tests.benchmark.tiny import TINY
 from tests.cli.command import files, gymdr, refused
@@ -26,20 +25,20 @@ THROUGHPUT_ROW = {
 LEARNING_ROW = {"num_envs", "median_seconds", "passed", "runs"}
 RUN = {"seed", "passed", "seconds", "steps", "return_mean", "reason"}
 PROFILE_ROW = {
-    "mode", "num_envs", "rollout_steps", "compiled", "environment", "inference", "update", "statistics",
+    "mode", "num_envs", "steps", "compiled", "environment", "inference", "update", "statistics",
 }  # fmt: skip
 
 
 def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "QUICK", TINY)
-    run = gymdr("bench", "--quick", "--output", tmp_path / "out")
+    monkeypatch.setattr("gym_dr.cli.bench.QUICK", TINY)
+    run = gymdr("bench", "--quick", "--algorithm", "reinforce", "--output", tmp_path / "out")
     assert run.code == 0, run.err
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "bench.json", "throughput.png", "speedup.png", "learning.png", "profile.png",
     }  # fmt: skip
     result = json.loads((tmp_path / "out/bench.json").read_text())
 
-    assert result["format"] == 1
+    assert result["format"] == 2
     assert {name: set(result[name] if name else result) for name in SCHEMA} == SCHEMA
     assert {"python", "gym-dr", "gymnasium", "numba", "torch"} <= set(result["machine"]["versions"])
     rows = result["throughput"]["rows"]
@@ -61,6 +60,8 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
     assert ("async", 2) in out  # TINY allows one process
     assert "Left out: async with 2" in run.out
     assert "Karp-Flatt serial fraction" in run.out
+    assert result["settings"]["algorithm"] == "reinforce"
+    assert "Milliseconds of one update of reinforce" in run.out
     assert run.err.count("bench: ") == 5  # compiling, two sizes, the profile, one training
 
 
@@ -78,6 +79,7 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
         (["--env", "CartPole-v1"], "--threshold: expected a mean return to reach in CartPole-v1"),
         (["--env", "gym_dr/LunarLandrDR-v3", "--threshold", "0"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["--env", "FrozenLake-v1", "--threshold", "1"], "Expected observations that are a Box of one dimension"),
+        (["--algorithm", "reinforcement"], "Did you mean 'reinforce'?"),
         (["--quik"], "'--quik'. Did you mean '--quick'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

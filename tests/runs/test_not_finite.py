@@ -10,12 +10,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
 from gym_dr.errors import SkippedUpdateWarning
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.folder import RunFolder
-from gym_dr.training import networks
 from tests.cli.command import Result, gymdr, refused
 from tests.runs.kill_points import repr_exactly
 
@@ -110,40 +108,16 @@ def test_skip_gives_up_when_nothing_else_comes(tmp_path: Path) -> None:
     assert "10 updates before it were skipped." in message
 
 
-def trained() -> tuple[torch.nn.Linear, torch.optim.SGD]:
-    network = torch.nn.Linear(1, 1)
-    return network, torch.optim.SGD(network.parameters(), lr=1e38)
-
-
-def test_a_loss_or_gradient_that_is_not_finite_changes_nothing() -> None:
-    network, optimizer = trained()
-    before = [p.clone() for p in network.parameters()]
-    loss = network(torch.ones(1)).sum()
-    with pytest.raises(networks.NotFiniteError, match="The loss is not finite: nan"):
-        networks.gradient_step(loss * np.nan, [(optimizer, network)], 0.0)
-    root = (network(torch.ones(1)).sum() * 0).sqrt()  # 0, with a slope that is not a number
-    with pytest.raises(networks.NotFiniteError, match="A gradient is not finite"):
-        networks.gradient_step(root, [(optimizer, network)], 0.0)
-    assert all(torch.equal(p, q) for p, q in zip(network.parameters(), before, strict=True))
-
-
-def test_a_weight_that_is_not_finite_is_no_update_that_could_be_skipped() -> None:
-    network, optimizer = trained()
-    with pytest.raises(networks.TrainingError, match="A weight is not finite") as error:
-        networks.gradient_step(network(torch.full((1,), 1e30)).sum(), [(optimizer, network)], 0.0)
-    assert not isinstance(error.value, networks.NotFiniteError)
-
-
 def test_a_state_that_is_not_finite_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gym_dr.training.a2c import A2C
+    from gym_dr.training.actor_critic import ActorCritic
 
-    state = A2C.state
+    state = ActorCritic.state
 
-    def broken(self: A2C) -> dict[str, Any]:
+    def broken(self: ActorCritic) -> dict[str, Any]:
         found = state(self)
         return {**found, "critic": {name: value * np.nan for name, value in found["critic"].items()}}
 
-    monkeypatch.setattr(A2C, "state", broken)
+    monkeypatch.setattr(ActorCritic, "state", broken)
     message = refused(train("a2c", tmp_path / "run", "Always", "--on-nan", "skip"))
     assert message.startswith("Update 3: state['critic']['0.weight'] of the algorithm is not finite. There is no check")
     assert list((tmp_path / "run/checkpoints").iterdir()) == []

@@ -33,7 +33,7 @@ class FakeSession:
         segment, within = divmod(update, self.segment)
         return None if within else seed_for(self.seed, stream=0, index=segment)
 
-    def attempt(self, update: int) -> contextlib.AbstractContextManager[None]:
+    def guard_update(self, update: int) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:

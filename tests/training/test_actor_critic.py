@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr.errors import CheckpointError, NotFiniteError, RandomizationError, TrainingError
+from gym_dr.training import a2c, reinforce
+from gym_dr.training.actor_critic import ActorCritic, training_update
+from gym_dr.training.api import Session
+from gym_dr.training.batch import make_batch, minibatches
+from gym_dr.training.config import A2CConfig, ReinforceConfig
+from gym_dr.training.losses import normalize, value_loss
+from gym_dr.training.networks import linear_layers
+from gym_dr.training.rollout import RolloutCollector
+from tests.training.fake_session import FakeSession
+
+DEFAULTS: dict[str, Any] = {
+    "hidden_sizes": (8,),
+    "optimizer": torch.optim.AdamW,
+    "actor_lr": 0.4,
+    "critic_lr": 0.8,
+    "entropy_coef": 0.1,
+    "max_grad_norm": 0.0,
+}
+TWO_PARAMS = {"gravity": (-12, -8), "wind_power": (0, 20)}
+
+
+def agent(envs: Any = None, seed: int = 1, **changes: Any) -> ActorCritic:
+    envs = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync") if envs is None else envs
+    return ActorCritic(envs, seed, "cpu", **{**DEFAULTS, **changes})
+
+
+def loss_of(made: ActorCritic) -> torch.Tensor:
+    return made.actor.network(torch.ones(1, 4)).pow(2).sum() + made.value(torch.ones(1, 4)).pow(2).sum()
+
+
+def weights(state: Any) -> list[list[float]]:
+    return [p.flatten().tolist() for name in ("actor", "critic") for p in state[name].values()]
+
+
+def test_a_linear_schedule_takes_learning_rates_and_entropy_bonus_to_0() -> None:
+    made = agent()
+    rates, coefficients = [], []
+    for update in range(4):
+        made.anneal("linear", update / 4)
+        coefficients.append(made.entropy_coef)
+        rates.append([optimizer.param_groups[0]["lr"] for optimizer in (made.actor_optimizer, made.critic_optimizer)])
+    assert rates == [[0.4, 0.8], pytest.approx([0.3, 0.6]), [0.2, 0.4], [0.1, 0.2]]
+    assert coefficients == pytest.approx([0.1, 0.075, 0.05, 0.025])
+
+
+def test_a_constant_schedule_changes_nothing() -> None:
+    made = agent()
+    made.anneal("constant", 0.75)
+    assert (made.entropy_coef, made.actor_optimizer.param_groups[0]["lr"]) == (0.1, 0.4)
+
+
+def test_orthogonal_weights_have_orthogonal_rows_or_columns_and_hardly_prefer_an_action() -> None:
+    made = agent(init="orthogonal", hidden_sizes=(8, 8))
+    first, second, last = (layer.weight for layer in linear_layers(made.actor.network))
+    torch.testing.assert_close(first.T @ first, 2.0 * torch.eye(4))  # 8 x 4: columns, of squared length 2
+    torch.testing.assert_close(second @ second.T, 2.0 * torch.eye(8))
+    torch.testing.assert_close(last @ last.T, 1e-4 * torch.eye(2))
+    assert all(not layer.bias.any() for layer in linear_layers(made.critic))
+
+
+def test_building_an_agent_leaves_torchs_global_generator_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    agent()
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_other_seeds_give_other_weights() -> None:
+    assert weights(agent(seed=1).state()) != weights(agent(seed=2).state())
+
+
+def test_clipping_bounds_each_networks_gradient() -> None:
+    made = agent(max_grad_norm=0.01)
+    made.gradient_step(loss_of(made))
+    for network in (made.actor, made.critic):
+        norm = torch.stack([p.grad.square().sum() for p in network.parameters() if p.grad is not None]).sum().sqrt()
+        assert norm.item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_network_that_the_loss_does_not_use_stays() -> None:
+    made = agent()  # whose optimizer would make weights smaller even without a gradient
+    before = [p.clone() for p in made.critic.parameters()]
+    made.gradient_step(made.actor.network(torch.ones(1, 4)).sum())
+    assert all(torch.equal(p, q) for p, q in zip(made.critic.parameters(), before, strict=True))
+    assert made.critic_optimizer.state_dict()["state"] == {}
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda loss: loss * math.nan, "The loss is not finite: nan"),
+        (lambda loss: (loss * 0).sqrt(), "A gradient is not finite"),  # 0, with a slope that is not a number
+    ],
+    ids=["loss", "gradient"],
+)
+def test_a_loss_or_gradient_that_is_not_finite_changes_nothing(broken: Callable[[Any], Any], message: str) -> None:
+    made = agent()
+    before = weights(made.state())
+    with pytest.raises(NotFiniteError, match=message):
+        made.gradient_step(broken(loss_of(made)))
+    assert weights(made.state()) == before
+
+
+def test_a_weight_that_is_not_finite_is_no_update_that_could_be_skipped() -> None:
+    made = agent(optimizer=torch.optim.SGD, actor_lr=1e38)
+    with pytest.raises(TrainingError, match="A weight is not finite") as error:
+        made.gradient_step(1e30 * loss_of(made))
+    assert not isinstance(error.value, NotFiniteError)
+
+
+@pytest.mark.parametrize("missing", ["actor", "critic", "actor_optimizer", "critic_optimizer", "generator"])
+def test_saved_state_that_lacks_something_is_refused(missing: str) -> None:
+    state = agent().state()
+    del state[missing]
+    with pytest.raises(CheckpointError, match="do not fit this configuration"):
+        agent().load_state(state)
+
+
+def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() -> None:
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 3, randomization=TWO_PARAMS, num_threads=1)
+    made = agent(envs, critic_context=True)
+    assert [linear_layers(n)[0].in_features for n in (made.actor.network, made.critic)] == [8, 10]
+    records: list[EpisodeRecord] = []
+    recorded = RecordDraws(envs, records.append)
+    collector = RolloutCollector(recorded, 200, "cpu", made.critic_context)
+    collector.reset(3)
+    rollout = collector.collect(made.sampler)
+    assert rollout.context is not None
+    assert rollout.context.shape == (201, 3, 2)
+    # gravity in -12 to -8 becomes -0.25 to 0.25; at an episode's end its own draw is still in force
+    gravity = rollout.context[..., 0].numpy() * 8.0 - 10.0
+    ends = np.argwhere(rollout.terminated | rollout.truncated)
+    assert len(ends) == len(records) >= 3
+    for (t, i), record in zip(ends, records, strict=True):
+        assert record.env_index == i
+        np.testing.assert_allclose(gravity[t + 1, i], record.params["gravity"], rtol=1e-6)  # the final observation
+        if t + 2 <= 200:
+            assert abs(gravity[t + 2, i] - gravity[t + 1, i]) > 1e-6  # after the reset step
+    assert set(a2c.learn(made, rollout, A2CConfig())) == {"actor_loss", "critic_loss", "entropy"}
+    envs.close()
+
+
+def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts = []
+    for plays in (True, False):
+        monkeypatch.setattr("gym_dr.training.rollout.supports", lambda envs, capability, plays=plays: plays)
+        envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 3, num_threads=1)
+        made = agent(envs, critic_context=True)
+        collector = RolloutCollector(envs, 300, "cpu", made.critic_context)
+        collector.reset(3)
+        contexts.append(collector.collect(made.sampler).context)
+        envs.close()
+    assert torch.equal(*contexts)
+
+
+def test_a_critic_with_context_needs_draws() -> None:
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, randomization="none")
+    with pytest.raises(RandomizationError, match="Randomize one"):
+        agent(envs, critic_context=True)
+    envs.close()
+
+
+def test_an_update_that_is_left_out_is_logged_without_steps_and_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = FakeSession("CartPole-v1")
+    monkeypatch.setattr(session, "guard_update", lambda update: contextlib.suppress(NotFiniteError))
+    with training_update(session, 0, agent(), ("actor_loss", "entropy")):
+        raise NotFiniteError("a reward is not finite")
+    with training_update(session, 1, agent(), ("actor_loss", "entropy")) as row:
+        row.update(entropy=0.5, actor_loss=2.0, steps=7)
+    assert [row.pop("steps") for row in session.rows] == [0, 7]
+    assert [list(row) for row in session.rows] == [["update", "actor_loss", "entropy"]] * 2
+    assert [math.isnan(row["actor_loss"]) for row in session.rows] == [True, False]
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Options of ``train_clipped``."""
+
+    updates: int = 4
+
+
+def train_clipped(session: Session, config: Clipped) -> None:
+    """Epochs of minibatches with a clipped ratio, as PPO has them, on what the algorithms share."""
+    envs = session.make_envs(16)
+    made = agent(envs, session.seed, actor_lr=0.003, critic_lr=0.003)
+    collector = RolloutCollector(envs, 16, session.device)
+    if session.restored is not None:
+        made.load_state(session.restored)
+    for update in range(session.first_update, config.updates):
+        with training_update(session, update, made, ("loss",)) as row:
+            if (seed := session.segment_seed(update)) is not None:
+                collector.reset(seed)
+            rollout = collector.collect(made.sampler)
+            with torch.no_grad():
+                values = made.value(rollout.observations)
+                batch = make_batch(rollout, values, gamma=0.99, gae_lambda=0.95, reward_scale=1.0)
+                old_log_probs, _ = made.actor.log_prob_and_entropy(batch.observations, batch.actions)
+            for _ in range(3):
+                for rows in minibatches(len(batch), 4, made.generator):
+                    part = batch[rows]
+                    log_probs, _ = made.actor.log_prob_and_entropy(part.observations, part.actions)
+                    ratio, advantages = (log_probs - old_log_probs[rows]).exp(), normalize(part.advantages)
+                    gains = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+                    loss = value_loss(made.value(part.critic_inputs), part.returns) - gains.mean()
+                    made.gradient_step(loss)
+            row.update(loss=loss.item(), steps=int(rollout.valid.sum()))
+
+
+A2C = A2CConfig(updates=4, rollout_steps=16, minibatches=2, hidden_sizes=(8,))
+REINFORCE = ReinforceConfig(updates=4, hidden_sizes=(8,))
+TRAININGS: dict[str, tuple[Callable[[Session, Any], None], Any]] = {
+    "a2c": (a2c.train, replace(A2C, schedule="constant")),
+    **{
+        f"reinforce-{baseline}": (reinforce.train, replace(REINFORCE, schedule="constant", baseline=baseline))
+        for baseline in ("none", "normalize", "learned")
+    },
+    "another": (train_clipped, Clipped()),
+}
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_training_goes_on_from_saved_state_to_the_same_result_whatever_torchs_global_state(name: str) -> None:
+    train, config = TRAININGS[name]
+    session = partial(FakeSession, "CartPole-v1", segment=2)
+    whole, first, second = session(), session(), session()
+    torch.manual_seed(1)
+    train(whole, config)
+    torch.manual_seed(2)
+    train(first, replace(config, updates=2))
+    second.restored, second.first_update = dict(first.state), 2
+    train(second, config)
+    assert weights(second.state) == weights(whole.state)
+    assert first.rows + second.rows == whole.rows
+
+
+@pytest.mark.parametrize(
+    ("train", "config"), [(a2c.train, A2C), (reinforce.train, REINFORCE)], ids=["a2c", "reinforce"]
+)
+@pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"])
+def test_the_same_seed_gives_the_same_weights(env_id: str, train: Callable[..., None], config: Any) -> None:
+    runs = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        session = FakeSession(env_id, num_envs=2)
+        train(session, replace(config, updates=2))
+        runs.append((weights(session.state), session.rows))
+    assert runs[0] == runs[1]
