@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from gym_dr.benchmark.settings import FULL, LUNAR_LANDER_THRESHOLD, QUICK, BenchSettings
 from gym_dr.cli.options import NumberList
-from gym_dr.cli.runs import plugin_host
 from gym_dr.errors import ConfigError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.training.registry import find_algorithm
 
 
 @click.command()
@@ -42,7 +43,8 @@ def command(
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
-    algorithm = plugin_host().algorithm("a2c")
+    load_plugins()
+    algorithm = find_algorithm("a2c")
     settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
     folder = Path(output)
     prepare(folder)

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from gym_dr import load_plugins
 from gym_dr.benchmark import profile
 from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
 from gym_dr.benchmark.profile import ProfiledTraining, with_vectorization
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
+from gym_dr.training.registry import find_algorithm
 from tests.benchmark.tiny import TINY
 
-A2C = load_plugins().algorithms["a2c"]
+A2C = find_algorithm("a2c")
 
 
 def config(num_envs: int = 16, updates: int | None = None, rollout_steps: int = 128):  # type: ignore[no-untyped-def]

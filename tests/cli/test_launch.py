@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -16,11 +17,11 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from gym_dr.cli import launch
 from gym_dr.cli.main import main
 from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
+from gym_dr.experiments import launch as launcher
 from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
 
@@ -105,10 +106,10 @@ def workers_of(process: int) -> list[int]:
 def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     error: type[GymDrError], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **keywords: Any) -> None:
         raise error("seed-1: its process was ended from outside")
 
-    monkeypatch.setattr(launch, "launch", fail)
+    monkeypatch.setattr(importlib.import_module("gym_dr.experiments.train"), "launch", fail)
     assert "ended from outside" in refused(
         gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs")
     )
@@ -199,7 +200,7 @@ def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeyp
         messages.extend(refused(gymdr("resume", folder.path)) for folder in folders)
         raise TrainingError("enough")
 
-    monkeypatch.setattr(launch, "_launch_ray", elsewhere)
+    monkeypatch.setattr(launcher, "_launch_ray", elsewhere)
     assert gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", tmp_path / "runs").code == 2
     assert [f"seed-{seed}: is in use by process {os.getpid()}" in messages[seed - 1] for seed in (1, 2)] == [True] * 2
 

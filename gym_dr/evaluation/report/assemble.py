@@ -53,7 +53,7 @@ def assemble(compared: Compared, command: str, progress: Callable[[str], None]) 
         films=strips,
         film_notes=notes,
         origins=origins(compared.groups),
-        made_by="\n".join(dict.fromkeys([document["command"], command])),
+        made_by="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         made_with=versions(),
     )
 

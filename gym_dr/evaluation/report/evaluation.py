@@ -42,7 +42,12 @@ def complete_evaluation(policies: Sequence[RunPolicy], folder: Path, command: st
     commands = dict.fromkeys([document["command"], command] if document else [command])
     success = document["success"] if document else None
     return evaluate_policies(
-        policies, [*known, *missing], folder, success=success, command=" && ".join(commands), report=report
+        policies,
+        [*known, *missing],
+        folder,
+        success=success,
+        command=" && ".join(filter(None, commands)),
+        report=report,
     )
 
 
