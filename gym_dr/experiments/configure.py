@@ -18,22 +18,9 @@ from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
-# keywords of gym_dr.train that are no settings of a single run; progress and command are no options of the command line
-KEYWORDS = tuple(
-    [
-        "run_dir",
-        "seeds",
-        "launcher",
-        "workers",
-        "ray_address",
-        "config",
-        "trust",
-        "randomization",
-        "randomize",
-        "overwrite",
-        "progress",
-        "command",
-    ]
+KEYWORDS = (  # of gym_dr.train that are no settings of a single run
+    *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
+    *("randomization", "randomize", "overwrite", "progress", "command"),
 )
 
 

@@ -17,6 +17,8 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
+import gym_dr
+from gym_dr import Runs
 from gym_dr.cli.main import main
 from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
@@ -48,7 +50,15 @@ def result(root: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(tmp_path_factory.mktemp("seeds") / "runs", "--seeds", "1,2,3", "--workers", "1")
+    keywords: dict[str, Any] = {
+        option[2:].replace("-", "_"): int(value) for option, value in zip(TINY[::2], TINY[1::2], strict=True)
+    }
+    keywords["hidden_sizes"] = (keywords["hidden_sizes"],)
+    root = tmp_path_factory.mktemp("seeds") / "runs"
+    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2, 3), workers=1, progress=False, **keywords)
+    assert isinstance(runs, Runs)
+    assert runs.summary.loc["evaluation on nominal", "seeds"] == 3
+    return root
 
 
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
