@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gym_dr.errors import ConfigError, Interrupted, unknown_name
 from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.run import RunLike, each_run
+from gym_dr.experiments.run import RunLike, open_runs
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -76,9 +76,9 @@ def evaluate(
         raise ConfigError(f"--success: expected a finite return, got {success}.")
     if protocol not in (None, *PROTOCOLS):
         raise unknown_name("protocol", protocol, PROTOCOLS)
-    opened = list(each_run(runs, trust))
-    folder = evaluation_folder([str(path) for path, _ in opened], None if output is None else str(output))
-    policies = open_policies([run.parts for _, found in opened for run in found])
+    paths, opened = open_runs(runs, trust)
+    folder = evaluation_folder(paths, None if output is None else str(output))
+    policies = open_policies([run.parts for run in opened])
     if protocol and success_threshold(policies[0].env, success) is None:
         raise ConfigError(
             f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -49,7 +49,7 @@ def launch(
     launcher: str = "local",
     workers: int | None = None,
     ray_address: str | None = None,
-    trust: Sequence[str] = (),
+    trust: Collection[str] = (),
     display: Display = "lines",
 ) -> None:
     """Trains the runs of several folders whose configurations are written.
@@ -79,7 +79,7 @@ def launch(
         _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
 
 
-def train_folder(path: str, trust: Sequence[str], display: Display) -> str:
+def train_folder(path: str, trust: Collection[str], display: Display) -> str:
     """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
 
     Runs in a process of its own. Returns the message of a mistake or a failed training, empty if all went well.
@@ -96,7 +96,7 @@ def train_folder(path: str, trust: Sequence[str], display: Display) -> str:
     return ""
 
 
-def train_config(name: str, config_json: str, trust: Sequence[str], display: Display) -> tuple[str, dict[str, bytes]]:
+def train_config(name: str, config_json: str, trust: Collection[str], display: Display) -> tuple[str, dict[str, bytes]]:
     """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
 
     A task on another machine sees no folder of this one, so the files travel back with the result. They mention the
@@ -110,7 +110,7 @@ def train_config(name: str, config_json: str, trust: Sequence[str], display: Dis
     return message, files
 
 
-def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Sequence[str], display: Display) -> None:
+def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> None:
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: dict[str, str] = {}
@@ -148,7 +148,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Sequence[st
     _report(failed, lost)
 
 
-def _launch_ray(folders: Sequence[RunFolder], address: str | None, trust: Sequence[str], display: Display) -> None:
+def _launch_ray(folders: Sequence[RunFolder], address: str | None, trust: Collection[str], display: Display) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
     if address is None:
         # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.evaluate import playing
-from gym_dr.experiments.run import RunLike, each_run
+from gym_dr.experiments.run import RunLike, open_runs
 
 
 def report(
@@ -50,15 +50,14 @@ def report(
     from gym_dr.evaluation.results import evaluation_folder
 
     check_installed()
-    opened = list(each_run(runs))
-    paths = [str(path) for path, _ in opened]
+    paths, opened = open_runs(runs)
     page = Path(output) if output is not None else Path(paths[0] if len(paths) == 1 else ".") / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
         raise ConfigError(f"--output: expected a file that ends in .html in a folder that exists, got {page}.")
     if evaluation is None and len(paths) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(paths, None if evaluation is None else str(evaluation))
-    policies = open_policies([run.parts for _, found in opened for run in found])
+    policies = open_policies([run.parts for run in opened])
     with playing(progress) as show:
         found = complete_evaluation(policies, folder, command, show)
         compared = Compared(groups=group_runs(policies), evaluation=found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,11 +216,12 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     return runs[0] if single else Runs(Path(path), runs, trust)
 
 
-def each_run(runs: RunLike | Sequence[RunLike], trust: Collection[str] = ()) -> Iterator[tuple[Path, list[Run]]]:
-    """What stands for runs, opened: its path, and the runs that it stands for."""
-    for one in [runs] if isinstance(runs, str | Path | Run | Runs) else runs:
-        found = one if isinstance(one, Run | Runs) else load_run(one, trust)
-        yield found.path, [found] if isinstance(found, Run) else list(found)
+def open_runs(given: RunLike | Sequence[RunLike], trust: Collection[str] = ()) -> tuple[list[str], list[Run]]:
+    """The paths of what was given, and all runs that it stands for, opened."""
+    several = [given] if isinstance(given, str | Path | Run | Runs) else given
+    opened = [one if isinstance(one, Run | Runs) else load_run(one, trust) for one in several]
+    runs = [run for one in opened for run in ([one] if isinstance(one, Run) else one)]
+    return [str(one.path) for one in opened], runs
 
 
 def _ready(runs: Sequence[Run], on_nan: str | None) -> list[Run]:

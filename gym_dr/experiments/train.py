@@ -95,16 +95,17 @@ def train(
 
             train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing")
             return runs[0]
+        trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
         launch(
             folders,
             launcher=launcher,
             workers=workers,
             ray_address=ray_address,
-            trust=[configs[0].settings.env.rpartition(":")[0]],  # imported here already, when it was resolved
+            trust=trusted,
             display="lines" if progress else "nothing",
         )
         aggregate_runs(folders, root)
-        return Runs(root, runs, trust)
+        return Runs(root, runs, trusted)
     except LostRunError:
         raise  # nothing is wrong with those that had not begun: gymdr resume begins them
     except GymDrError:

@@ -50,12 +50,9 @@ def result(root: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    keywords: dict[str, Any] = {
-        option[2:].replace("-", "_"): int(value) for option, value in zip(TINY[::2], TINY[1::2], strict=True)
-    }
-    keywords["hidden_sizes"] = (keywords["hidden_sizes"],)
     root = tmp_path_factory.mktemp("seeds") / "runs"
-    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2, 3), workers=1, progress=False, **keywords)
+    tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
+    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2, 3), workers=1, progress=False, **tiny)
     assert isinstance(runs, Runs)
     assert runs.summary.loc["evaluation on nominal", "seeds"] == 3
     return root
