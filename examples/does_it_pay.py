@@ -10,15 +10,17 @@ that an interrupted experiment goes on with the same command.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from scipy import stats
 
-from gym_dr.cli.main import main as gymdr
+import gym_dr
 from gym_dr.evaluation.results import Evaluation
 
 Array = npt.NDArray[np.float64]
@@ -28,54 +30,69 @@ Array = npt.NDArray[np.float64]
 class Job:
     """An environment, how long to train on it, and where to look."""
 
-    options: tuple[str, ...]  # of `gymdr train a2c`, for all variants
-    axes: tuple[str, ...]  # of the grid, `gymdr evaluate --grid`; what the picture shows is the first two
-    success: tuple[str, ...] = ()  # where the environment's own threshold is out of reach
+    options: Mapping[str, Any]  # of gym_dr.train, for all variants
+    grid: Mapping[str, tuple[float, float, int]]  # of gym_dr.evaluate; what the picture shows is the first two
+    success: float | None = None  # where the environment's own threshold is out of reach
 
 
 JOBS = {
-    "lander": Job(options=("--env", "gym_dr/LunarLanderDR-v3"), axes=("gravity=-11.5:-3.5:9", "wind_power=0:20:6")),
+    "lander": Job(
+        options={"env": "gym_dr/LunarLanderDR-v3"}, grid={"gravity": (-11.5, -3.5, 9), "wind_power": (0, 20, 6)}
+    ),
     "hopper": Job(
         # the defaults were searched on LunarLander; Hopper wants more and smaller gradient steps
-        options=(
-            *("--env", "gym_dr/HopperDR-v5", "--updates", "500", "--minibatches", "8", "--optimizer", "adam"),
-            *("--actor-lr", "3e-4", "--critic-lr", "1e-3", "--gamma", "0.99", "--gae-lambda", "0.95"),
-            *("--entropy-coef", "0", "--activation", "tanh"),
-        ),
-        axes=("body_mass=0.5:1.5:5", "geom_friction=0.25:1.75:5"),
-        success=("--success", "1500"),  # standing still returns 1000; the environment's 3800 is out of reach
+        options={
+            **{"env": "gym_dr/HopperDR-v5", "updates": 500, "minibatches": 8, "optimizer": "adam"},
+            **{"actor_lr": 3e-4, "critic_lr": 1e-3, "gamma": 0.99, "gae_lambda": 0.95},
+            **{"entropy_coef": 0.0, "activation": "tanh"},
+        },
+        grid={"body_mass": (0.5, 1.5, 5), "geom_friction": (0.25, 1.75, 5)},
+        success=1500,  # standing still returns 1000; the environment's 3800 is out of reach
     ),
 }
-VARIANTS = {  # name -> options
-    "nominal": ("--randomization", "none"),
-    "default": ("--randomization", "default"),
-    "wide": ("--randomization", "wide"),
-    "resampled": ("--randomization", "wide", "--resample-every", "4"),
-    "critic": ("--randomization", "wide", "--critic-context"),
-    "shown": ("--randomization", "wide", "--context", "observation"),
-    "random": ("--randomization", "random"),  # what the protocol trains on beside nominal values
+VARIANTS: dict[str, dict[str, Any]] = {  # name -> options
+    "nominal": {"randomization": "none"},
+    "default": {"randomization": "default"},
+    "wide": {"randomization": "wide"},
+    "resampled": {"randomization": "wide", "resample_every": 4},
+    "critic": {"randomization": "wide", "critic_context": True},
+    "shown": {"randomization": "wide", "context": "observation"},
+    "random": {"randomization": "random"},  # what the protocol trains on beside nominal values
 }
 
 
-def train(job: Job, folder: Path, seeds: str, workers: str, more: list[str]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much of it."""
+
+    seeds: Sequence[int] = (1, 2, 3, 4, 5)
+    workers: int = 2  # trainings at a time
+    episodes: int | None = None  # of each cell and set, instead of those of gym_dr.evaluate
+    options: Mapping[str, Any] = field(default_factory=dict)  # of gym_dr.train, put over the job's
+
+
+def train(job: Job, folder: Path, budget: Budget) -> None:
     """Trains each variant that is not there, or goes on with it."""
-    for name, options in VARIANTS.items():
+    for name, variant in VARIANTS.items():
         if (folder / name / "summary.json").is_file():
             continue
         if (folder / name).is_dir():
-            gymdr(["resume", str(folder / name)])
+            gym_dr.load_run(folder / name).resume()
         else:
-            several = ("--run-dir", str(folder / name), "--seeds", seeds, "--workers", workers)
-            gymdr(["train", "a2c", *several, *job.options, *options, *more])
+            options = {**job.options, **variant, **budget.options}
+            gym_dr.train("a2c", run_dir=folder / name, seeds=budget.seeds, workers=budget.workers, **options)
 
 
-def evaluate(job: Job, folder: Path, episodes: str | None) -> Evaluation:
+def evaluate(job: Job, folder: Path, budget: Budget) -> Evaluation:
     """Plays all runs on nominal values, all that was trained on, the protocol's versions and the grid."""
-    runs = [str(folder / name) for name in VARIANTS]
-    grid = [word for axis in job.axes for word in ("--grid", axis)]
-    options = ["--output", str(folder / "evaluation"), *job.success, *(["--episodes", episodes] if episodes else [])]
-    gymdr(["evaluate", *runs, "--protocol", "dre", *grid, *options])
-    return Evaluation.load(folder / "evaluation")
+    return gym_dr.evaluate(
+        [folder / name for name in VARIANTS],
+        protocol="dre",
+        grid=job.grid,
+        success=job.success,
+        episodes=budget.episodes,
+        output=folder / "evaluation",
+    )
 
 
 def by_variant(evaluation: Evaluation, name: str) -> dict[str, Array]:
@@ -143,21 +160,28 @@ def with_unit(evaluation: Evaluation, name: str) -> str:
     return f"{name}, {unit}" if unit else name
 
 
+def run(job: Job, folder: Path, budget: Budget) -> None:
+    """The whole experiment."""
+    folder.mkdir(parents=True, exist_ok=True)
+    train(job, folder, budget)
+    evaluation = evaluate(job, folder, budget)
+    draw_grid(evaluation, folder / "grid.png")
+    print(tables(evaluation))
+
+
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("job", choices=list(JOBS))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seeds", default="1,2,3,4,5")
-    parser.add_argument("--workers", default="2", help="trainings at a time")
-    parser.add_argument("--episodes", help="of each cell and set, instead of those of gymdr evaluate")
-    arguments, more = parser.parse_known_args()  # what is left goes to `gymdr train a2c`, such as --updates 100
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    job = JOBS[arguments.job]
-    train(job, arguments.folder, arguments.seeds, arguments.workers, more)
-    evaluation = evaluate(job, arguments.folder, arguments.episodes)
-    draw_grid(evaluation, arguments.folder / "grid.png")
-    print(tables(evaluation))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(Budget.seeds))
+    parser.add_argument("--workers", type=int, default=Budget.workers, help="trainings at a time")
+    parser.add_argument("--episodes", type=int, help="of each cell and set, instead of those of gymdr evaluate")
+    parser.add_argument("--updates", type=int, help="of each training, instead of the job's")
+    given = parser.parse_args()
+    options = {} if given.updates is None else {"updates": given.updates}
+    budget = Budget(seeds=given.seeds, workers=given.workers, episodes=given.episodes, options=options)
+    run(JOBS[given.job], given.folder, budget)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image, ImageDraw
 
-from gym_dr.cli.runs import open_run
-from gym_dr.evaluation.policies import load_run_policy
+import gym_dr
 
 PHYSICS: dict[str, dict[str, float]] = {  # name in the picture -> what is not nominal
     "nominal": {},
@@ -29,7 +28,7 @@ PAUSE = 1500  # ms at the end
 def fly(run: str, seed: int) -> list[Image.Image]:
     """Frames of one episode under each physics, all with the same terrain; who has landed stays in the picture."""
     envs: Any = gym.make_vec("gym_dr/LunarLanderDR-v3", len(PHYSICS), randomization="none", render_mode="rgb_array")
-    policy = load_run_policy(*open_run(run))
+    policy = gym_dr.load_run(run).policy()
     params = {
         name: [physics.get(name, nominal) for physics in PHYSICS.values()]
         for name, nominal in envs.param_space.nominal.items()

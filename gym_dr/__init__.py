@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from gym_dr import registration
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
-from gym_dr.plugins import builtin
+from gym_dr.experiments.evaluate import evaluate
+from gym_dr.experiments.report import report
+from gym_dr.experiments.run import Run, Runs, load_run
+from gym_dr.experiments.train import train
+from gym_dr.plugins import manager
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.distributions import (
     Bernoulli,
@@ -53,12 +56,18 @@ __all__ = [
     "RandomizeMujoco",
     "RecordDraws",
     "ResampleParams",
+    "Run",
+    "Runs",
     "Scale",
     "SupervisedVectorEnv",
     "Uniform",
     "VectorParams",
+    "add_preset",
+    "evaluate",
     "load_plugins",
+    "load_run",
+    "report",
+    "train",
 ]
 
-builtin.gym_dr_register_environments(registration.register)
-builtin.gym_dr_register_presets(add_preset)
+manager.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable, Mapping
 
 MAX_LENGTH = 200  # of a value in a message
@@ -48,12 +49,36 @@ class PluginError(GymDrError, RuntimeError):
     """A plugin that cannot be used, or two plugins that claim the same name."""
 
 
+class NameClashError(PluginError):
+    """Two packages that add the same name: which is meant is for the user to say."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin that is broken and left out."""
+
+
 class TrainingError(GymDrError, RuntimeError):
     """Training cannot go on, for example because a loss is not finite."""
 
 
 class LostRunError(TrainingError):
     """Runs whose processes were killed before or while they trained; ``gymdr resume`` continues them."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has stopped what was going on; what is finished is kept, and the message says how to go on.
+
+    Attributes:
+        number: Of the signal.
+    """
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        """Keeps the message and the number."""
+        super().__init__(message, int(number))
+        self.number = int(number)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class NotFiniteError(TrainingError):

@@ -8,6 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from gym_dr.registry import Registry
+
 
 @dataclass(frozen=True, kw_only=True)
 class EnvEntry:
@@ -20,6 +22,8 @@ class EnvEntry:
     vector_entry_point: str | None = None  # "module:Class" of a native vector environment, where there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
 
+
+ENVIRONMENTS: Registry[EnvEntry] = Registry("environment")
 
 _LUNAR_LANDER = "gym_dr.envs.lunar_lander"
 _MUJOCO = (  # name, episode limit, reward threshold: as Gymnasium registers them

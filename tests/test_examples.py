@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gym_dr import load_plugins
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import read_config_file
-from tests.evaluation.tiny_run import TINY, train_tiny_run
+from gym_dr.training.registry import find_algorithm
+from tests.evaluation.tiny_run import train_tiny_run
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 @pytest.mark.parametrize("name", ["a2c", "reinforce"])
 def test_a_tutorials_file_leaves_no_option_to_the_defaults(name: str) -> None:
-    algorithm = load_plugins().algorithms[name]
+    algorithm = find_algorithm(name)
     table = read_config_file(str(EXAMPLES / f"tutorial_{name}.toml"), algorithm)
     assert set(table["options"]) == {field.name for field in dataclasses.fields(algorithm.config_class())}
     assert "num_envs" in table["settings"]
@@ -54,14 +54,12 @@ def test_the_experiment_goes_on_where_it_was_stopped_and_compares(
     monkeypatch.syspath_prepend(str(EXAMPLES))
     experiment = importlib.import_module("does_it_pay")
     monkeypatch.setattr(experiment, "VARIANTS", {name: experiment.VARIANTS[name] for name in ("nominal", "shown")})
-    tiny = dataclasses.replace(experiment.JOBS["lander"], axes=("gravity=-11:-5:2", "wind_power=0:20:2"))
-    monkeypatch.setitem(experiment.JOBS, "lander", tiny)
-    budget = [*TINY, "--seeds", "1,2", "--workers", "1", "--episodes", "2"]
-    monkeypatch.setattr(sys, "argv", ["does_it_pay.py", "lander", str(tmp_path), *budget])
+    job = dataclasses.replace(experiment.JOBS["lander"], grid={"gravity": (-11, -5, 2), "wind_power": (0, 20, 2)})
+    tiny = {"updates": 2, "rollout_steps": 8, "num_envs": 2, "eval_episodes": 0, "hidden_sizes": (8,)}
     train_tiny_run(tmp_path / "nominal" / "seed-1", "--randomization", "none")
     train_tiny_run(tmp_path / "nominal" / "seed-2", "--randomization", "none", "--seed", "2")
     before = (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes()
-    experiment.main()
+    experiment.run(job, tmp_path, experiment.Budget(seeds=(1, 2), workers=1, episodes=2, options=tiny))
     assert (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes() == before
     table = capsys.readouterr().out.rpartition("| mean return |")[2]
     assert table.splitlines()[0] == (" nominal | training | random | extreme | grid | worst cell of the grid |")

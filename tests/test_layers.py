@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "gym_dr"
 # earlier stages know nothing of later ones
 LAYERS = (
     ("errors",),
+    ("registry",),
     ("randomization",),
     ("compiled",),
     ("envs",),
@@ -20,6 +21,7 @@ LAYERS = (
     ("evaluation",),
     ("benchmark",),
     ("plugins",),
+    ("experiments",),
     ("cli",),
 )
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from gym_dr.benchmark.settings import FULL, LUNAR_LANDER_THRESHOLD, QUICK, BenchSettings
 from gym_dr.cli.options import NumberList
-from gym_dr.cli.runs import plugin_host
 from gym_dr.errors import ConfigError
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.training.registry import find_algorithm
 
 
 @click.command()
@@ -45,7 +46,8 @@ def command(
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
-    trained = plugin_host().algorithm(algorithm)
+    load_plugins()
+    trained = find_algorithm(algorithm)
     settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
     folder = Path(output)
     prepare(folder)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from gym_dr.errors import GymDrError, RandomizationWarning, unknown_name
+from gym_dr.errors import GymDrError, Interrupted, RandomizationWarning, unknown_name
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -73,9 +73,9 @@ def main(args: Sequence[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:
-        click.echo("Interrupted.", err=True)
-        number = (stop.__cause__ or stop).args  # click puts an Abort of its own around an interrupt
-        sys.exit(128 + (number[0] if number else signal.SIGINT))  # 130; 143 for SIGTERM
+        cause = stop.__cause__ or stop  # click puts an Abort of its own around an interrupt
+        click.echo(f"{cause}\nInterrupted." if isinstance(cause, Interrupted) else "Interrupted.", err=True)
+        sys.exit(128 + (cause.args[-1] if cause.args else signal.SIGINT))  # 130; 143 for SIGTERM
     except GymDrError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)

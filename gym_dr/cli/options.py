@@ -5,13 +5,23 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable, Mapping
-from typing import Any, Union, get_args, get_origin
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import click
 from click.core import ParameterSource
 
 from gym_dr.errors import ConfigError, RandomizationError
+
+FC = TypeVar("FC", bound=Callable[..., Any])
+
+
+def trust_option(function: FC) -> FC:
+    """The option ``--trust``."""
+    option = click.option(
+        "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
+    )
+    return option(function)
 
 
 class NumberList(click.ParamType[Any]):
@@ -38,9 +48,41 @@ def field_options(cls: type, **defaults: Any) -> list[click.Option]:
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
-def given(ctx: click.Context, names: Iterable[str]) -> dict[str, Any]:
+def given() -> dict[str, Any]:
     """The values of those options that were written on the command line."""
-    return {name: ctx.params[name] for name in names if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE}
+    ctx = click.get_current_context()
+    return {
+        name: value
+        for name, value in ctx.params.items()
+        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
+    }
+
+
+def typed() -> str:
+    """The whole command line, which folders and pages keep for their readers."""
+    return str(click.get_current_context().find_root().obj)
+
+
+def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
+    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; a name may hold colons.
+
+    Raises:
+        ConfigError: A text is malformed, or a name is given twice.
+    """
+    axes: dict[str, tuple[float, float, int]] = {}
+    for text in texts:
+        name, equals, numbers = (part.strip() for part in text.partition("="))
+        try:
+            low, high, count = numbers.split(":")
+            ends = float(low), float(high), int(count)
+        except ValueError:
+            equals = ""
+        if not (equals and name):
+            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
+        if name in axes:
+            raise ConfigError(f"--grid: parameter {name!r} is given twice.")
+        axes[name] = ends
+    return axes
 
 
 def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from gym_dr.cli.runs import plugin_host
 from gym_dr.errors import ConfigError
+from gym_dr.plugins.manager import load_plugins
 
 
 @click.command()
@@ -15,7 +15,7 @@ def command(env_id: str) -> None:
     from gym_dr.randomization.presets import presets  # heavy, with the environment
     from gym_dr.runs.environments import param_space_of
 
-    plugin_host()
+    load_plugins()
     space = param_space_of(env_id)
     if space is None:
         raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that have.")

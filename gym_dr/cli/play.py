@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 import gymnasium as gym
 
-from gym_dr.cli.runs import open_run, plugin_host, trust_option
+from gym_dr.cli.options import trust_option
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.experiments.configure import open_run
+from gym_dr.plugins.manager import load_plugins
 
 
 @click.command()
@@ -26,16 +28,16 @@ def command(target: str, human: bool, video: str | None, episodes: int, seed: in
     if human:
         if video:
             raise ConfigError("Expected --human or --video, got both.")
-        plugin_host()
+        load_plugins()
         play.play_by_hand(target, seed)
         return
     try:
-        folder, config, algorithm = open_run(target, trust)
+        parts = open_run(target, trust)
     except RunFolderError as error:
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; fly it with --human, or name a RUN to watch.") from error
         raise
-    for episode in play.play_policy(folder, config, algorithm, episodes=episodes, seed=seed, video=video):
+    for episode in play.play_policy(*parts, episodes=episodes, seed=seed, video=video):
         values = ", ".join(f"{name} {value:g}" for name, value in episode.params.items() if name in episode.randomized)
         click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
     if video:

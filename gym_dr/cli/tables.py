@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.run import Run, Runs
 
 _COLUMNS = {  # statistic -> heading
     "mean": "mean [95 % interval]",
@@ -20,7 +21,26 @@ _COLUMNS = {  # statistic -> heading
 }
 
 
-def show_short(evaluation: Evaluation) -> None:
+def show_training(trained: Run | Runs) -> None:
+    """What training has brought: a line for each set of one policy's evaluation, or a table over seeds."""
+    if isinstance(trained, Runs):
+        _show_seeds(trained)
+        click.echo(f"Run folders: {trained.path}/seed-*")
+        return
+    if trained.config.settings.eval_episodes and trained.evaluation is not None:
+        _show_short(trained.evaluation)
+    click.echo(f"Run folder: {trained.path}")
+
+
+def _show_seeds(runs: Runs) -> None:
+    table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
+    for name, row in runs.summary.iterrows():
+        numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
+        table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
+    _show_table(table)
+
+
+def _show_short(evaluation: Evaluation) -> None:
     """A line for each set, for one policy."""
     for row in evaluation.document["results"]:
         numbers = row["statistics"]

@@ -129,33 +129,23 @@ def distribution(name: str, randomization: Randomization, episodes: int) -> Cell
     return CellSet(name=name, kind="distribution", episodes=episodes, definition=definition)
 
 
-def parse_axis(text: str) -> tuple[str, Array]:
-    """Reads the command line's ``NAME=LOW:HIGH:COUNT``; the name may hold colons.
-
-    Returns:
-        The name and COUNT values from LOW to HIGH, both included.
+def axis(name: str, low: float, high: float, count: int) -> Array:
+    """Values of a parameter on a grid: ``count`` from ``low`` to ``high``, both included.
 
     Raises:
         ConfigError: The text is malformed or describes no values.
     """
-    name, equals, numbers = text.partition("=")
-    parts = numbers.split(":")
-    try:
-        if not (equals and name.strip() and len(parts) == 3):
-            raise ValueError
-        low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
-    except ValueError:
-        raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.") from None
+    given = f"--grid {name}={low:g}:{high:g}:{count}"
     if count < 1:
-        raise ConfigError(f"--grid {text}: the grid is empty; expected a count of at least 1, got {count}.")
+        raise ConfigError(f"{given}: the grid is empty; expected a count of at least 1, got {count}.")
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ConfigError(f"--grid {text}: expected finite LOW <= HIGH, got {low:g} and {high:g}.")
+        raise ConfigError(f"{given}: expected finite LOW <= HIGH, got {low:g} and {high:g}.")
     if (low == high) != (count == 1):
         raise ConfigError(
-            f"--grid {text}: both ends are included, so expected a count of at least 2 for two ends and of 1 for one "
+            f"{given}: both ends are included, so expected a count of at least 2 for two ends and of 1 for one "
             f"value, got {count}."
         )
-    return name.strip(), np.linspace(low, high, count)
+    return np.linspace(low, high, count)
 
 
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:

@@ -73,6 +73,18 @@ class Evaluation:
         """The run folders of the policies; they may have been moved since."""
         return [Path(os.path.normpath(self.folder / policy["path"])) for policy in self.document["policies"]]
 
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A row for each policy, set and statistic: its value and the ends of its interval, NaN where it has none."""
+        import pandas as pd  # heavy
+
+        rows = [
+            {"policy": row["policy"], "set": row["set"], "statistic": name, **number}
+            for row in self.document["results"]
+            for name, number in row["statistics"].items()
+        ]
+        return pd.DataFrame(rows, columns=["policy", "set", "statistic", "value", "low", "high"])
+
     def cell_set(self, name: str) -> CellSet:
         """The set with a name."""
         return next(cells for cells in self.sets if cells.name == name)

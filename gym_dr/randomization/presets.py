@@ -11,27 +11,36 @@ from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import Registry
 
-_PRESETS: dict[str, dict[str, Randomization]] = {}  # space name -> preset name -> randomization
+PRESETS: Registry[tuple[str, str, Randomization]] = Registry("preset")  # space name, preset name, randomization
 
 NONE = "none"  # the preset that every space has: nominal values
+PROGRAM = "this program"  # owner of presets that no plugin brings
 
 
-def add_preset(space_name: str, name: str, randomization: Randomization) -> None:
+def add_preset(space_name: str, name: str, randomization: Randomization, owner: str = PROGRAM) -> None:
     """Files a preset, so that ``randomization="name"`` finds it.
+
+    Args:
+        space_name: Of the parameters that it is for.
+        name: Of the preset.
+        randomization: What it stands for.
+        owner: The package that it comes from.
 
     Raises:
         RandomizationError: There is another preset of that name for the space.
+        NameClashError: Another package has added it.
     """
-    known = _PRESETS.setdefault(space_name, {})
-    if name == NONE or known.get(name, randomization) != randomization:
+    if name == NONE or (owner == PROGRAM and presets(space_name).get(name, randomization) != randomization):
         raise RandomizationError(f"There is a preset {name!r} for {space_name} already; choose another name.")
-    known[name] = randomization
+    PRESETS.add(f"{name} of {space_name}", (space_name, name, randomization), owner)
 
 
 def presets(space_name: str) -> dict[str, Randomization]:
     """All presets of a space, by name."""
-    return {NONE: Randomization(), **_PRESETS.get(space_name, {})}
+    own = {name: randomization for space, name, randomization in PRESETS.values() if space == space_name}
+    return {NONE: Randomization(), **own}
 
 
 def resolve(value: Any, space: ParamSpace) -> Randomization:

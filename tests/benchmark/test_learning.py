@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gym_dr import load_plugins
 from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
 from gym_dr.runs.config import RunConfig
+from gym_dr.training.registry import find_algorithm
 from tests.benchmark.algorithms import ALGORITHMS
 from tests.benchmark.tiny import TINY
 
-A2C = load_plugins().algorithms["a2c"]
+A2C = find_algorithm("a2c")
 
 
 def config(num_envs: int = 16) -> RunConfig:

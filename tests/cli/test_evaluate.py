@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.cli import progress
-from gym_dr.cli.progress import EpisodeProgress
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.progress import Progress
 from tests.cli.command import files, gymdr, refused, train
 
 
@@ -110,30 +109,15 @@ def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(self: EpisodeProgress, title: str, done: int, total: int) -> None:
+    def stop(self: Progress, title: str, done: int, total: int) -> None:
         if done > 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(EpisodeProgress, "__call__", stop)
+        patch.setattr(Progress, "__call__", stop)
         result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.code == 130
     assert "Stopped. Finished cells are kept; the same command goes on from there." in result.err
     assert json.loads((runs / "random/evaluation/evaluation.json").read_text())["complete"] is False
     result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.err.splitlines()[0].startswith("random on training: episode 3/4")
-
-
-def test_progress_counts_what_was_there_before_but_not_its_speed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(clock))
-    with EpisodeProgress() as show:
-        show("a on grid", 50, 100)
-        show("a on grid", 75, 100)
-        show("b on grid", 100, 100)
-    assert capsys.readouterr().err.splitlines() == [
-        "a on grid: episode 75/100, 2 episodes/s, 10 s left",
-        "b on grid: episode 100/100, 2 episodes/s, 0 s left",
-    ]

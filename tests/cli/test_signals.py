@@ -16,7 +16,7 @@ from tests.cli.gated import gated, go_on, wait_at_gate, wait_until_told
 TRAIN = ["train", "a2c", "--updates", "3", "--num-envs", "2", "--rollout-steps", "8", "--hidden-sizes", "8"]
 TRAIN += ["--eval-episodes", "4", "--run-dir"]
 
-DRAWING, EVALUATING = "gym_dr.cli.training:plot_training", "gym_dr.evaluation.evaluate:play_batch"
+DRAWING, EVALUATING = "gym_dr.experiments.one_run:plot_training", "gym_dr.evaluation.evaluate:play_batch"
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +96,10 @@ def test_a_second_signal_ends_the_evaluation_at_once(whole: Path, tmp_path: Path
 @pytest.mark.slow
 def test_a_signal_while_all_is_done_but_the_end_is_told_by_the_exit_code(whole: Path) -> None:
     # resumed, so that the evaluation has no episodes left to play
-    with gated("gym_dr.cli.training:show_short", "resume", whole) as process:
+    with gated("gym_dr.evaluation.evaluate:summarize", "resume", whole) as process:
         wait_at_gate(process)
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate("\n")
+        _, errors = process.communicate("\n")
     assert process.returncode == 143
-    assert "Run folder:" in output
+    assert f"Stopped when all was done. Run folder: {whole}" in errors
     assert "Traceback" not in errors

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from gym_dr.errors import PluginError
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.training.api import Algorithm, option
 from gym_dr.training.config import A2CConfig
 from tests.cli.command import TINY, gymdr, refused, train
 
@@ -161,16 +159,3 @@ def test_a_run_trained_on_another_device_can_be_evaluated_but_not_resumed_here(t
     config.write_text(config.read_text().replace('"device": "cpu"', '"device": "cuda:99"'))
     assert gymdr("evaluate", tmp_path / "run", "--episodes", "2").code == 0
     assert "got 'cuda:99'" in refused(gymdr("resume", tmp_path / "run"))
-
-
-def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
-    from dataclasses import make_dataclass
-
-    from gym_dr.cli.train import _algorithm_command
-
-    config = make_dataclass(
-        "Config", [("updates", int, option(1, "")), ("seed", int, option(1, "")), ("config", str, option("", ""))]
-    )
-    algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
-    with pytest.raises(PluginError, match="'greedy': every run has an option config, seed"):
-        _algorithm_command(algorithm)

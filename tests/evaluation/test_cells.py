@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -19,32 +20,22 @@ BOX = Box(
 
 
 def test_an_axis_has_both_ends_and_its_count() -> None:
-    name, values = cells.parse_axis("gravity=-12:-2:11")
-    assert name == "gravity"
-    assert values.tolist() == [-12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2]
-
-
-def test_an_axis_may_be_named_after_an_element() -> None:
-    assert cells.parse_axis("body_mass:torso=1:2:2")[0] == "body_mass:torso"
+    assert cells.axis("gravity", -12, -2, 11).tolist() == [-12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("low", "high", "count", "message"),
     [
-        ("gravity", "expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got 'gravity'"),
-        ("=1:2:3", "expected NAME=LOW:HIGH:COUNT"),
-        ("gravity=1:2", "expected NAME=LOW:HIGH:COUNT"),
-        ("gravity=1:2:x", "expected NAME=LOW:HIGH:COUNT"),
-        ("gravity=-12:-2:0", "the grid is empty; expected a count of at least 1, got 0"),
-        ("gravity=-2:-12:3", "expected finite LOW <= HIGH, got -2 and -12"),
-        ("gravity=-12:nan:3", "expected finite LOW <= HIGH"),
-        ("gravity=-12:-2:1", "both ends are included"),
-        ("gravity=-2:-2:2", "both ends are included"),
+        (-12, -2, 0, "--grid gravity=-12:-2:0: the grid is empty; expected a count of at least 1, got 0"),
+        (-2, -12, 3, "expected finite LOW <= HIGH, got -2 and -12"),
+        (-12, math.nan, 3, "expected finite LOW <= HIGH"),
+        (-12, -2, 1, "both ends are included"),
+        (-2, -2, 2, "both ends are included"),
     ],
 )
-def test_impossible_axes_are_refused(text: str, message: str) -> None:
+def test_impossible_axes_are_refused(low: float, high: float, count: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        cells.parse_axis(text)
+        cells.axis("gravity", low, high, count)
 
 
 def test_a_grid_is_every_combination_and_the_last_name_varies_fastest() -> None:

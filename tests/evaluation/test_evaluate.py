@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from gym_dr import Randomization
-from gym_dr.cli.runs import open_run
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation import cells, policies
@@ -20,6 +19,7 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import RunPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)

@@ -9,9 +9,9 @@ import numpy as np
 import pygame
 import pytest
 
-from gym_dr.cli.runs import open_run
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
+from gym_dr.experiments.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from gym_dr import Randomization
-from gym_dr.cli.runs import open_run
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.evaluation import cells, default_sets
 from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from tests.evaluation.tiny_run import train_tiny_run

@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
 
 from gym_dr import Randomization, Uniform
-from gym_dr.errors import PluginError, UnknownNameError
+from gym_dr.errors import PluginError, PluginWarning, UnknownNameError
 from gym_dr.plugins import builtin, manager
-from gym_dr.plugins.manager import PluginHost, load_plugins
-from gym_dr.randomization import presets as preset_module
-from gym_dr.randomization.presets import presets
-from gym_dr.registration import BUILTIN
+from gym_dr.plugins.manager import LoadedPlugin, load, load_plugins
+from gym_dr.randomization.presets import PRESETS, presets
+from gym_dr.registration import BUILTIN, ENVIRONMENTS
+from gym_dr.registry import Registry
+from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 HEADER = """
 from dataclasses import dataclass
@@ -45,7 +47,9 @@ def gym_dr_register_algorithms(register):
 @pytest.fixture(autouse=True)
 def _undo_registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registered, modules = dict(gym.registry), set(sys.modules)
-    monkeypatch.setattr(preset_module, "_PRESETS", {name: dict(p) for name, p in preset_module._PRESETS.items()})
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, ENVIRONMENTS, PRESETS)
+    for registry in registries:
+        monkeypatch.setattr(registry, "_entries", {})
     yield
     gym.registry.clear()
     gym.registry.update(registered)
@@ -73,8 +77,8 @@ class Site:
         found: list[Distribution] = list(distributions(path=[str(self.path)]))
         return [entry for dist in found for entry in dist.entry_points]
 
-    def host(self, *disabled: str) -> PluginHost:
-        return PluginHost(self.entry_points(), frozenset(disabled))
+    def load(self, *disabled: str) -> tuple[LoadedPlugin, ...]:
+        return load(self.entry_points(), frozenset(disabled))
 
 
 @pytest.fixture
@@ -83,32 +87,31 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return Site(tmp_path)
 
 
-def only_problem(host: PluginHost) -> str:
-    (problem,) = host.problems()
-    return problem
+def problems(plugins: tuple[LoadedPlugin, ...]) -> dict[str, str]:
+    """What is wrong, by plugin."""
+    return {plugin.name: plugin.problem for plugin in plugins if plugin.problem}
 
 
 def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
-    host = PluginHost([], frozenset())
-    assert [(plugin.name, plugin.origin) for plugin in host.plugins] == [("builtin", builtin.__file__)]
-    assert set(host.algorithms) >= {"a2c"}
-    assert set(host.environments) == {entry.id for entry in BUILTIN}
+    (plugin,) = load([], frozenset())
+    assert (plugin.name, plugin.origin) == ("builtin", builtin.__file__)
+    assert "a2c" in ALGORITHMS
+    assert set(ENVIRONMENTS) == {entry.id for entry in BUILTIN}
 
 
 def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "builtin", sys)
-    host = PluginHost([], frozenset())
-    assert (host.algorithms, host.environments) == ({}, {})
+    load([], frozenset())
+    assert (list(ALGORITHMS), list(ENVIRONMENTS), list(PRESETS)) == ([], [], [])
 
 
 def test_a_plugin_adds_an_algorithm(site: Site) -> None:
     site.install("good", GOOD)
-    host = site.host()
-    assert host.algorithm("good").name == "good"
-    assert host.problems() == []
-    plugin = host.plugins[-1]
-    assert (plugin.name, plugin.package) == ("good", "pkg-good 1.2")
-    assert plugin.origin == str(site.path / "plug_good.py")
+    plugins = site.load()
+    assert find_algorithm("good").name == "good"
+    assert problems(plugins) == {}
+    assert (plugins[-1].name, plugins[-1].package) == ("good", "pkg-good 1.2")
+    assert plugins[-1].origin == str(site.path / "plug_good.py")
 
 
 def test_a_plugin_adds_an_environment_that_gymnasium_makes(site: Site) -> None:
@@ -120,7 +123,8 @@ def gym_dr_register_environments(register):
     register(EnvEntry(id="mine/Pole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=7))
 """,
     )
-    assert "mine/Pole-v0" in site.host().environments
+    site.load()
+    assert "mine/Pole-v0" in ENVIRONMENTS
     env = gym.make("mine/Pole-v0")
     assert env.spec is not None
     assert env.spec.max_episode_steps == 7
@@ -136,7 +140,7 @@ def gym_dr_register_presets(register):
     register("LunarLander", "moon", Randomization({"gravity": Uniform(-2, -1)}))
 """,
     )
-    site.host()
+    site.load()
     env = gym.make("gym_dr/LunarLanderDR-v3", randomization="moon")
     assert env.get_wrapper_attr("randomization") == Randomization({"gravity": Uniform(-2, -1)})
     env.close()
@@ -172,23 +176,34 @@ BROKEN = {
     ),
     "takes the preset none": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('Mars', 'none', Randomization())",
-        "there is a preset 'none' of Mars already",
+        "There is a preset 'none' for Mars already",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_plugin_is_left_out_with_its_name_its_problem_and_the_way_to_disable_it(kind: str, site: Site) -> None:
+def test_a_broken_plugin_is_left_out_with_its_problem(kind: str, site: Site) -> None:
     code, reason = BROKEN[kind]
     site.install("bad", code)
     site.install("good", GOOD)
-    host = site.host()
-    problem = only_problem(host)
-    assert problem.startswith("plugin 'bad' of pkg-bad 1.2 is left out: ")
+    problem = problems(site.load())["bad"]
     assert reason in problem
-    assert problem.endswith("Set GYMDR_DISABLE_PLUGINS=bad to disable it.")
     assert "\n" not in problem
-    assert "good" in host.algorithms
+    assert "good" in ALGORITHMS
+
+
+def test_whoever_loads_a_broken_plugin_is_warned_of_it_with_the_way_to_disable_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.install("bad", "raise RuntimeError('boom')")
+    site.install("good", GOOD)
+    monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
+    with pytest.warns(PluginWarning) as caught:
+        load_plugins.__wrapped__()  # past the cache, whose answer is that of this process
+    assert [str(warning.message) for warning in caught] == [
+        "plugin 'bad' of pkg-bad 1.2 is left out: importing plug_bad failed with RuntimeError: boom. "
+        "Set GYMDR_DISABLE_PLUGINS=bad to disable it."
+    ]
 
 
 def test_a_plugin_that_raises_in_its_last_hook_adds_nothing(site: Site) -> None:
@@ -209,9 +224,8 @@ def gym_dr_register_presets(register):
     raise RuntimeError("boom")
 """,
     )
-    host = site.host()
-    assert "RuntimeError: boom" in only_problem(host)
-    assert "half" not in host.algorithms
+    assert problems(site.load()) == {"half": "RuntimeError: boom"}
+    assert "half" not in ALGORITHMS
     assert "half/Pole-v0" not in gym.registry
     assert "some" not in presets("Half")
 
@@ -226,21 +240,23 @@ def gym_dr_register_environments(register):
     register(EnvEntry(id="no good id!", entry_point="plug_half:Config"))
 """,
     )
-    only_problem(site.host())
+    assert "half" in problems(site.load())
     assert "half/Pole-v0" not in gym.registry
+    assert "half/Pole-v0" not in ENVIRONMENTS
 
 
 def test_names_of_a_plugin_that_was_left_out_are_free(site: Site) -> None:
     site.install("a_bad", GOOD + "    raise RuntimeError('boom')\n")
     site.install("good", GOOD)
-    assert "good" in site.host().algorithms
+    site.load()
+    assert "good" in ALGORITHMS
 
 
 def test_two_plugins_of_one_name_are_an_error_that_names_both_packages(site: Site) -> None:
     site.install("good", GOOD)
     site.install("other", GOOD)
     with pytest.raises(PluginError, match=r"the algorithm 'good': pkg-good 1\.2 and pkg-other 1\.2\. Uninstall one"):
-        site.host()
+        site.load()
 
 
 def test_a_broken_plugin_hides_no_clash_of_its_package(site: Site) -> None:
@@ -248,43 +264,40 @@ def test_a_broken_plugin_hides_no_clash_of_its_package(site: Site) -> None:
     site.install("ill", "raise RuntimeError", package="both")
     site.install("other", GOOD)
     with pytest.raises(PluginError, match=r"both 1\.2 and pkg-other 1\.2"):
-        site.host()
+        site.load()
 
 
 def test_a_clash_with_gym_dr_names_gym_dr(site: Site) -> None:
     site.install("mine", GOOD.replace('"good"', '"a2c"'))
     with pytest.raises(PluginError, match=r"the algorithm 'a2c': gym_dr and pkg-mine 1\.2"):
-        site.host()
+        site.load()
 
 
 def test_disabling_one_of_two_that_clash_resolves_it(site: Site) -> None:
     site.install("good", GOOD)
     site.install("other", GOOD)
-    host = site.host("other")
-    assert "good" in host.algorithms
-    assert [plugin.name for plugin in host.plugins if plugin.problem == "disabled"] == ["other"]
-    assert host.problems() == []
+    assert problems(site.load("other")) == {"other": "disabled"}
+    assert "good" in ALGORITHMS
 
 
 def test_a_disabled_plugin_is_not_imported(site: Site) -> None:
     site.install("bad", "raise RuntimeError('boom')")
-    assert site.host("bad").problems() == []
+    assert problems(site.load("bad")) == {"bad": "disabled"}
 
 
 def test_a_misspelled_name_is_refused_before_any_plugin_is_imported(site: Site) -> None:
     site.install("bad", "import os\nos.environ['EXPLODED'] = 'yes'")
     with pytest.raises(UnknownNameError, match=r"Unknown plugin in GYMDR_DISABLE_PLUGINS 'bda'\. Did you mean 'bad'"):
-        site.host("bda")
+        site.load("bda")
     assert "EXPLODED" not in os.environ
 
 
 def test_all_disables_every_plugin_but_gym_drs_own(site: Site) -> None:
     site.install("good", GOOD)
     site.install("bad", "raise RuntimeError('boom')")
-    host = site.host("all")
-    assert "good" not in host.algorithms
-    assert "a2c" in host.algorithms
-    assert host.problems() == []
+    assert problems(site.load("all")) == {"good": "disabled", "bad": "disabled"}
+    assert "good" not in ALGORITHMS
+    assert "a2c" in ALGORITHMS
 
 
 @pytest.mark.parametrize(("value", "loaded"), [("", True), ("other", True), (" other , good ", False), ("all", False)])
@@ -295,13 +308,14 @@ def test_the_environment_variable_disables_by_name(
     site.install("other", "")
     monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
     monkeypatch.setenv("GYMDR_DISABLE_PLUGINS", value)
-    # past the cache, whose answer is that of this process
-    assert ("good" in load_plugins.__wrapped__().algorithms) == loaded
+    load_plugins.__wrapped__()  # past the cache
+    assert ("good" in ALGORITHMS) == loaded
 
 
 def test_an_unknown_algorithm_is_answered_with_the_nearest() -> None:
+    load([], frozenset())
     with pytest.raises(UnknownNameError, match=r"Unknown algorithm 'a3c'\. Did you mean 'a2c'"):
-        PluginHost([], frozenset()).algorithm("a3c")
+        find_algorithm("a3c")
 
 
 @pytest.mark.parametrize(
@@ -319,12 +333,14 @@ def gym_dr_register_algorithms(register):
     register(Algorithm(name="odd", summary="", config={config}, train="plug_odd:train"))
 """
     site.install("odd", code)
+    site.load()
     with pytest.raises(PluginError, match=r"Algorithm 'odd' of pkg-odd 1\.2 cannot be used") as error:
-        site.host().algorithm("odd")
+        find_algorithm("odd")
     assert reason in str(error.value)
 
 
 def test_a_configuration_without_updates_is_refused(site: Site) -> None:
     site.install("odd", GOOD.replace("register(algo", "Config.__dataclass_fields__.pop('updates'); register(algo"))
+    site.load()
     with pytest.raises(PluginError, match="Algorithm 'good': expected a field 'updates'"):
-        site.host().algorithm("good")
+        find_algorithm("good")

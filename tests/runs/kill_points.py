@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-import gym_dr.cli.training
+import gym_dr.experiments.one_run
 from gym_dr.cli.main import main
 from gym_dr.runs import durable
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
@@ -137,7 +137,7 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
     random.seed(seed)
     whole = ["train", algorithm, *OPTIONS[algorithm], "--run-dir"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        gym_dr.cli.training.plot_training = lambda *_: None  # pictures take longer than the training here
+        gym_dr.experiments.one_run.plot_training = lambda *_: None  # pictures take longer than the training here
         main([*whole, str(base / "warm")])  # in this process, which so imports and compiles what its forks then have
     began = time.perf_counter()
     assert run([*whole, str(base / "whole")]) == 0

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, UnknownNameError
-from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, read_config_file
 from gym_dr.training.api import Algorithm, option
+from gym_dr.training.registry import find_algorithm
 
-A2C = load_plugins().algorithm("a2c")
+A2C = find_algorithm("a2c")
 
 
 def test_every_setting_is_documented() -> None:

@@ -15,7 +15,6 @@ from gym_dr import Constant, Randomization
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
-from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs import environments, session
 from gym_dr.runs.config import build_config
 from gym_dr.runs.environments import (
@@ -27,6 +26,7 @@ from gym_dr.runs.environments import (
     wrap_for_policy,
 )
 from gym_dr.runs.folder import RunFolder
+from gym_dr.training.registry import find_algorithm
 from gym_dr.wrappers.disturb import Disturb
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
@@ -123,7 +123,7 @@ def test_a_session_hands_the_time_limit_and_the_restart_of_workers_on(
         session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
     )
     settings = {"restart_workers": True, "worker_timeout": 5.0}
-    config = build_config(load_plugins().algorithm("a2c"), {"vectorization": "async", **settings}, {}, None)
+    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings}, {}, None)
     run = session.RunSession(
         RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
     )

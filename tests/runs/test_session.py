@@ -14,7 +14,6 @@ import torch
 
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError
-from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig, build_config, read_config_file
@@ -22,9 +21,10 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession
 from gym_dr.training.a2c import train
+from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
 
-A2C = load_plugins().algorithm("a2c")
+A2C = find_algorithm("a2c")
 UPDATES = 6
 # 128 steps between two checkpoints: an episode of an untrained lander is over in about 100
 SETTINGS = {"num_envs": 2, "checkpoint_every": 2, "eval_episodes": 0}

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 import torch
 
-from gym_dr.cli.runs import open_run
 from gym_dr.errors import ConfigError, GymDrError
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs.checkpoint import load_checkpoint
 from gym_dr.runs.config import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
+from gym_dr.training.registry import find_algorithm
 from tests.cli.command import files, gymdr, refused, train
 
-A2C = load_plugins().algorithm("a2c")
+A2C = find_algorithm("a2c")
 SETTINGS = {"env": "CartPole-v1", "num_envs": 2, "vectorization": "sync"}
 
 

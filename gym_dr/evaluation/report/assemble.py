@@ -53,7 +53,7 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
         film_strips=strips,
         film_strip_notes=notes,
         provenance=provenance(comparison.groups),
-        command="\n".join(dict.fromkeys([document["command"], command])),
+        command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=package_versions(),
     )
 

@@ -44,7 +44,12 @@ def complete_evaluation(
     commands = dict.fromkeys([document["command"], command] if document else [command])
     success = document["success"] if document else None
     return evaluate_policies(
-        policies, [*known, *missing], folder, success=success, command=" && ".join(commands), progress=progress
+        policies,
+        [*known, *missing],
+        folder,
+        success=success,
+        command=" && ".join(filter(None, commands)),
+        progress=progress,
     )
 
 

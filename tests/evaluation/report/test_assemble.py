@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.cli.runs import open_run
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
@@ -15,6 +14,7 @@ from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.groups import group_runs
 from gym_dr.evaluation.report.page import Section
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from gym_dr.cli.main import main
-from gym_dr.cli.runs import open_run
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import open_policies
 from gym_dr.evaluation.report import evaluation
 from gym_dr.evaluation.report.evaluation import complete_evaluation
+from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run

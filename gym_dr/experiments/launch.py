@@ -12,16 +12,16 @@ import logging
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
 
-import click
-
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, unknown_name
+from gym_dr.experiments.configure import open_run
+from gym_dr.experiments.progress import Display
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, stop_signals
@@ -44,7 +44,13 @@ def check_launcher(launcher: str) -> None:
 
 
 def launch(
-    folders: Sequence[RunFolder], launcher: str, workers: int | None, ray_address: str | None, trusted: Sequence[str]
+    folders: Sequence[RunFolder],
+    *,
+    launcher: str = "local",
+    workers: int | None = None,
+    ray_address: str | None = None,
+    trust: Collection[str] = (),
+    display: Display = "lines",
 ) -> None:
     """Trains the runs of several folders whose configurations are written.
 
@@ -53,40 +59,44 @@ def launch(
         launcher: "local" or "ray".
         workers: Runs at a time on this machine; None for one a core.
         ray_address: Of a running cluster; None starts one on this machine.
-        trusted: Modules that the configurations may have imported.
+        trust: Modules that the configurations may have imported.
+        display: How the runs show their progress.
 
     Raises:
         UnknownNameError: There is no such launcher.
         ConfigError: Ray is not installed or there is no cluster at the address.
         LostRunError: A run's process was ended from outside.
         TrainingError: A run has failed; the others have been trained.
+        Interrupted: A signal has ended the runs; the message says how to go on.
     """
     check_launcher(launcher)
     if launcher == "ray":
         with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
             for folder in folders:
                 held.enter_context(folder.locked())
-            _launch_ray(folders, ray_address, trusted)
+            _launch_ray(folders, ray_address, trust, display)
     else:
-        _launch_local(folders, workers or os.cpu_count() or 1, trusted)
+        _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
 
 
-def train_folder(path: str, trusted: Sequence[str]) -> str:
+def train_folder(path: str, trust: Collection[str], display: Display) -> str:
     """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
 
     Runs in a process of its own. Returns the message of a mistake or a failed training, empty if all went well.
     """
-    from gym_dr.cli.runs import open_run
-    from gym_dr.cli.training import run_training
+    from gym_dr.experiments.one_run import train_run  # heavy
 
     try:
-        run_training(*open_run(path, trusted), resume=True, bar=False)
+        train_run(*open_run(path, trust), resume=True, display=display)
+    except Interrupted as stopped:  # the process that launches the runs says how to go on with all of them
+        print(stopped, file=sys.stderr, flush=True)
+        raise
     except GymDrError as error:
         return str(error)
     return ""
 
 
-def train_config(name: str, config_json: str, trusted: Sequence[str]) -> tuple[str, dict[str, bytes]]:
+def train_config(name: str, config_json: str, trust: Collection[str], display: Display) -> tuple[str, dict[str, bytes]]:
     """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
 
     A task on another machine sees no folder of this one, so the files travel back with the result. They mention the
@@ -94,13 +104,13 @@ def train_config(name: str, config_json: str, trusted: Sequence[str]) -> tuple[s
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = RunFolder.create(Path(temporary) / name, config_json, overwrite=False)
-        message = train_folder(str(folder.path), trusted)
+        message = train_folder(str(folder.path), trust, display)
         written = [path for path in folder.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
         files = {str(path.relative_to(folder.path)): path.read_bytes() for path in written}
     return message, files
 
 
-def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[str]) -> None:
+def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> None:
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: dict[str, str] = {}
@@ -117,7 +127,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
 
     with stop_signals(stop), ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
         with children_end_with_us():
-            futures = {pool.submit(train_folder, str(folder.path), trusted): folder for folder in folders}
+            futures = {pool.submit(train_folder, str(folder.path), trust, display): folder for folder in folders}
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
@@ -134,12 +144,11 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trusted: Sequence[
                 raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            click.echo(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", err=True)
-            raise KeyboardInterrupt(*received[:1]) from None
+            raise Interrupted(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
     _report(failed, lost)
 
 
-def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequence[str]) -> None:
+def _launch_ray(folders: Sequence[RunFolder], address: str | None, trust: Collection[str], display: Display) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
     if address is None:
         # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
@@ -155,7 +164,7 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None, trusted: Sequ
         # a task whose worker or machine is lost is run again, from the start: the seed decides the result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
         waiting = {
-            task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trusted): folder
+            task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trust, display): folder
             for folder in folders
         }
         failed: dict[str, str] = {}
@@ -197,31 +206,19 @@ def _report(failed: dict[str, str], lost: dict[str, str]) -> None:
         raise kind(f"{len(messages)} of the runs failed; the others are complete:\n{lines}")
 
 
-def sum_up(folders: Sequence[RunFolder], root: Path) -> None:
-    """Writes the aggregate of several seeds and prints it as a table.
+def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
+    """Writes the aggregate of several trained seeds.
 
     Raises:
         RunFolderError: A run has no metrics, or a file cannot be written.
-        KeyboardInterrupt: A signal came; its number is the argument.
+        Interrupted: A signal came.
     """
     from gym_dr.evaluation.aggregate import aggregate  # heavy
 
     stop = StopRequest()
     try:
         with stop_signals(stop):
-            summary = aggregate(folders, root)
-    except KeyboardInterrupt:
-        click.echo(f"All runs are trained. Sum them up with: gymdr resume {root}", err=True)
-        raise
-    _show_summary(summary)
-    stop.check()
-
-
-def _show_summary(summary: dict[str, Any]) -> None:
-    width = max((len(name) for name in summary), default=0)
-    click.echo(f"{'':{width}}  seeds      mean       std       IQM  95 % interval")
-    for name, row in summary.items():
-        click.echo(
-            f"{name:{width}}  {len(row['seeds']):5}  {row['mean']:8.1f}  {row['std']:8.1f}  {row['iqm']:8.1f}  "
-            f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
-        )
+            aggregate(folders, root)
+        stop.check()
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(f"All runs are trained. Sum them up with: gymdr resume {root}", *stopped.args[-1:]) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -16,11 +17,13 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from gym_dr.cli import launch
+import gym_dr
+from gym_dr import Runs
 from gym_dr.cli.main import main
 from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
+from gym_dr.experiments import launch as launcher
 from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
 
@@ -47,7 +50,12 @@ def result(root: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(tmp_path_factory.mktemp("seeds") / "runs", "--seeds", "1,2,3", "--workers", "1")
+    root = tmp_path_factory.mktemp("seeds") / "runs"
+    tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
+    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2, 3), workers=1, progress=False, **tiny)
+    assert isinstance(runs, Runs)
+    assert runs.summary.loc["evaluation on nominal", "seeds"] == 3
+    return root
 
 
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
@@ -105,10 +113,10 @@ def workers_of(process: int) -> list[int]:
 def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     error: type[GymDrError], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **keywords: Any) -> None:
         raise error("seed-1: its process was ended from outside")
 
-    monkeypatch.setattr(launch, "launch", fail)
+    monkeypatch.setattr(importlib.import_module("gym_dr.experiments.train"), "launch", fail)
     assert "ended from outside" in refused(
         gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs")
     )
@@ -199,7 +207,7 @@ def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeyp
         messages.extend(refused(gymdr("resume", folder.path)) for folder in folders)
         raise TrainingError("enough")
 
-    monkeypatch.setattr(launch, "_launch_ray", elsewhere)
+    monkeypatch.setattr(launcher, "_launch_ray", elsewhere)
     assert gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", tmp_path / "runs").code == 2
     assert [f"seed-{seed}: is in use by process {os.getpid()}" in messages[seed - 1] for seed in (1, 2)] == [True] * 2
 

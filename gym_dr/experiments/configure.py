@@ -1,0 +1,128 @@
+"""What a run is made of: from keywords over a file over defaults, or from the folder of a run that is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.presets import resolve
+from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_fields, read_config_file
+from gym_dr.runs.environments import check_module, param_space_of
+from gym_dr.runs.folder import RunFolder
+from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
+
+SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
+KEYWORDS = (  # of gym_dr.train that are no settings of a single run
+    *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
+    *("randomization", "randomize", "overwrite", "progress", "command"),
+)
+
+
+def option_names(algorithm: Algorithm) -> list[str]:
+    """The fields of an algorithm's own configuration.
+
+    Raises:
+        PluginError: One would hide a setting of every run.
+    """
+    names = [field.name for field in dataclasses.fields(algorithm.config_class())]
+    taken = sorted({*names} & {*SETTINGS, *KEYWORDS})
+    if taken:
+        raise PluginError(f"Algorithm {algorithm.name!r}: every run has an option {', '.join(taken)}; rename its own.")
+    return names
+
+
+def resolve_config(
+    algorithm: Algorithm,
+    given: Mapping[str, Any],
+    *,
+    config: str | Path | None = None,
+    trust: Collection[str] = (),
+    randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """What was given over what a file says over the defaults.
+
+    Args:
+        algorithm: What trains.
+        given: Fields of ``RunSettings`` and of the algorithm's configuration.
+        config: A TOML or JSON file with some of them.
+        trust: Modules that the file may have imported.
+        randomization: As an environment takes it; None for the file's.
+        randomize: Rules by parameter, put over the randomization, or else alone.
+
+    Raises:
+        UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
+        ConfigError: A value has the wrong type or is out of range, or the file cannot be used.
+        RandomizationError: A range is impossible.
+    """
+    own = option_names(algorithm)
+    from_file = _read_file(str(config), algorithm) if config is not None else {}
+    options = check_fields(algorithm.config_class(), {name: value for name, value in given.items() if name in own})
+    others = {name: value for name, value in given.items() if name not in own}
+    settings = {**from_file.get("settings", {}), **check_fields(RunSettings, others, also=(*own, *KEYWORDS))}
+    if "env" not in given:
+        check_module(settings.get("env", ""), trust)
+    whole = from_file.get("randomization") if randomization is None else randomization
+    if randomize:
+        whole = _with_rules(whole, randomize, settings.get("env", RunSettings.env))
+    return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole)
+
+
+def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
+    """A run's folder, its configuration and the algorithm that trains it.
+
+    The folder may be a stranger's: what it says is data, and leads to no other file and no code.
+
+    Args:
+        path: Of the folder.
+        trust: Modules that its configuration may have imported.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: Its configuration cannot be read, or names a module or a file.
+        UnknownNameError: Its algorithm or environment is not installed.
+    """
+    load_plugins()
+    folder = RunFolder.open(path)
+    algorithm = find_algorithm(folder.read_config()["algorithm"])
+    parts = read_config_file(str(folder.config), algorithm)
+    try:
+        check_module(parts["settings"].get("env", ""), trust)
+        if isinstance(parts.get("randomization"), str):
+            raise ConfigError("randomization: expected a table in a run folder, got a name.")
+        config = build_config(algorithm, parts["settings"], parts["options"], parts.get("randomization"))
+    except GymDrError as error:
+        raise type(error)(f"{folder.config}: {error}") from None
+    return folder, config, algorithm
+
+
+def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
+    """Reads a configuration; errors name the file, and a file that it names lies beside it."""
+    table = read_config_file(path, algorithm)
+    try:
+        RunSettings(**table["settings"])
+        algorithm.config_class()(**table["options"])
+    except GymDrError as error:
+        raise type(error)(f"{path}: {error}") from None
+    named = table.get("randomization")
+    if isinstance(named, str) and (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        folder = Path(path).parent
+        if not (folder / named).resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(
+                f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. "
+                "Name it on the command line: --randomization FILE."
+            )
+        table["randomization"] = str(folder / named)
+    return table
+
+
+def _with_rules(whole: Any, rules: Mapping[str, Any], env_id: str) -> Any:
+    """Puts rules for single parameters over a randomization."""
+    space = None if whole is None else param_space_of(env_id)
+    return dict(rules) if space is None else {**resolve(whole, space).to_dict(), **rules}

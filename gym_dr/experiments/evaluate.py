@@ -1,0 +1,147 @@
+"""``gym_dr.evaluate``: trained policies on nominal values, on what they were trained on, and wherever else."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gym_dr.errors import ConfigError, Interrupted, unknown_name
+from gym_dr.experiments.progress import Progress
+from gym_dr.experiments.run import RunLike, open_runs
+
+if TYPE_CHECKING:
+    from gym_dr.evaluation.cells import CellSet
+    from gym_dr.evaluation.policies import RunPolicy
+    from gym_dr.evaluation.results import Evaluation
+
+EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal and of distributions, of a cell, of a Sobol point
+PROTOCOLS = ("dre",)
+
+
+def evaluate(
+    runs: RunLike | Sequence[RunLike],
+    *,
+    grid: Mapping[str, tuple[float, float, int]] | None = None,
+    corners: bool = False,
+    sobol: int | None = None,
+    protocol: str | None = None,
+    episodes: int | None = None,
+    success: float | None = None,
+    output: str | Path | None = None,
+    trust: Collection[str] = (),
+    progress: bool = True,
+    command: str = "",
+) -> Evaluation:
+    """Evaluates trained policies as ``gymdr evaluate`` does.
+
+    All policies meet the same draws and the same seeds, so that differences between them are paired. Evaluating again
+    adds to the results; what was interrupted goes on where it stopped.
+
+    Example:
+        >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
+        >>> found.summary.query("statistic == 'mean'")
+        >>> found.episodes.groupby("gravity")["return"].mean()
+
+    Args:
+        runs: A path, a ``Run`` or ``Runs``, or several of them; a folder of seeds stands for all of its runs.
+        grid: name -> lowest value, highest value (both included) and how many; every combination is played.
+        corners: Whether to play the corners of the box that the runs were trained on.
+        sobol: Points that fill that box and say which parameter matters, a power of 2.
+        protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
+        episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
+        success: Return from which an episode is solved; None for the environment's own.
+        output: Folder for the results; None for ``evaluation`` in the folder of the run, if there is one.
+        trust: Modules that the configurations may have imported.
+        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
+        command: What asked for the evaluation, which the folder keeps for its readers.
+
+    Returns:
+        The evaluation, with its ``episodes`` and their ``summary`` as data frames.
+
+    Raises:
+        RunFolderError: There is no run at a path, or the results cannot be written.
+        ConfigError: The runs cannot be compared, or an option cannot be.
+        UnknownNameError: A parameter or protocol is unknown.
+        RandomizationError: A value of the grid is out of bounds.
+        Interrupted: A signal has stopped it.
+    """
+    from gym_dr.evaluation.evaluate import evaluate_policies, success_threshold  # heavy, as those below
+    from gym_dr.evaluation.policies import open_policies
+    from gym_dr.evaluation.results import evaluation_folder
+
+    if success is not None and not math.isfinite(success):
+        raise ConfigError(f"--success: expected a finite return, got {success}.")
+    if protocol not in (None, *PROTOCOLS):
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    paths, opened = open_runs(runs, trust)
+    folder = evaluation_folder(paths, None if output is None else str(output))
+    policies = open_policies([run.parts for run in opened])
+    if protocol and success_threshold(policies[0].env, success) is None:
+        raise ConfigError(
+            f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."
+        )
+    with playing(progress) as show:
+        sets = _sets(
+            policies, show, grid=grid or {}, corners=corners, sobol=sobol, protocol=protocol, episodes=episodes
+        )
+        return evaluate_policies(policies, sets, folder, success=success, command=command, progress=show)
+
+
+@contextlib.contextmanager
+def playing(progress: bool) -> Iterator[Progress]:
+    """Around episodes: one thread, a display of how far they are, and how to go on after an interrupt.
+
+    Raises:
+        Interrupted: In place of an interrupt.
+    """
+    from gym_dr.experiments.one_run import one_thread  # heavy
+
+    with one_thread(), Progress("episode", "bar" if progress else "nothing") as show:
+        try:
+            yield show
+        except KeyboardInterrupt as stopped:
+            raise Interrupted(
+                "Stopped. Finished cells are kept; the same command goes on from there.", *stopped.args[-1:]
+            ) from None
+
+
+def _sets(
+    policies: Sequence[RunPolicy],
+    show: Progress,
+    *,
+    grid: Mapping[str, tuple[float, float, int]],
+    corners: bool,
+    sobol: int | None,
+    protocol: str | None,
+    episodes: int | None,
+) -> list[CellSet]:
+    """Where to look, all checked."""
+    from gym_dr.evaluation import cells, default_sets
+    from gym_dr.runs.environments import param_space_of
+
+    each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
+    space = param_space_of(policies[0].env)
+    sets = default_sets.nominal_and_training(policies, space, each["draws"])
+    if not (grid or corners or sobol is not None or protocol):
+        return sets
+    if space is None:
+        raise ConfigError(
+            f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol."
+        )
+    if protocol:
+        sets += default_sets.dre(space, each["draws"])
+    if grid:
+        axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
+        sets.append(cells.grid(space, axes, each["cell"]))
+        for switch in sets[-1].fixed:
+            show.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
+    if corners or sobol is not None:
+        box = cells.training_box(space, [policy.config.randomization for policy in policies])
+        if corners:
+            sets.append(cells.corners(box, each["cell"]))
+        if sobol is not None:
+            sets.append(cells.sobol(box, sobol, each["sobol"]))
+    return sets

@@ -1,0 +1,120 @@
+"""One run from its folder to its pictures and its evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+
+from gym_dr.errors import Interrupted, PluginError
+from gym_dr.evaluation.default_sets import nominal_and_training
+from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.plots import plot_training
+from gym_dr.evaluation.policies import open_policies
+from gym_dr.experiments.progress import Display, Progress
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.session import RunSession
+from gym_dr.runs.stopping import StopRequest, stop_signals
+from gym_dr.training.api import Algorithm, Train
+
+
+def train_run(
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, resume: bool, display: Display = "bar"
+) -> None:
+    """Trains, draws the plots and evaluates.
+
+    Args:
+        folder: Of the run, with its configuration written.
+        config: Resolved.
+        algorithm: What trains.
+        resume: Whether to go on from the newest checkpoint.
+        display: How progress is shown; runs beside each other print lines.
+
+    Raises:
+        PluginError: The algorithm's function cannot be imported.
+        CheckpointError: There is nothing usable to resume from.
+        BusyFolderError: Another process writes into the folder.
+        TrainingError: Training cannot go on.
+        Interrupted: A signal has ended the run; the message says how to go on.
+    """
+    try:
+        train = algorithm.train_function()
+    except Exception as error:  # whatever a stranger's module raises when it is imported
+        raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
+    stop = StopRequest()
+    with one_thread(), folder.locked(), stop_signals(stop):
+        _train(folder, config, algorithm, train, stop, resume=resume, display=display)
+        try:
+            _look_at_result(folder, config, algorithm, stop)
+        except KeyboardInterrupt as stopped:
+            raise Interrupted(
+                "Trained, but stopped before the plots and the evaluation were done. Go on with: "
+                f"gymdr resume {folder.path}",
+                *stopped.args[-1:],
+            ) from None
+    if stop.number:  # it came when nothing was left to stop; who has sent it waits for its exit code
+        raise Interrupted(f"Stopped when all was done. Run folder: {folder.path}", stop.number)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Makes torch use one: networks are small, more cost more than they bring, and sums would depend on it."""
+    import torch  # heavy
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _train(
+    folder: RunFolder,
+    config: RunConfig,
+    algorithm: Algorithm,
+    train: Train,
+    stop: StopRequest,
+    *,
+    resume: bool,
+    display: Display,
+) -> None:
+    """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
+    title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
+    with Progress("update", display) as progress:
+        if folder.killed_owner:
+            progress.note(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.")
+
+        def report(updates: int, row: Mapping[str, float]) -> None:
+            progress(title, updates, total, steps=row["steps"], result=_return(row))
+
+        session = RunSession(folder, config, report, resume=resume, stop=lambda: stop.number)
+        progress(title, session.first_update, total)
+        try:
+            train(session, config.options)
+        except KeyboardInterrupt as stopped:
+            raise Interrupted(
+                f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "
+                f"Go on, to the result of a run that was never stopped, with: gymdr resume {folder.path}",
+                *stopped.args[-1:],
+            ) from None
+        finally:
+            session.close()
+
+
+def _return(row: Mapping[str, float]) -> str:
+    """The mean return; nothing to say before the first episode has ended."""
+    return "no episode yet" if math.isnan(row["return_mean"]) else f"return {row['return_mean']:.1f}"
+
+
+def _look_at_result(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
+    """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
+    stop.check()
+    plot_training([folder], folder.plots)
+    stop.check()
+    if config.settings.eval_episodes and algorithm.policy_loader() is not None:
+        policies = open_policies([(folder, config, algorithm)])
+        sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
+        evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())

@@ -1,0 +1,110 @@
+"""Shows how far a training or an evaluation is: a bar on a terminal and in a notebook, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+from typing import Any, Literal
+
+LINES = 20  # plain lines in a whole run or evaluation
+
+Display = Literal["bar", "lines", "nothing"]
+
+
+class Progress:
+    """Reports what is done, its speed and the time left; a context manager.
+
+    Speed and time left are measured from the end of the first unit on: before that environments are made and code is
+    compiled, which says nothing about the rest.
+    """
+
+    def __init__(self, unit: str, display: Display = "bar") -> None:
+        """Shows nothing until the first call.
+
+        Args:
+            unit: What is counted: "update".
+            display: "bar" where there can be one, else lines; "lines" everywhere; or "nothing".
+        """
+        self._unit, self._display = unit, display
+        self._bar: Any = None
+        self._first, self._lines = -1, 0  # units and lines at the first call
+        self._measured_from: tuple[float, int, float] | None = None  # time, units, work
+
+    def __call__(self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "") -> None:
+        """Shows where the work is; the first call begins it.
+
+        Args:
+            title: What is going on now.
+            done: Units so far; those of the first call were there already.
+            total: Units in all.
+            steps: Environment steps so far, where the speed is in those.
+            result: What else there is to say.
+        """
+        if self._display == "nothing":
+            return
+        if self._first < 0:
+            self._first, self._lines = done, done * LINES // max(total, 1)
+            make_bar = _bar_class() if self._display == "bar" else None
+            if make_bar is not None:
+                form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+                self._bar = make_bar(
+                    total=total, initial=done, unit=self._unit, bar_format=form, dynamic_ncols=True, mininterval=0.2
+                )
+        speed, left = self._measure(done, total, steps)
+        state = ", ".join(filter(None, [speed, result, left]))
+        if self._bar is not None:
+            self._bar.set_description(title, refresh=False)
+            self._bar.set_postfix_str(state, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif done * LINES // max(total, 1) > self._lines:
+            self._lines = done * LINES // total
+            self.note(", ".join(filter(None, [f"{title}: {self._unit} {done}/{total}", state])))
+
+    def note(self, text: str) -> None:
+        """Shows a line of its own."""
+        if self._bar is not None:
+            self._bar.write(text, file=sys.stderr)
+        elif self._display != "nothing":
+            print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Progress:
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the display."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _measure(self, done: int, total: int, steps: float | None) -> tuple[str, str]:
+        """Speed and time left in words; empty while there is nothing to go by."""
+        now, work = time.perf_counter(), done if steps is None else steps
+        if self._measured_from is None:
+            if done > self._first:
+                self._measured_from = now, done, work
+            return "", ""
+        began, units, work_before = self._measured_from
+        seconds = now - began
+        if done == units or seconds <= 0:
+            return "", ""
+        speed = f"{(work - work_before) / seconds:,.0f} {self._unit if steps is None else 'step'}s/s"
+        return speed, f"{(total - done) * seconds / (done - units):.0f} s left"
+
+
+def _bar_class() -> Any:
+    """What draws a bar here: widgets in a notebook that has them, letters on a terminal with room; else None."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and "IPKernelApp" in shell.config:
+        if importlib.util.find_spec("ipywidgets") is None:
+            return None
+        from tqdm.notebook import tqdm as widgets
+
+        return widgets
+    # terminals in some logs of builds do not know their size
+    if not (sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0):
+        return None
+    from tqdm import tqdm
+
+    return tqdm

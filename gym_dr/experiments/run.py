@@ -1,0 +1,247 @@
+"""Trained runs as objects: what is in their folders, read when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.errors import RunFolderError, unknown_name
+from gym_dr.experiments.configure import open_run
+from gym_dr.experiments.launch import aggregate_runs, launch
+from gym_dr.runs.config import ON_NAN, RunConfig, check_device
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import CONFIG, RunFolder, expand
+from gym_dr.training.api import Algorithm, Policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gym_dr.evaluation.results import Evaluation
+
+
+class Run:
+    """One run, in its folder.
+
+    Example:
+        >>> run = gym_dr.load_run("runs/first")
+        >>> run.metrics.plot("steps", "return_mean")
+        >>> actions = run.policy()(observations)
+
+    Attributes:
+        folder: The names of its files.
+        config: The resolved configuration.
+    """
+
+    def __init__(self, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> None:
+        """Takes over what ``open_run`` gives; ``gym_dr.load_run`` makes runs of paths."""
+        self.folder, self.config = folder, config
+        self._algorithm = algorithm
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.folder.path
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm that trains it."""
+        return self.config.algorithm
+
+    @property
+    def parts(self) -> tuple[RunFolder, RunConfig, Algorithm]:
+        """Folder, configuration and algorithm, as evaluations take them."""
+        return self.folder, self.config, self._algorithm
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The rows of ``metrics.csv``, one an update.
+
+        Raises:
+            RunFolderError: There are none, or the file is damaged.
+        """
+        from gym_dr.evaluation.plots import read_metrics  # heavy
+
+        return read_metrics(self.folder)
+
+    @property
+    def draws(self) -> pd.DataFrame:
+        """The rows of ``draws.csv``, one a training episode: its draw, return and length.
+
+        Raises:
+            RunFolderError: The file is missing or damaged.
+        """
+        from gym_dr.evaluation.report.training import read_draws  # heavy
+
+        return read_draws(self.folder)
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The evaluation in its folder, that of the end of training or of a later ``gym_dr.evaluate``; None before it.
+
+        Raises:
+            RunFolderError: It is damaged.
+        """
+        from gym_dr.evaluation.results import Evaluation, read_document
+
+        document = read_document(self.folder.evaluation)
+        return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
+
+    def policy(self) -> Policy:
+        """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions for the environment.
+
+        Raises:
+            ConfigError: The algorithm cannot make a policy of its saved state.
+            CheckpointError: There is no usable checkpoint.
+        """
+        from gym_dr.evaluation.policies import load_run_policy
+
+        return load_run_policy(*self.parts)
+
+    def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
+        """Goes on from the newest checkpoint, to the result of a run that was never stopped.
+
+        Args:
+            on_nan: What to do from now on about updates that are not finite, "stop" or "skip".
+            progress: Whether to show it.
+
+        Returns:
+            The run, trained and evaluated.
+
+        Raises:
+            CheckpointError: There is nothing usable to resume from.
+            TrainingError: Training cannot go on.
+            Interrupted: A signal has ended the run; the message says how to go on.
+        """
+        from gym_dr.experiments.one_run import train_run  # heavy
+
+        (run,) = _ready([self], on_nan)
+        train_run(*run.parts, resume=True, display="bar" if progress else "nothing")
+        return run
+
+    def __repr__(self) -> str:
+        settings = self.config.settings
+        return f"Run({str(self.path)!r}: {self.algorithm} on {settings.env}, seed {settings.seed})"
+
+
+class Runs(Sequence[Run]):
+    """Runs that differ in their seed, in one folder; a sequence of ``Run``.
+
+    Example:
+        >>> runs = gym_dr.load_run("runs/seeds")
+        >>> runs.summary.loc["evaluation on nominal", "iqm"]
+        >>> [run.config.settings.seed for run in runs]
+
+    Attributes:
+        path: The folder that holds theirs.
+    """
+
+    def __init__(self, path: Path, runs: Sequence[Run], trust: Collection[str] = ()) -> None:
+        """Takes over opened runs; ``gym_dr.load_run`` makes them of a path."""
+        self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The metrics of all runs, with a column ``seed``.
+
+        Raises:
+            RunFolderError: A run has none.
+        """
+        import pandas as pd  # heavy
+
+        return pd.concat([run.metrics.assign(seed=run.config.settings.seed) for run in self], ignore_index=True)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The final training return and each evaluation over seeds: mean, deviation, interquartile mean, its interval.
+
+        Raises:
+            RunFolderError: The runs have not been summed up, since not all of them are trained.
+        """
+        import pandas as pd  # heavy
+
+        from gym_dr.evaluation.aggregate import SUMMARY
+
+        try:
+            rows = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
+            return pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            raise RunFolderError(
+                f"{self.path}: holds no summary of its runs. Go on with: gymdr resume {self.path}"
+            ) from None
+
+    def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:
+        """Goes on with every run; see ``Run.resume``."""
+        runs = _ready(self, on_nan)
+        folders = [run.folder for run in runs]
+        launch(folders, trust=self._trust, display="lines" if progress else "nothing")
+        aggregate_runs(folders, self.path)
+        return Runs(self.path, runs, self._trust)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __repr__(self) -> str:
+        return f"Runs({str(self.path)!r}: {', '.join(run.path.name for run in self)})"
+
+
+RunLike = str | Path | Run | Runs
+
+
+def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
+    """Opens a run, or a folder of several seeds. The folder may be a stranger's: it runs no code.
+
+    Example:
+        >>> gym_dr.load_run("runs/first").metrics["return_mean"].iloc[-1]
+
+    Args:
+        path: Of the folder.
+        trust: Modules that its configuration may have imported.
+
+    Returns:
+        A ``Run``; or ``Runs``, where the folder holds folders ``seed-*`` and is no run.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: A configuration cannot be read, or names a module that is not trusted.
+        UnknownNameError: An algorithm or environment is not installed.
+    """
+    runs = [Run(*open_run(folder.path, trust)) for folder in expand([str(path)])]
+    single = (Path(path) / CONFIG).is_file()
+    return runs[0] if single else Runs(Path(path), runs, trust)
+
+
+def open_runs(given: RunLike | Sequence[RunLike], trust: Collection[str] = ()) -> tuple[list[str], list[Run]]:
+    """The paths of what was given, and all runs that it stands for, opened."""
+    several = [given] if isinstance(given, str | Path | Run | Runs) else given
+    opened = [one if isinstance(one, Run | Runs) else load_run(one, trust) for one in several]
+    runs = [run for one in opened for run in ([one] if isinstance(one, Run) else one)]
+    return [str(one.path) for one in opened], runs
+
+
+def _ready(runs: Sequence[Run], on_nan: str | None) -> list[Run]:
+    """Runs that can go on here, with what ``on_nan`` changes in their files.
+
+    Raises:
+        ConfigError: Their device is not there.
+        UnknownNameError: There is no such ``on_nan``.
+    """
+    if on_nan not in (None, *ON_NAN):
+        raise unknown_name("on_nan", on_nan, ON_NAN)
+    for run in runs:
+        check_device(run.config.settings.device)
+    return [run if on_nan is None else _with_on_nan(run, on_nan) for run in runs]
+
+
+def _with_on_nan(run: Run, on_nan: str) -> Run:
+    """Changes the configuration, and the file that holds it."""
+    folder, config, algorithm = run.parts
+    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, on_nan=on_nan))
+    with folder.locked():
+        write_atomically(folder.config, changed.to_json().encode())
+    return Run(folder, changed, algorithm)

@@ -1,0 +1,261 @@
+"""The Python interface: the same results as the command line, as objects."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+import signal
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import gym_dr
+from gym_dr import Run, Runs, Uniform
+from gym_dr.errors import (
+    CheckpointError,
+    ConfigError,
+    GymDrError,
+    Interrupted,
+    PluginError,
+    RunFolderError,
+    UnknownNameError,
+)
+from gym_dr.evaluation.report import evaluation as report_evaluation
+from gym_dr.experiments.configure import KEYWORDS, option_names
+from gym_dr.runs.session import RunSession
+from gym_dr.training.api import Algorithm, option
+from tests.cli import command
+from tests.cli.command import files
+
+TINY: dict[str, Any] = {"updates": 2, "num_envs": 2, "rollout_steps": 8, "eval_episodes": 0, "progress": False}
+
+
+def metrics_of(folder: Path) -> list[str]:
+    """Rows without the seconds, which are the last column."""
+    return [row.rpartition(",")[0] for row in (folder / "metrics.csv").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    path = tmp_path_factory.mktemp("interface") / "run"
+    trained = gym_dr.train("a2c", run_dir=path, **{**TINY, "eval_episodes": 2, "rollout_steps": 128})
+    assert isinstance(trained, Run)
+    return trained
+
+
+# train
+
+
+def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
+    made = gym_dr.train(
+        "a2c", run_dir=tmp_path / "python", seed=3, randomize={"gravity": Uniform(-11, -9)}, hidden_sizes=[8, 4], **TINY
+    )
+    command.train(tmp_path / "gymdr", "--seed", "3", "--randomize", "gravity=uniform:-11:-9", "--hidden-sizes", "8,4")
+    configs = [json.loads((tmp_path / name / "config.json").read_text()) for name in ("python", "gymdr")]
+    assert configs[0] == configs[1]
+    assert metrics_of(made.path) == metrics_of(tmp_path / "gymdr")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"gama": 0.9}, UnknownNameError, "Unknown setting 'gama'. Did you mean 'gamma'?"),
+        ({"num_env": 3}, UnknownNameError, "Did you mean 'num_envs'?"),
+        ({"overwrit": True}, UnknownNameError, "Did you mean 'overwrite'?"),
+        ({"seed": "1"}, ConfigError, "seed: expected int, got '1'"),
+        ({"gamma": 2.0}, ConfigError, "gamma: expected between 0 and 1"),
+        ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected --seed or --seeds, got both"),
+        ({"seeds": []}, ConfigError, "--seeds: expected each seed once, got none"),
+        ({"workers": 2}, ConfigError, "--workers: expected with --seeds"),
+        ({"launcher": "ray"}, ConfigError, "--launcher: expected with --seeds"),
+        ({"env": "gym_dr/LunarLandrDR-v3"}, UnknownNameError, "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
+        ({"randomization": "wid"}, UnknownNameError, "Did you mean 'wide'?"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_refused_and_leaves_no_folder(
+    keywords: dict[str, Any], error: type[GymDrError], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as caught:
+        gym_dr.train("a2c", run_dir=tmp_path / "run", **{**TINY, **keywords})
+    assert message in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_algorithm_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'a2c'"):
+        gym_dr.train("a2d")
+
+
+def test_without_progress_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_training_leaves_the_threads_of_torch_to_the_program(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_the_keywords_that_no_algorithm_may_hide_are_those_of_train() -> None:
+    parameters = inspect.signature(gym_dr.train).parameters.values()
+    assert set(KEYWORDS) == {p.name for p in parameters if p.kind == p.KEYWORD_ONLY}
+
+
+def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
+    from dataclasses import make_dataclass
+
+    config = make_dataclass(
+        "Config", [("updates", int, option(1, "")), ("seed", int, option(1, "")), ("config", str, option("", ""))]
+    )
+    algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
+    with pytest.raises(PluginError, match="'greedy': every run has an option config, seed"):
+        option_names(algorithm)
+
+
+# an interrupt
+
+
+def test_an_interrupted_training_says_how_to_go_on_and_resumes_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = gym_dr.train("a2c", run_dir=tmp_path / "whole", checkpoint_every=1, **TINY)
+    save = RunSession.save
+
+    def interrupted(self: RunSession, update: int, state: Any) -> None:
+        save(self, update, state)
+        if update == 0:
+            signal.raise_signal(signal.SIGINT)  # which is looked at after the update under way
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSession, "save", interrupted)
+        with pytest.raises(Interrupted, match=r"2 of 2 updates made .* gymdr resume") as caught:
+            gym_dr.train("a2c", run_dir=tmp_path / "cut", checkpoint_every=1, **TINY)
+    assert isinstance(caught.value, KeyboardInterrupt)
+    again = gym_dr.load_run(tmp_path / "cut").resume(progress=False)
+    assert metrics_of(again.path) == metrics_of(whole.path)
+
+
+def test_an_interrupt_travels_between_processes() -> None:
+    stopped = pickle.loads(pickle.dumps(Interrupted("Go on.", signal.SIGTERM)))
+    assert (str(stopped), stopped.number) == ("Go on.", 15)
+
+
+# runs
+
+
+def test_a_run_has_its_tables(run: Run) -> None:
+    assert list(run.metrics["update"]) == [0, 1]
+    assert {"return", "gravity"} <= set(run.draws)
+    assert repr(run) == f"Run({str(run.path)!r}: a2c on gym_dr/LunarLanderDR-v3, seed 1)"
+    assert run.evaluation is not None
+    assert run.evaluation.sets[0].name == "nominal"
+
+
+def test_a_run_that_was_not_evaluated_has_no_evaluation(tmp_path: Path) -> None:
+    trained = gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+    assert isinstance(trained, Run)
+    assert trained.evaluation is None
+
+
+def test_a_loaded_run_is_the_trained_one_and_its_policy_acts(run: Run) -> None:
+    loaded = gym_dr.load_run(run.path)
+    assert isinstance(loaded, Run)
+    assert (loaded.config, loaded.algorithm) == (run.config, "a2c")
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=3)
+    observations, _ = envs.reset(seed=1)
+    assert np.asarray(loaded.policy()(observations)).shape == (3,)
+    envs.close()
+
+
+def test_what_to_do_about_failed_updates_is_changed_when_a_run_goes_on(tmp_path: Path) -> None:
+    gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+    loaded = gym_dr.load_run(tmp_path / "run")
+    with pytest.raises(UnknownNameError, match="Did you mean 'skip'"):
+        loaded.resume(on_nan="skipp", progress=False)
+    assert loaded.resume(on_nan="skip", progress=False).config.settings.on_nan == "skip"
+    assert json.loads((tmp_path / "run/config.json").read_text())["on_nan"] == "skip"
+
+
+def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        gym_dr.train("a2c", run_dir=tmp_path / f"seeds/seed-{seed}", seed=seed, **TINY)
+    runs = gym_dr.load_run(tmp_path / "seeds")
+    assert isinstance(runs, Runs)
+    assert [one.config.settings.seed for one in runs] == [1, 2]
+    assert sorted(runs.metrics["seed"].unique()) == [1, 2]
+    assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
+    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Go on with: gymdr resume"):
+        _ = runs.summary
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match="there is no such run folder"):
+        gym_dr.load_run(tmp_path / "none")
+
+
+# evaluate and report
+
+
+def test_an_evaluation_has_data_frames(run: Run, tmp_path: Path) -> None:
+    found = gym_dr.evaluate(run, grid={"gravity": (-12, -2, 3)}, episodes=2, output=tmp_path / "out", progress=False)
+    assert list(found.episodes.groupby("set").size().items()) == [("grid", 6), ("nominal", 2), ("training", 2)]
+    summary = found.summary.set_index(["policy", "set", "statistic"])
+    row = summary.loc[("run", "grid", "mean")]
+    assert row["value"] == pytest.approx(found.returns("grid").mean())
+    assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> None:
+    other = gym_dr.train("a2c", run_dir=tmp_path / "other", **TINY)
+    found = gym_dr.evaluate([run.path, other], episodes=2, output=tmp_path / "out", progress=False)
+    assert found.policies == ["run", "other"]
+    with pytest.raises(ConfigError, match="Expected --output FOLDER for an evaluation of several runs"):
+        gym_dr.evaluate([run, other], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"grid": {"gravty": (-12, -2, 3)}}, "Did you mean 'gravity'"),
+        ({"protocol": "der"}, "Unknown protocol 'der'. Did you mean 'dre'"),
+        ({"episodes": 0}, "Expected at least 1 episode, got 0"),
+        ({"success": float("nan")}, "--success: expected a finite return"),
+    ],
+    ids=str,
+)
+def test_an_impossible_evaluation_is_refused_before_anything_is_played(
+    keywords: dict[str, Any], message: str, run: Run
+) -> None:
+    before = files(run.path)
+    with pytest.raises(GymDrError) as caught:
+        gym_dr.evaluate(run, progress=False, **keywords)
+    assert message in str(caught.value)
+    assert files(run.path) == before
+
+
+def test_a_run_without_a_checkpoint_is_not_evaluated(tmp_path: Path) -> None:
+    trained = gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+    assert isinstance(trained, Run)
+    for path in trained.folder.checkpoints.iterdir():
+        path.unlink()
+    with pytest.raises(CheckpointError):
+        gym_dr.evaluate(trained, progress=False)
+
+
+def test_a_report_is_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+        monkeypatch.setattr(report_evaluation, name, value)
+    page = gym_dr.report(run, output=tmp_path / "page.html", evaluation=tmp_path / "e", progress=False)
+    assert page == tmp_path / "page.html"
+    assert page.stat().st_size > 1_000_000
