@@ -18,7 +18,7 @@ import pickle
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -93,7 +93,7 @@ def cache_on_disk(function: Any, what: str) -> None:
     function._cache = KernelCache(function.__name__, Path(function.py_func.__code__.co_filename), what)
 
 
-def _field_names(signature: Iterable[Any]) -> Iterator[Any]:
+def _field_names(signature: Any) -> Iterator[Any]:
     """Of named tuples among argument types: machine code finds fields by their place, numba's names do not tell it."""
     for kind in signature:
         if isinstance(kind, types.BaseTuple):

@@ -16,8 +16,8 @@ KERNEL: Final = _EXACT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of a function that compiled functions call: without the wrappers it compiles in half the time."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
-"""Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar; or
-one that takes tuples of many arrays and is called in one place: each call would put them on the stack."""
+"""Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar, or
+the only use of one that takes tuples of many arrays, since a call would put all of them on the stack."""
 
 RUNTIME: Final = {"_nrt": True}
 """Added to the options of a function that allocates or multiplies matrices, and of those that call it."""

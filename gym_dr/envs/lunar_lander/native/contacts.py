@@ -78,8 +78,14 @@ MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 
 
 @njit(**INLINE)
-def _arm(face_b, nx, ny, px, py, lx, ly, cosine, sine, origin_x, origin_y, center_x, center_y):
+def _arm(face_b, normal, point, local, rotation, origin, center):
     """From the centre of mass to the middle of the two skins at one contact point (``b2WorldManifold``)."""
+    nx, ny = normal
+    px, py = point
+    lx, ly = local
+    cosine, sine = rotation
+    origin_x, origin_y = origin
+    center_x, center_y = center
     qx = (cosine * lx - sine * ly) + origin_x
     qy = (sine * lx + cosine * ly) + origin_y
     qx = lx if face_b else qx
@@ -127,12 +133,11 @@ def prepare(body, slot):
         ny = ny if face_b else lny
         px = px if face_b else lpx
         py = py if face_b else lpy
-        q1x = slot[POINT_1_X * LANES + lane]
-        q1y = slot[POINT_1_Y * LANES + lane]
-        q2x = slot[POINT_2_X * LANES + lane]
-        q2y = slot[POINT_2_Y * LANES + lane]
-        r1x, r1y = _arm(face_b, nx, ny, px, py, q1x, q1y, cosine, sine, origin_x, origin_y, center_x, center_y)
-        r2x, r2y = _arm(face_b, nx, ny, px, py, q2x, q2y, cosine, sine, origin_x, origin_y, center_x, center_y)
+        q1 = slot[POINT_1_X * LANES + lane], slot[POINT_1_Y * LANES + lane]
+        q2 = slot[POINT_2_X * LANES + lane], slot[POINT_2_Y * LANES + lane]
+        pose = (cosine, sine), (origin_x, origin_y), (center_x, center_y)
+        r1x, r1y = _arm(face_b, (nx, ny), (px, py), q1, *pose)
+        r2x, r2y = _arm(face_b, (nx, ny), (px, py), q2, *pose)
         nx = -nx if face_b else nx  # from the ground to the body
         ny = -ny if face_b else ny
         arm_1 = r1x * ny - r1y * nx
@@ -197,8 +202,11 @@ def warm_start(body, slot):
 
 
 @njit(**INLINE)
-def _friction(slot, lane, tangent_impulse, tangent_mass, limit, rx, ry, nx, ny, vx, vy, w):
+def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, velocity):
     """Clamped friction at one point; returns the body's new velocity."""
+    rx, ry = arm
+    nx, ny = normal
+    vx, vy, w = velocity
     inv_mass = slot[SLOT_INV_MASS * LANES + lane]
     inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
     speed = (vx - w * ry) * ny - (vy + w * rx) * nx  # along the tangent (ny, -nx)
@@ -239,7 +247,7 @@ def solve_single_velocity(body, slot):
         vy = body[VELOCITY_Y * LANES + lane]
         w = body[OMEGA * LANES + lane]
         limit = slot[SLOT_FRICTION * LANES + lane] * old
-        vx, vy, w = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, limit, rx, ry, nx, ny, vx, vy, w)
+        vx, vy, w = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, limit, (rx, ry), (nx, ny), (vx, vy, w))
         speed = (vx - w * ry) * nx + (vy + w * rx) * ny
         new = old - slot[NORMAL_MASS_1 * LANES + lane] * speed
         new = new if new > ZERO else ZERO
@@ -271,11 +279,11 @@ def solve_velocity(body, slot):
         vx = body[VELOCITY_X * LANES + lane]
         vy = body[VELOCITY_Y * LANES + lane]
         w = body[OMEGA * LANES + lane]
-        vx, vy, w = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, friction * a1, r1x, r1y, nx, ny, vx, vy, w)
+        normal = nx, ny
+        v = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, friction * a1, (r1x, r1y), normal, (vx, vy, w))
+        vx, vy, w = v
         tangent_2 = slot[TANGENT_IMPULSE_2 * LANES + lane]
-        ux, uy, uw = _friction(
-            slot, lane, TANGENT_IMPULSE_2, TANGENT_MASS_2, friction * a2, r2x, r2y, nx, ny, vx, vy, w
-        )
+        ux, uy, uw = _friction(slot, lane, TANGENT_IMPULSE_2, TANGENT_MASS_2, friction * a2, (r2x, r2y), normal, v)
         vx = ux if paired else vx
         vy = uy if paired else vy
         w = uw if paired else w

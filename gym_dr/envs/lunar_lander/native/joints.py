@@ -268,8 +268,10 @@ def solve_pair(blocks, iterations):
 
 
 @njit(**INLINE)
-def _solve_position(block, lane, joint, leg, anchor_x, lower, upper, reference, ax_, ay_, aa):
+def _solve_position(block, lane, joint, leg, anchor_x, limits, pose):
     """Move and turn lander and leg to where limit and pin hold; returns the lander's pose and whether they did."""
+    lower, upper, reference = limits
+    ax_, ay_, aa = pose
     inv_mass = block[INV_MASS * LANES + lane]
     inv_inertia = block[INV_INERTIA * LANES + lane]
     center_y = block[MASS_CENTER_Y * LANES + lane]
@@ -317,7 +319,7 @@ def _solve_position(block, lane, joint, leg, anchor_x, lower, upper, reference, 
     block[(leg * BODY + CENTER_Y) * LANES + lane] = cby if solved else cby - LEG_INV_MASS * py
     block[(leg * BODY + ANGLE) * LANES + lane] = ab if solved else new_ab - LEG_INV_INERTIA * (bx * py - by * px)
     okay = (position_error <= LINEAR_SLOP) and (angular_error <= ANGULAR_SLOP)
-    return ax_ + inv_mass * px, ay_ + inv_mass * py, new_aa + inv_inertia * (ax * py - ay * px), okay
+    return (ax_ + inv_mass * px, ay_ + inv_mass * py, new_aa + inv_inertia * (ax * py - ay * px)), okay
 
 
 @njit(**KERNEL)
@@ -333,12 +335,9 @@ def solve_positions(block):
         x0 = block[CENTER_X * LANES + lane]
         y0 = block[CENTER_Y * LANES + lane]
         a0 = block[ANGLE * LANES + lane]
-        x, y, a, okay_1 = _solve_position(
-            block, lane, JOINT_1, LEG_1, ANCHOR_X_1, LOWER_1, UPPER_1, REFERENCE_1, x0, y0, a0
-        )
-        x, y, a, okay_0 = _solve_position(
-            block, lane, JOINT_0, LEG_0, ANCHOR_X_0, LOWER_0, UPPER_0, REFERENCE_0, x, y, a
-        )
+        limits_1, limits_0 = (LOWER_1, UPPER_1, REFERENCE_1), (LOWER_0, UPPER_0, REFERENCE_0)
+        pose, okay_1 = _solve_position(block, lane, JOINT_1, LEG_1, ANCHOR_X_1, limits_1, (x0, y0, a0))
+        (x, y, a), okay_0 = _solve_position(block, lane, JOINT_0, LEG_0, ANCHOR_X_0, limits_0, pose)
         block[CENTER_X * LANES + lane] = x0 if solved else x
         block[CENTER_Y * LANES + lane] = y0 if solved else y
         block[ANGLE * LANES + lane] = a0 if solved else a

@@ -22,8 +22,7 @@ def started(**kwargs: Any) -> LunarLanderVectorEnv:
 
 def state(envs: LunarLanderVectorEnv) -> list[bytes]:
     memory = envs._backend.physics.memory
-    arrays = [getattr(memory, name) for name in memory.__dataclass_fields__]
-    return [a.tobytes() for a in (*arrays, envs._elapsed, envs._autoreset.done, envs.draw_index)] + [
+    return [a.tobytes() for a in (*memory, envs._elapsed, envs._autoreset.done, envs.draw_index)] + [
         repr(envs.np_random_seed).encode()
     ]
 
