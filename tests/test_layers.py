@@ -21,6 +21,7 @@ LAYERS = (
     ("benchmark",),
     ("plugins",),
     ("cli",),
+    ("testing",),
 )
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
