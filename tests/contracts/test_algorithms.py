@@ -1,0 +1,40 @@
+"""Every registered algorithm, and the one of the example of a plugin, keeps every contract."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
+from gym_dr.training.api import Algorithm
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm" / "gym_dr_cem.py"
+
+# options with which a Bandit is solved; an algorithm without an entry is tried with its own
+OPTIONS: dict[str, dict[str, Any]] = {
+    "a2c": {"updates": 60, "rollout_steps": 32, "hidden_sizes": (16,), "actor_lr": 0.01, "critic_lr": 0.01},
+    "reinforce": {"updates": 60, "episodes_per_env": 4, "lr": 0.02, "hidden_sizes": (16,)},
+    "cem": {"updates": 10, "population": 24, "elite": 6, "episode_steps": 8},
+}
+
+
+def algorithms() -> list[Algorithm]:
+    spec = importlib.util.spec_from_file_location("gym_dr_cem", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    found = {algorithm.name: algorithm for algorithm in load_plugins().algorithms.values()}
+    example.gym_dr_register_algorithms(lambda algorithm: found.setdefault(algorithm.name, algorithm))
+    return list(found.values())
+
+
+@pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
+@pytest.mark.parametrize("algorithm", algorithms(), ids=lambda algorithm: algorithm.name)
+def test_algorithms(algorithm: Algorithm, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
+    contract(AlgorithmCase(algorithm=algorithm, options=OPTIONS.get(algorithm.name, {})), tmp_path)
