@@ -123,11 +123,11 @@ def it_learns_what_is_trivial_and_its_policy_takes_any_number_of_observations(ca
 
 def a_run_that_was_cut_resumes_bit_for_bit(case: AlgorithmCase, path: Path) -> None:
     for i, env_id in enumerate(BANDITS):
-        whole = case.train(path / f"whole-{i}", env_id, updates=5)
-        for cut_at in (1, 2, 4):
+        whole = case.train(path / f"whole-{i}", env_id, updates=4)
+        for cut_at in (1, 2):  # before the first checkpoint and after it
             cut = path / f"cut-{i}-{cut_at}"
-            case.train(cut, env_id, cut_at=cut_at, updates=5)
-            resumed = case.train(cut, env_id, updates=5)
+            case.train(cut, env_id, cut_at=cut_at, updates=4)
+            resumed = case.train(cut, env_id, updates=4)
             assert rows(resumed.metrics) == rows(whole.metrics)
             assert rows(resumed.draws) == rows(whole.draws)
             assert_same(load_newest(resumed)["state"], load_newest(whole)["state"])

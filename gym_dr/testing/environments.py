@@ -85,14 +85,14 @@ def rollout(envs: Any, policy: SmallPolicy, noise: Any, steps: Steps, first: int
 @contextlib.contextmanager
 def refused(*errors: type[Exception]) -> Iterator[None]:
     """Asserts that one of these errors is raised, with a text."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Gymnasium's workers raise it warns of too
+    caught: list[Exception] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Gymnasium's workers raise it warns of too
+        try:
             yield
-    except errors as error:
-        assert str(error)
-    else:
-        raise AssertionError(f"expected {' or '.join(error.__name__ for error in errors)}, nothing was raised")
+        except errors as error:
+            caught.append(error)
+    assert [str(error) for error in caught if str(error)], f"expected one of {errors}, got {caught}"
 
 
 def interface(env: Any) -> Any:
@@ -515,9 +515,9 @@ def every_sub_environment_gives_a_picture_once_it_has_an_episode(mode: Mode) -> 
         frames = (envs.render(),) if mode.name == "single" else envs.render()
         assert len(frames) == (1 if mode.name == "single" else NUM_ENVS)
         assert all(frame.dtype == np.uint8 and frame.ndim == 3 for frame in frames)
-    with mode.opened(render_mode="rgb_array") as envs:
-        with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
-            envs.render()
+    error = EnvStateError if mode.name == "native" else gym.error.ResetNeeded
+    with mode.opened(render_mode="rgb_array") as envs, refused(error):
+        envs.render()
 
 
 @promised("native")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,16 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm" / "gym_dr_cem
 
 # options with which a Bandit is solved; an algorithm without an entry is tried with its own
 OPTIONS: dict[str, dict[str, Any]] = {
-    "a2c": {"updates": 60, "rollout_steps": 32, "hidden_sizes": (16,), "actor_lr": 0.01, "critic_lr": 0.01},
-    "reinforce": {"updates": 60, "episodes_per_env": 4, "lr": 0.02, "hidden_sizes": (16,)},
+    "a2c": {
+        "updates": 30,
+        "rollout_steps": 16,
+        "hidden_sizes": (16,),
+        "actor_lr": 0.02,
+        "critic_lr": 0.02,
+        "gamma": 0.0,
+    },
+    "reinforce": {"updates": 40, "episodes_per_env": 4, "hidden_sizes": (16,), "lr": 0.05, "gamma": 0.5}
+    | {"baseline": "normalize"},
     "cem": {"updates": 10, "population": 24, "elite": 6, "episode_steps": 8},
 }
 
@@ -28,6 +37,7 @@ def algorithms() -> list[Algorithm]:
     assert spec is not None
     assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = example  # where its dataclasses look for their types
     spec.loader.exec_module(example)
     found = {algorithm.name: algorithm for algorithm in load_plugins().algorithms.values()}
     example.gym_dr_register_algorithms(lambda algorithm: found.setdefault(algorithm.name, algorithm))

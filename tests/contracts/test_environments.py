@@ -12,6 +12,9 @@ from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, MODES, Contract, 
 ENTRIES = load_plugins().environments.values()
 FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(ENTRIES)}  # module -> its first id
 
+# makes many environments, for which the equality tests of each family have quicker ways
+LONG = ("everything_is_as_in_a_sync_environment",)
+
 # what is not yet as promised: contract -> modes, part of the id, why
 DRIFT: dict[str, tuple[tuple[str, ...], str, str]] = {
     "a_compiled_rollout_is_refused_where_it_would_differ": (("native",), "v5", "MuJoCo's plays ignores the context"),
@@ -39,8 +42,9 @@ def cells() -> list[Any]:
         for name in MODES:
             if name == "native" and entry.vector_entry_point is None:
                 continue
-            quick = name in ("native", "single") or entry.id in FAMILIES.values()
+            first = entry.id in FAMILIES.values()
             for contract in ENVIRONMENT_CONTRACTS[name]:
+                quick = first or (name in ("native", "single") and contract.__name__ not in LONG)
                 marks: list[Any] = [] if quick else [pytest.mark.slow]
                 modes, ids, reason = DRIFT.get(contract.__name__, ((), "", ""))
                 if name in modes and ids in entry.id:
