@@ -55,7 +55,7 @@ class Bandit(gym.Env[Any, Any]):
 
 
 for env_id, kwargs in {**BANDITS, UNUSABLE: {"dictionary": True}}.items():
-    gym.register(env_id, Bandit, kwargs=kwargs)
+    gym.register(env_id, f"{__name__}:Bandit", kwargs=kwargs)
 
 
 class CutError(Exception):

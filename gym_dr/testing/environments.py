@@ -379,7 +379,8 @@ def returned_arrays_are_the_callers_own(mode: Mode) -> None:
 
     for kwargs in [{}] if mode.name == "single" else [{"autoreset_mode": autoreset} for autoreset in AutoresetMode]:
         with mode.opened(max_episode_steps=2, **kwargs) as envs, mode.opened(max_episode_steps=2, **kwargs) as twin:
-            spoil(play(envs, 0)), play(twin, 0)
+            spoil(play(envs, 0))
+            play(twin, 0)
             for t in range(2):
                 result, expected = envs.step(actions_of(envs, t)), twin.step(actions_of(twin, t))
                 assert_same(result, expected)

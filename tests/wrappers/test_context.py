@@ -221,11 +221,6 @@ def test_impossible_spans_are_refused(context: tuple[Any, ...]) -> None:
         DrawContext(make(LANDER, "native"), *context)
 
 
-def test_compiled_play_is_off_where_the_policy_sees_more_than_the_physics() -> None:
-    assert make(LANDER, "native", num_threads=1).plays
-    assert not make(LANDER, "native", num_threads=1, context="observation").plays
-
-
 @pytest.mark.parametrize(
     ("error", "kwargs"),
     [
