@@ -23,6 +23,7 @@ LAYERS = (
     ("plugins",),
     ("experiments",),
     ("cli",),
+    ("testing",),
 )
 ORDER = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -84,7 +84,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
                 distributions, a ``Randomization`` or a path to a TOML file.
             autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
-            max_episode_steps: Steps after which an episode is truncated; None for never.
+            max_episode_steps: Steps after which an episode is truncated; None or -1 for never.
             render_mode: None, or one of the environment's that gives frames, such as "rgb_array".
             num_threads: Threads to use at most; None for one a processor, if there are environments enough.
             context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
@@ -100,7 +100,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """
         super().__init__()
         self.num_envs = check_whole_number("num_envs", num_envs)
-        limit = max_episode_steps
+        limit = None if max_episode_steps == -1 else max_episode_steps  # as Gymnasium has it, -1 is never
         self._max_steps = _NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
@@ -108,6 +108,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             raise ConfigError("Expected a render_mode that gives frames, such as 'rgb_array', got 'human'.")
         self._backend = self._make_backend(render_mode, **kwargs)
         try:
+            frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
+            if render_mode not in (None, *frames):
+                raise ConfigError(f"Expected render_mode None or one of {', '.join(frames)}, got {render_mode!r}.")
             space = self._backend.space
             self.randomization = resolve(randomization, space)
             self.context = Context(context, context_params, space, self.randomization)
@@ -121,7 +124,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
         self._autoreset = AutoresetState(mode, self.num_envs)
         self.render_mode = render_mode
-        self.metadata = {**self._backend.metadata, "autoreset_mode": mode}
+        self.metadata = {**self._backend.metadata, "render_modes": frames, "autoreset_mode": mode}
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -369,14 +372,12 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             raise EnvStateError("The vector environment is closed.")
 
     def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
-        """Checks the arguments of ``reset``; takes ``reset_mask`` out of ``options`` as Gymnasium does."""
+        """Checks the arguments of ``reset``."""
         mask = check_reset_mask(options, self.num_envs)
         options = {} if options is None else options
         values = options.get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        seeds = check_seeds(seed, self.num_envs)
-        options.pop("reset_mask", None)
-        return _Reset(mask, seeds, exact)
+        return _Reset(mask, check_seeds(seed, self.num_envs), exact)
 
     # ---- episodes ----------------------------------------------------------------------------------------------------
 

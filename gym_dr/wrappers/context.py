@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
-from gym_dr.wrappers.vector_params import spaces_of
+from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 
 Array = npt.NDArray[np.float64]
 
 
-class DrawContext(VectorWrapper[Any, Any, Any, Any, Any]):
+class DrawContext(ParamsWrapper):
     """Shows the draw to the policy, or hides it from everybody outside of this wrapper.
 
     The values come from ``info["params"]``, so wrappers that need those (``RecordDraws``) go inside when it hides.

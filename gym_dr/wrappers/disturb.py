@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.autoreset import AutoresetState
@@ -20,7 +20,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
-from gym_dr.wrappers.vector_params import spaces_of
+from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return {**info, "params": {**info.get("params", {}), **own}}
 
 
-class DisturbVector(VectorWrapper[Any, Any, Any, Any, Any]):
+class DisturbVector(ParamsWrapper):
     """Disturbs the actions and observations of a vector environment, as ``Disturb`` around each sub-environment would.
 
     Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordDraws`` and ``DrawContext`` around it. Its own

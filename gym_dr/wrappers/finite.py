@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import NotFiniteError
+from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
 
-class RequireFinite(VectorWrapper[Any, Any, Any, Any, Any]):
+class RequireFinite(ParamsWrapper):
     """Raises where an observation or reward is NaN or infinite, before anything is computed from it.
 
     Observations that are no arrays of floating-point numbers are not looked at.

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.vector_arguments import check_reset_mask
+from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -31,7 +32,7 @@ class EpisodeRecord:
     terminated: bool  # whether it ended by itself, not by the step limit
 
 
-class RecordDraws(VectorWrapper[Any, Any, Any, Any, Any]):
+class RecordDraws(ParamsWrapper):
     """Calls back with each finished episode: its draw, return and length.
 
     Reset steps (NEXT_STEP autoreset) belong to no episode; episodes that a reset by hand cuts short are not recorded.

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.sampler import ParamSampler
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
+from gym_dr.wrappers.vector_params import ParamsWrapper, VectorParams, has_vector_params
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -25,7 +22,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
+class ResampleParams(ParamsWrapper):
     """Re-draws the parameters of all sub-environments every ``every`` rollouts of ``rollout_steps`` steps.
 
     A draw takes effect at each sub-environment's next reset, so that parameters stay fixed within an episode. It takes
@@ -66,8 +63,6 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
             raise RandomizationError("ResampleParams: the environment is wrapped in one already.")
         self._params_env = cast(Any, env if has_vector_params(env) else VectorParams(env))
         super().__init__(self._params_env)
-        self.param_space: ParamSpace = self._params_env.param_space
-        self.randomization: Randomization = self._params_env.randomization
         # vector steps between two draws; None if there are none by themselves
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
@@ -78,12 +73,6 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         self._drawn: dict[str, Array] = {}  # the values of these draws
 
     @property
-    def params(self) -> dict[str, Array]:
-        """The current values: name -> array of shape ``(num_envs,)``."""
-        params: dict[str, Array] = self._params_env.params
-        return params
-
-    @property
     def pending(self) -> dict[str, Array]:
         """The values that each sub-environment's next reset will use: name -> array of shape ``(num_envs,)``."""
         nominal = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
@@ -91,26 +80,6 @@ class ResampleParams(VectorWrapper[Any, Any, Any, Any, Any]):
         for name, pins in self._params_env.pinned.items():
             pending[name] = np.where(np.isnan(pins), pending.get(name, self.param_space[name].nominal), pins)
         return pending
-
-    @property
-    def draw_index(self) -> npt.NDArray[np.int64]:
-        """The current draw of each sub-environment, shape ``(num_envs,)``; -1 before the first reset."""
-        index: npt.NDArray[np.int64] = self._params_env.draw_index
-        return index
-
-    @property
-    def sampler(self) -> ParamSampler:
-        """Where draws come from."""
-        sampler: ParamSampler = self._params_env.sampler
-        return sampler
-
-    def set_sampler(self, sampler: ParamSampler) -> None:
-        """Has the coming draws come from another sampler; see ``VectorParams``."""
-        self._params_env.set_sampler(sampler)
-
-    def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
-        """Fixes parameters from the next reset on, in place of draws; see ``VectorParams``."""
-        self._params_env.set_params(values, mask)
 
     def resample(self, mask: Mask | None = None) -> None:
         """Makes the next draw now; it takes effect at each sub-environment's next reset.

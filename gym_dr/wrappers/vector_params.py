@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
 from gym_dr.envs.vector_arguments import check_actions, check_mask, check_reset_mask, check_seeds
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -19,9 +19,16 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
+PARAM_INTERFACE = (
+    *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
+    *("set_params", "set_sampler", "give_draws"),
+)
+"""What native environments and ``VectorParams`` offer beside Gymnasium's interface."""
+
+
 def has_vector_params(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether a vector environment offers ``params`` and ``set_params`` itself, as native ones do."""
-    return callable(getattr(env, "set_params", None)) and hasattr(type(env), "params")
+    """Whether a vector environment offers parameters itself, as native ones do."""
+    return hasattr(env, "set_params")
 
 
 def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
@@ -50,6 +57,19 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
         inner = inner.env
     inner = inner if hasattr(inner, "param_space") else VectorParams(inner)
     return inner.param_space, inner.randomization
+
+
+class ParamsWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Passes on what the environment offers beside Gymnasium's interface: its parameters.
+
+    Compiled rollouts are not passed on, since a wrapper has to do its part in them.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that the wrapper does not have itself."""
+        if name in PARAM_INTERFACE:
+            return getattr(self.env, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
@@ -159,6 +179,7 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
             UnknownNameError: There is no such parameter; nothing has changed then.
             RandomizationError: A value, seed or mask is impossible; nothing has changed then.
         """
+        self._check_open()
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
@@ -184,7 +205,18 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
             InvalidActionError: The actions are not of the action space; nothing has changed then. Without this check
                 those sub-environments would have been stepped that come before one which refuses.
         """
+        self._check_open()
         return self.env.step(check_actions(actions, self.env.action_space))
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Draws every sub-environment."""
+        self._check_open()
+        return self.env.render()
+
+    def _check_open(self) -> None:
+        """Gymnasium's sync environment would go on."""
+        if self.env.closed:
+            raise EnvStateError("The vector environment is closed.")
 
     def _set(self, name: str, values: list[Any]) -> None:
         """Gives each sub-environment its value of a settable property of ``RandomizedEnv``."""

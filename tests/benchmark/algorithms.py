@@ -6,8 +6,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from gym_dr import load_plugins
 from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm" / "gym_dr_cem.py"
 
@@ -24,4 +24,4 @@ def _example() -> Algorithm:
     return found[0]
 
 
-ALGORITHMS = {name: load_plugins().algorithms[name] for name in ("a2c", "reinforce")} | {"cem": _example()}
+ALGORITHMS = {name: find_algorithm(name) for name in ("a2c", "reinforce")} | {"cem": _example()}

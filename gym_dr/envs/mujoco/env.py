@@ -96,6 +96,13 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         observation, reward, terminated, truncated, info = self._model_episode.after_step(self, result)
         return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
 
+    def render(self) -> Any:
+        """Draws the robot; without a render mode there is nothing to draw, which is warned of."""
+        if self.render_mode is None:
+            gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
+            return None
+        return super().render()  # type: ignore[no-untyped-call]  # Gymnasium's
+
     @property
     def push_size(self) -> int:
         """How many numbers ``push`` takes: 2 (x and y) where the robot floats freely, else 1."""
@@ -106,7 +113,11 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
 
         Args:
             velocity: What is added, m/s or rad/s, shape ``(push_size,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
         """
+        self._model_episode.check_begun("push")
         self.data.qvel[pushed_dofs(self.model)] += velocity
 
     def _shown(self, observation: Observation) -> Observation:

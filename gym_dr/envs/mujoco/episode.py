@@ -118,9 +118,17 @@ class ModelEpisode:
             InvalidActionError: The action has another shape, is not numbers or is not finite.
         """
         check_action(action, (self._controls,))
-        if self._observation is None:
-            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        self.check_begun("step")
         self._warnings[:] = QUIET
+
+    def check_begun(self, call: str) -> None:
+        """Checks that there is an episode.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        if self._observation is None:
+            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
     def after_step(
         self, env: Any, result: tuple[Any, Any, bool, bool, dict[str, Any]]

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import RecordDraws, ResampleParams, Scale, VectorParams
+from gym_dr import Scale, VectorParams
 from gym_dr.compiled.policy import TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.mujoco.memory import ScatteredField
-from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
-from gym_dr.randomization.draws import draw
+from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import EpisodeParams
 from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.table import ParamTable
@@ -35,27 +34,6 @@ def test_make_vec_picks_the_native_environment(name: str) -> None:
     assert envs.spec.id == f"gym_dr/{name}DR-v5"
     assert envs.unwrapped._max_steps == envs.spec.max_episode_steps
     envs.close()
-
-
-def test_a_sub_environment_is_keyed_by_its_seed_and_its_resets() -> None:
-    envs = native("Hopper", 4, randomization=MASSES, max_episode_steps=3)
-    envs.reset(seed=20)
-    for _ in range(9):
-        _, _, _, _, info = envs.step(actions_of(envs))
-    assert envs.draw_index.tolist() == info["draw_index"].tolist() == [2] * 4
-    seeds = np.arange(20, 24, dtype=np.uint64)
-    expected = draw(envs.randomization, envs.param_space, seeds, 2)
-    for name, values in expected.items():
-        assert (envs.params[name] == values).all()
-        assert (info["params"][name] == values).all()
-    assert envs.np_random_seed == (20, 21, 22, 23)
-
-
-def test_the_number_of_sub_environments_changes_no_draw() -> None:
-    few, many = native("Hopper", 2, randomization=MASSES), native("Hopper", 5, randomization=MASSES)
-    left, right = few.reset(seed=3), many.reset(seed=3)
-    np.testing.assert_array_equal(left[0], right[0][:2])
-    assert (left[1]["params"]["body_mass:leg"] == right[1]["params"]["body_mass:leg"][:2]).all()
 
 
 def test_masses_reach_the_simulations() -> None:
@@ -101,94 +79,13 @@ def test_what_was_handed_back_is_reported_no_more() -> None:
         np.testing.assert_array_equal(observations, nominal)
 
 
-def test_disabled_needs_a_reset_of_those_that_ended() -> None:
-    envs = native("Hopper", 3, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=2)
-    envs.reset(seed=1)
-    envs.step(actions_of(envs))
-    envs.step(actions_of(envs))
-    with pytest.raises(EnvStateError, match=r"\[0, 1, 2\]"):
-        envs.step(actions_of(envs))
-    before = envs.draw_index
-    envs.reset(options={"reset_mask": np.array([True, True, False])})
-    assert (envs.draw_index - before).tolist() == [1, 1, 0]
-    with pytest.raises(EnvStateError, match=r"\[2\]"):
-        envs.step(actions_of(envs))
-    envs.reset(options={"reset_mask": np.array([False, False, True])})
-    envs.step(actions_of(envs))
-
-
-def test_a_masked_reset_leaves_the_others_alone() -> None:
-    for name in ("Hopper", "Ant"):
-        envs, untouched = native(name, 3), native(name, 3)
-        for e in (envs, untouched):
-            e.reset(seed=1)
-            e.step(actions_of(e))
-        _, info = envs.reset(options={"reset_mask": np.array([False, True, False])})
-        assert info["_draw_index"].tolist() == info["_x_position"].tolist() == [False, True, False]
-        left, right = envs.step(actions_of(envs))[0], untouched.step(actions_of(envs))[0]
-        np.testing.assert_array_equal(left[[0, 2]], right[[0, 2]])
-        assert (left[1] != right[1]).any()
-        envs.close()
-        untouched.close()
-
-
-def test_what_is_returned_may_be_written_into() -> None:
-    for mode in AutoresetMode:
-        envs, other = (native("Hopper", 2, autoreset_mode=mode) for _ in range(2))
-        for e in (envs, other):
-            e.reset(seed=1)
-        for _ in range(3):
-            result = envs.step(actions_of(envs))
-            expected = other.step(actions_of(envs))
-            np.testing.assert_array_equal(result[0], expected[0])
-            for array in (*result[:4], result[4]["x_position"], result[4]["params"]["body_mass:leg"]):
-                array[...] = 1
-            envs.params["body_mass:leg"][:] = 9.0
-
-
-def test_bad_arguments_change_nothing() -> None:
-    envs = native("Hopper", 2)
-    envs.reset(seed=1)
-    before = (envs.params, envs.draw_index.tolist(), envs.np_random_seed)
-    for bad in (
-        {"seed": -1},
-        {"seed": [1]},
-        {"seed": "1"},
-        {"options": {"reset_mask": np.zeros(2, np.bool_)}},
-        {"options": {"reset_mask": np.ones(3, np.bool_)}},
-        {"seed": 9, "options": {"params": {"body_mass:leg": -1.0}}},
-        {"seed": 9, "options": {"params": {"body_mass:leg": [1.0, 2.0, 3.0]}}},
-    ):
-        with pytest.raises(RandomizationError):
-            envs.reset(**bad)
-    with pytest.raises(UnknownNameError, match="Known: foot, leg"):
-        envs.set_params({"body_mass:legs": 1.0})
-    np.testing.assert_equal((envs.params, envs.draw_index.tolist(), envs.np_random_seed), before)
-
-
 @pytest.mark.parametrize(
     "bad",
-    [{"num_envs": 0}, {"num_threads": 0}, {"max_episode_steps": 0}, {"autoreset_mode": "x"}, {"render_mode": "human"}],
+    [{"num_threads": 0}, {"max_episode_steps": 0}, {"render_mode": "human"}],
 )
 def test_impossible_constructor_arguments_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="Expected"):
         native("Hopper", **{"num_envs": 2, **bad})
-
-
-def test_an_unknown_keyword_is_refused() -> None:
-    with pytest.raises(TypeError, match="reset_nois_scale"):
-        native("Hopper", 2, reset_nois_scale=0.1)
-
-
-@pytest.mark.parametrize("name", ["Hopper", "Ant"])
-def test_a_closed_environment_says_so_and_may_be_closed_again(name: str) -> None:
-    envs = native(name, 2)
-    envs.reset(seed=1)
-    envs.close()
-    envs.close()
-    for call in (lambda: envs.step(actions_of(envs)), envs.reset, envs.render):
-        with pytest.raises(EnvStateError, match="closed"):
-            call()
 
 
 def threads() -> int:
@@ -233,21 +130,6 @@ def test_the_number_of_threads_is_what_was_asked_for(name: str) -> None:
     assert threads() - before <= 2  # the caller's is the third
     envs.close()
     assert native(name, 2, num_threads=5).unwrapped.num_threads == 2
-
-
-def test_wrappers_for_rollouts_work() -> None:
-    records: list[Any] = []
-    envs = RecordDraws(
-        ResampleParams(native("Hopper", 3, max_episode_steps=5), rollout_steps=4, every=2), records.append
-    )
-    envs.reset(seed=1)
-    for _ in range(30):
-        envs.step(actions_of(envs))
-    assert len(records) == 15
-    assert len({record.params["body_mass:leg"] for record in records}) > 3
-    assert all(record.length == 5 for record in records)
-    inner: Any = envs.env
-    inner.set_params(None)
 
 
 def test_a_table_of_episodes_draws_what_single_environments_draw() -> None:
@@ -300,13 +182,6 @@ def test_every_sub_environment_is_drawn_as_it_is(name: str, monkeypatch: pytest.
     envs.reset()
     assert envs.unwrapped._backend.model_fields.nominal["body_mass"][2 if name == "InvertedPendulum" else 1] == nominal
     envs.close()
-
-
-def test_without_a_render_mode_there_are_no_frames() -> None:
-    envs = native("Hopper", 2)
-    envs.reset(seed=1)
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert envs.render() is None
 
 
 def test_play_is_refused_before_a_reset_and_where_episodes_end_otherwise() -> None:

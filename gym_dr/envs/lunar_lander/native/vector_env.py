@@ -44,14 +44,8 @@ class LunarLanderBackend:
     observations: npt.NDArray[Any]
     num_threads: int
 
-    def __init__(self, render_mode: str | None, *, continuous: bool = False) -> None:
-        """Makes the spaces.
-
-        Raises:
-            ConfigError: There is no such render mode.
-        """
-        if render_mode not in (None, "rgb_array"):
-            raise ConfigError(f"Expected render_mode None or 'rgb_array', got {render_mode!r}.")
+    def __init__(self, *, continuous: bool = False) -> None:
+        """Makes the spaces."""
         self.continuous = bool(continuous)
         self.observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
@@ -173,7 +167,7 @@ class LunarLanderVectorEnv(NativeVectorEnv):
     """Many LunarLander-v3 with randomized physics; its own keyword is ``continuous``, as in Gymnasium."""
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
-        return LunarLanderBackend(render_mode, **kwargs)
+        return LunarLanderBackend(**kwargs)
 
 
 def _check_memory(num_envs: int) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from gym_dr.envs.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
@@ -77,26 +76,6 @@ def test_continuous_actions(actions: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "mask",
-    [
-        np.ones(2, bool),
-        np.ones((3, 1), bool),
-        np.ones(3),
-        np.array([0, 1, 1]),
-        "yes",
-        np.zeros(3, bool),
-    ],
-    ids=repr,
-)
-def test_reset_masks(mask: Any) -> None:
-    envs = started()
-    before = state(envs)
-    with pytest.raises(RandomizationError, match="Expected"):
-        envs.reset(seed=1, options={"reset_mask": mask})
-    assert state(envs) == before
-
-
-@pytest.mark.parametrize(
     ("params", "error"),
     [
         ({"gravity": 1.0}, RandomizationError),
@@ -119,21 +98,6 @@ def test_parameters(params: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         envs.set_params(params)
     assert state(envs) == before
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "1", True, [1, 2], [1, 2, -3], [1, 2, 3.0]], ids=repr)
-def test_seeds(seed: Any) -> None:
-    envs = started()
-    before = state(envs)
-    with pytest.raises(RandomizationError, match="Expected"):
-        envs.reset(seed=seed)
-    assert state(envs) == before
-
-
-@pytest.mark.parametrize("num_envs", [0, -1, 1.5, "3", True, None])
-def test_numbers_of_sub_environments(num_envs: Any) -> None:
-    with pytest.raises(ConfigError, match="num_envs"):
-        LunarLanderVectorEnv(num_envs)
 
 
 def test_an_absurd_number_of_sub_environments_is_refused_before_memory_is_touched() -> None:
@@ -172,21 +136,6 @@ def test_steps_out_of_order() -> None:
         with pytest.raises(EnvStateError, match="closed"):
             call()
     envs.close()
-
-
-def test_a_step_after_the_end_without_autoreset() -> None:
-    envs = LunarLanderVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED, max_episode_steps=2)
-    envs.reset(seed=0)
-    for _ in range(2):
-        *_, truncated, _ = envs.step(np.zeros(2, int))
-    assert truncated.all()
-    before = state(envs)
-    with pytest.raises(EnvStateError, match="reset_mask"):
-        envs.step(np.zeros(2, int))
-    assert state(envs) == before
-    envs.reset(options={"reset_mask": np.array([True, False])})
-    with pytest.raises(EnvStateError, match=r"\[1\]"):
-        envs.step(np.zeros(2, int))
 
 
 def test_rendering_without_a_render_mode_warns_as_gymnasium_does() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import pickle
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -13,7 +11,6 @@ import numba
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import gym_dr
 from gym_dr.envs.lunar_lander.native.physics import bytes_needed
@@ -142,24 +139,6 @@ def test_draws_made_ahead_are_the_keyed_draws() -> None:
         assert (last["params"][name] == values).all()
 
 
-def test_returned_arrays_are_the_callers_own() -> None:
-    envs = LunarLanderVectorEnv(4)
-    twin = LunarLanderVectorEnv(4)
-    observations, info = envs.reset(seed=0)
-    twin.reset(seed=0)
-    for t in range(150):
-        observations[:] = np.nan
-        for values in (*info["params"].values(), info["draw_index"], info["_params"], info["_draw_index"]):
-            values[:] = 0
-        envs.params["gravity"][:] = 0
-        ours, theirs = envs.step(np.full(4, t % 4)), twin.step(np.full(4, t % 4))
-        for a, b in zip(ours, theirs, strict=True):
-            assert_equal(a, b)
-        observations, *others, info = ours
-        for array in others:
-            array[:] = True
-
-
 def test_results_do_not_depend_on_the_number_of_threads_or_of_environments() -> None:
     runs = []
     for num_envs, threads in ((160, 1), (160, 3), (64, 2), (40, 1)):
@@ -203,49 +182,6 @@ def test_a_child_process_steps_after_a_fork() -> None:
     assert (got == expected).all()
 
 
-@pytest.fixture
-def registered() -> Iterator[str]:
-    name = "gym_dr_test/NativeLander-v0"
-    gym.register(
-        name,
-        vector_entry_point="gym_dr.envs.lunar_lander.native.vector_env:LunarLanderVectorEnv",
-        max_episode_steps=44,
-    )
-    yield name
-    del gym.registry[name]
-
-
-def test_make_vec_and_its_spec_give_the_same_environment_again(registered: str) -> None:
-    envs = gym.make_vec(registered, num_envs=3, randomization="wide", autoreset_mode=AutoresetMode.SAME_STEP)
-    assert isinstance(envs, LunarLanderVectorEnv)
-    assert envs.spec is not None
-    twin = gym.make_vec(envs.spec)
-    assert_equal(dict(enumerate(envs.reset(seed=1))), dict(enumerate(twin.reset(seed=1))))
-    for t in range(50):
-        ours, theirs = envs.step(np.full(3, t % 4)), twin.step(np.full(3, t % 4))
-        assert_equal(dict(enumerate(ours)), dict(enumerate(theirs)))
-        if t == 43:
-            assert ours[3].any()
-    assert "num_envs=3" in repr(envs)
-
-
-def test_gymnasiums_wrappers_work_around_it() -> None:
-    envs = RecordEpisodeStatistics(LunarLanderVectorEnv(6, max_episode_steps=30))
-    envs.reset(seed=0)
-    episodes = 0
-    for _ in range(100):
-        *_, info = envs.step(envs.action_space.sample())
-        episodes += int(info["_episode"].sum()) if "_episode" in info else 0
-    assert episodes == 6 * 3
-
-
-def test_spaces_are_gymnasiums() -> None:
-    for continuous in (False, True):
-        envs, sync = pair(AutoresetMode.NEXT_STEP, continuous)
-        for name in ("single_observation_space", "observation_space", "single_action_space", "action_space"):
-            assert getattr(envs, name) == getattr(sync, name)
-
-
 def test_a_hundred_thousand_sub_environments_work() -> None:
     envs = LunarLanderVectorEnv(100_000)
     observations, info = envs.reset(seed=0)
@@ -257,15 +193,6 @@ def test_a_hundred_thousand_sub_environments_work() -> None:
 
 def test_a_sub_environment_takes_less_than_4_kib() -> None:
     assert bytes_needed(1000) < 1000 * 4096
-
-
-def test_unseeded_environments_differ() -> None:
-    envs = LunarLanderVectorEnv(2)
-    first = envs.reset()[0]
-    assert not (first[0] == first[1]).all()
-    assert not (first == LunarLanderVectorEnv(2).reset()[0]).all()
-    assert len(set(envs.np_random_seed)) == 2
-    assert pickle.loads(pickle.dumps(envs.np_random_seed)) == envs.np_random_seed
 
 
 def test_rendering_draws_chosen_sub_environments() -> None:

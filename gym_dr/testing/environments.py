@@ -1,0 +1,565 @@
+"""What every registered environment promises, in every mode that it can be made in."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
+
+from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
+from gym_dr.compiled.steps import Steps
+from gym_dr.envs.capabilities import supports
+from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError
+from gym_dr.randomization.context import context_ranges, normalised_context
+from gym_dr.randomization.draws import draw
+from gym_dr.wrappers.disturb import Disturb, DisturbVector
+from gym_dr.wrappers.vector_params import VectorParams
+
+MODES = ("single", "sync", "async", "native")
+VECTOR = ("sync", "async", "native")
+NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+SEED, NUM_ENVS, STEPS = 20, 3, 7  # with episodes of two or three steps: several autoresets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """One id and the way in which it is made."""
+
+    env_id: str
+    name: str  # one of MODES
+
+    def make(self, num_envs: int = NUM_ENVS, **kwargs: Any) -> Any:
+        """The environment; ``autoreset_mode`` is a keyword in every mode that has one."""
+        if self.name == "single":
+            return gym.make(self.env_id, **kwargs)
+        if self.name == "native":
+            return gym.make_vec(self.env_id, num_envs, vectorization_mode="vector_entry_point", **kwargs)
+        given = {"autoreset_mode": kwargs.pop("autoreset_mode")} if "autoreset_mode" in kwargs else {}
+        envs = gym.make_vec(self.env_id, num_envs, vectorization_mode=self.name, vector_kwargs=given, **kwargs)
+        return VectorParams(envs)
+
+    @contextlib.contextmanager
+    def opened(self, **kwargs: Any) -> Iterator[Any]:
+        """``make`` as a context; worker processes are ended, also those that have raised."""
+        envs = self.make(**kwargs)
+        try:
+            yield envs
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Gymnasium reports workers that have raised once more
+                envs.close(**({"terminate": True} if self.name == "async" else {}))
+
+
+Contract = Callable[[Mode], None]
+ENVIRONMENT_CONTRACTS: dict[str, list[Contract]] = {name: [] for name in MODES}
+
+
+def promised(*modes: str) -> Callable[[Contract], Contract]:
+    """Files a contract under the modes that it holds in."""
+
+    def file(contract: Contract) -> Contract:
+        for name in modes:
+            ENVIRONMENT_CONTRACTS[name].append(contract)
+        return contract
+
+    return file
+
+
+def supports_rollout(envs: Any) -> bool:
+    """Whether an environment in its wrappers plays many steps in one compiled call."""
+    return supports(envs, "rollout")
+
+
+def rollout(envs: Any, policy: SmallPolicy, noise: Any, steps: Steps, first: int, last: int) -> Any:
+    """Plays rows ``first`` to ``last`` at most; returns the row to go on from, and info."""
+    return envs.rollout(policy, noise, steps, first, last)
+
+
+@contextlib.contextmanager
+def refused(*errors: type[Exception]) -> Iterator[None]:
+    """Asserts that one of these errors is raised, with a text."""
+    caught: list[Exception] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Gymnasium's workers raise it warns of too
+        try:
+            yield
+        except errors as error:
+            caught.append(error)
+    assert [str(error) for error in caught if str(error)], f"expected one of {errors}, got {caught}"
+
+
+def interface(env: Any) -> Any:
+    """What has ``params`` and the like inside of wrappers that hide it."""
+    while isinstance(env, gym.vector.VectorWrapper) and not hasattr(env, "params"):
+        env = env.env
+    return env if isinstance(env, gym.vector.VectorEnv) else env.unwrapped
+
+
+def actions_of(env: Any, t: int = 0) -> Any:
+    """Actions that depend on ``t`` alone."""
+    env.action_space.seed(t)
+    return env.action_space.sample()
+
+
+def columns(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Values without their masks: name -> shape ``(num_envs,)``."""
+    return {name: np.atleast_1d(values) for name, values in params.items() if not name.startswith("_")}
+
+
+def drawn(env: Any, index: int, seed: Any = SEED) -> dict[str, Any]:
+    """The keyed draws after ``reset(seed=seed)``: name -> shape ``(num_envs,)``."""
+    seeds = seed + np.arange(getattr(env, "num_envs", 1)) if isinstance(seed, int) else seed
+    inner = interface(env)
+    return draw(inner.randomization, inner.param_space, np.array(seeds, np.uint64), index)
+
+
+def given(env: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as the environment takes them: numbers where it is a single one."""
+    return {name: v if isinstance(env, gym.vector.VectorEnv) else float(v[0]) for name, v in values.items()}
+
+
+def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -> None:
+    """Keys, types, shapes and values agree, at any depth."""
+    if isinstance(left, Mapping):
+        assert left.keys() == right.keys(), (path, left.keys() ^ right.keys())
+        for key in left:
+            assert_same(left[key], right[key], tolerance, f"{path}/{key}")
+    elif isinstance(left, list | tuple) or (isinstance(left, np.ndarray) and left.dtype == object):
+        for one, other in zip(left, right, strict=True):
+            assert_same(one, other, tolerance, path)
+    elif left is None or right is None:
+        assert left is right, path
+    else:
+        left, right = np.asarray(left), np.asarray(right)
+        assert (left.dtype, left.shape) == (right.dtype, right.shape), (path, left.dtype, right.dtype)
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance, err_msg=path)
+
+
+def assert_current(env: Any, info: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Both ``info`` and the environment report these values, among others."""
+    for reported in (columns(info["params"]), columns(interface(env).params)):
+        assert_same({name: reported[name] for name in expected}, dict(expected))
+
+
+def play(env: Any, steps: int = STEPS) -> list[Any]:
+    """Everything that a reset and some steps return; what ended is reset by hand where nobody else does."""
+    rows = [env.reset(seed=SEED)]
+    for t in range(steps):
+        rows.append(env.step(actions_of(env, t)))
+        done = np.logical_or(rows[-1][2], rows[-1][3])
+        if done.any() and env.metadata.get("autoreset_mode", DISABLED) == DISABLED:
+            rows.append(env.reset(options={"reset_mask": done} if done.ndim else None))
+    return rows
+
+
+def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
+    """A compiled rollout by noise alone, from a reset on; also the info of each call, by the row that it ended at."""
+    space, inputs = envs.single_action_space, envs.single_observation_space.shape[0]
+    discrete, rng = isinstance(space, gym.spaces.Discrete), np.random.default_rng(0)
+    low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
+    sizes, kind = ([inputs, int(space.n)], CATEGORICAL) if discrete else ([inputs, 2 * len(low)], TWO_HEADS)
+    kwargs: dict[str, Any] = {"sizes": sizes, "kind": kind, "low": low, "high": high, "num_envs": envs.num_envs}
+    policy = SmallPolicy.allocate(tanh=True, floor=0.01, **kwargs)
+    noise = rng.random((STEPS, envs.num_envs, max(1, len(low))), np.float32)  # between 0 and 1 for discrete actions
+    steps, infos, t = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low)), {}, 0
+    steps.observations[0] = envs.reset(seed=SEED)[0]
+    while t < STEPS:
+        t, info = rollout(envs, policy, noise, steps, t, STEPS)
+        infos[t] = info
+    return steps, infos
+
+
+def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
+    """A compiled rollout gives what stepping with its actions gives: float32 observations, rewards, ends and info."""
+    steps, infos = play_compiled(envs)
+    space = twin.single_action_space
+    assert_same(steps.observations[0], twin.reset(seed=SEED)[0].astype(np.float32))
+    for t in range(STEPS):
+        discrete = isinstance(space, gym.spaces.Discrete)
+        actions = steps.choices[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
+        observations, *others, info = twin.step(actions)
+        assert_same(steps.observations[t + 1], observations.astype(np.float32))
+        assert_same([steps.rewards[t], steps.terminated[t], steps.truncated[t]], others)
+        assert_same(infos.get(t + 1, info), info)
+    left, right = interface(envs), interface(twin)
+    assert_same([left.params, left.draw_index], [right.params, right.draw_index])
+
+
+@promised(*MODES)
+def draws_are_keyed_by_seed_and_number_of_resets(mode: Mode) -> None:
+    with mode.opened() as envs:
+        for seed, index in ((SEED, 0), (None, 1), (None, 2), (SEED, 0), (SEED + 5, 0)):
+            _, info = envs.reset(seed=seed)
+            assert (np.asarray(info["draw_index"]) == index).all()
+            assert (np.asarray(interface(envs).draw_index) == index).all()
+            assert_current(envs, info, drawn(envs, index, seed or SEED))
+
+
+@promised(*MODES)
+def episodes_follow_from_seeds(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=3) as envs, mode.opened(max_episode_steps=3) as twin:
+        unseeded = np.concatenate([np.atleast_2d(envs.reset()[0]), np.atleast_2d(twin.reset()[0])])
+        assert len(np.unique(unseeded, axis=0)) == len(unseeded)
+    with mode.opened(max_episode_steps=3) as envs, mode.opened(max_episode_steps=3) as twin:
+        assert_same(play(envs), play(twin))
+        seeds = 7 if mode.name == "single" else [7, 3, 2**40]
+        assert_current(envs, envs.reset(seed=seeds)[1], drawn(envs, 0, np.atleast_1d(seeds)))
+        assert envs.np_random_seed == (seeds if mode.name == "single" else (7, 3, 2**40))
+
+
+@promised(*VECTOR)
+def sub_environment_i_is_a_single_environment_seeded_s_plus_i(mode: Mode) -> None:
+    with mode.opened() as envs, contextlib.closing(gym.make(mode.env_id)) as env:
+        observations, info = envs.reset(seed=SEED)
+        observation, single_info = env.reset(seed=SEED + 2)
+        assert_same(observations[2], observation, 1e-9)
+        assert {name: values[2] for name, values in columns(info["params"]).items()} == single_info["params"]
+
+
+@promised(*MODES)
+def exact_values_hold_for_one_episode(mode: Mode) -> None:
+    with mode.opened() as envs:
+        values = drawn(envs, 7, seed=900)
+        assert_current(envs, envs.reset(seed=SEED, options={"params": given(envs, values)})[1], values)
+        assert_current(envs, envs.step(actions_of(envs))[-1], values)
+        assert_current(envs, envs.reset()[1], drawn(envs, 1))
+
+
+@promised(*MODES)
+def pins_hold_from_the_next_reset_until_they_are_handed_back(mode: Mode) -> None:
+    with mode.opened() as envs:
+        values, exact, inner = drawn(envs, 7, seed=900), drawn(envs, 8, seed=900), interface(envs)
+        name = next(iter(values))
+        inner.set_params({name: given(envs, values)[name]})  # before the first reset too
+        first = {**drawn(envs, 0), name: values[name]}
+        assert_current(envs, envs.reset(seed=SEED)[1], first)
+        inner.set_params(given(envs, {other: values[other] for other in values if other != name}))
+        assert_current(envs, envs.step(actions_of(envs))[-1], first)
+        assert_current(envs, envs.reset()[1], values)
+        assert_current(envs, envs.reset(options={"params": given(envs, exact)})[1], exact)
+        assert_current(envs, envs.reset()[1], values)
+        inner.set_params(None)
+        assert_current(envs, envs.reset()[1], drawn(envs, 4))  # draws were counted all along
+
+
+@promised(*VECTOR)
+def masks_choose_what_is_pinned_and_what_is_reset(mode: Mode) -> None:
+    mask = np.array([False, True, False])
+    with mode.opened() as envs, mode.opened() as twin:
+        before, values = envs.reset(seed=SEED)[0], drawn(envs, 7, seed=900)
+        twin.reset(seed=SEED)
+        envs.set_params(values, mask=mask)
+        observations, info = envs.reset(options={"reset_mask": mask})
+        assert_same(observations[~mask], before[~mask])
+        assert info["_draw_index"].tolist() == info["_params"].tolist() == mask.tolist()
+        assert envs.draw_index.tolist() == info["draw_index"].tolist() == [0, 1, 0]
+        for name, old in drawn(envs, 0).items():
+            assert_same(envs.params[name], np.where(mask, values[name], old))
+            assert_same(info["params"][name], np.where(mask, values[name], 0.0))
+            assert_same(info["params"][f"_{name}"], mask)
+        left, right = envs.step(actions_of(envs)), twin.step(actions_of(twin))
+        assert_same([part[~mask] for part in left[:4]], [part[~mask] for part in right[:4]])
+
+
+@promised(*MODES)
+def impossible_values_masks_and_seeds_change_nothing(mode: Mode) -> None:
+    with mode.opened() as envs:
+        envs.reset(seed=SEED)
+        inner, name = interface(envs), next(iter(drawn(envs, 0)))
+        values: list[Any] = [{"no such name": 1.0}, {name: np.nan}, {name: -np.inf}, {name: "low"}, [name], 3]
+        calls = [{"seed": 99, "options": {"params": value}} for value in values]
+        if mode.name != "single":
+            masks = [np.ones(2, bool), np.ones(3), np.zeros(3, bool), "yes"]
+            calls += [{"seed": 99, "options": option} for option in [*({"reset_mask": m} for m in masks), [1]]]
+            calls += [{"seed": seed} for seed in (-1, 1.5, "1", True, [1, 2], [1, 2, -3])]
+            values.append({name: np.ones(2)})
+            with refused(RandomizationError):
+                inner.set_params(None, mask=masks[0])
+        for call in calls:
+            with refused(GymDrError):
+                envs.reset(**call)
+        for value in values:
+            with refused(GymDrError):
+                inner.set_params(value)
+        assert_current(envs, envs.step(actions_of(envs))[-1], drawn(envs, 0))
+        assert_current(envs, envs.reset()[1], drawn(envs, 1))  # the seed and its count are as they were
+
+
+@promised(*MODES)
+def impossible_actions_change_nothing(mode: Mode) -> None:
+    with mode.opened() as envs, mode.opened() as twin:
+        assert_same(envs.reset(seed=SEED), twin.reset(seed=SEED))
+        good = np.asarray(actions_of(envs))
+        wrong = [None, "x", np.zeros((*good.shape, 9)), np.full(good.shape, np.nan), np.full(good.shape, None)]
+        wrong += [good - 1000, good + 1000] if good.dtype.kind == "i" else [np.full(good.shape, np.inf)]
+        for actions in wrong:
+            with refused(InvalidActionError):
+                envs.step(actions)
+        assert_same(envs.step(actions_of(envs)), twin.step(actions_of(twin)))
+
+
+@promised(*MODES)
+def before_the_first_reset_values_are_nominal_and_steps_are_refused(mode: Mode) -> None:
+    with mode.opened() as envs:
+        inner, reported = interface(envs), columns(interface(envs).params)
+        assert set(inner.randomization) <= set(reported)
+        assert all((values == inner.param_space[name].nominal).all() for name, values in reported.items())
+        assert (np.asarray(inner.draw_index) == -1).all()
+        with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
+            envs.step(actions_of(envs))
+
+
+@promised(*MODES)
+def closing_twice_is_possible_and_a_closed_vector_environment_refuses_calls(mode: Mode) -> None:
+    with mode.opened() as envs:
+        envs.reset(seed=SEED)
+        envs.close(), envs.close()
+        for call in (envs.reset, envs.render, lambda: envs.step(actions_of(envs))) if mode.name != "single" else ():
+            with refused(EnvStateError, gym.error.ClosedEnvironmentError):
+                call()
+
+
+@promised(*MODES)
+def impossible_arguments_are_refused(mode: Mode) -> None:
+    wrong: list[dict[str, Any]] = [{"randomization": name} for name in ("no such preset", {"no such name": 1.0})]
+    wrong += [{"context": "everyone"}, {"context_params": ["gravity"]}]  # the latter is for "observation" only
+    if mode.name == "native":
+        numbers = ("num_envs", "num_threads", "max_episode_steps")
+        wrong += [{name: bad} for name in numbers for bad in (0, 1.5, True)] + [{"autoreset_mode": "x"}]
+    for kwargs in wrong:
+        with refused(GymDrError), mode.opened(**kwargs):
+            pass
+    with refused(TypeError), mode.opened(no_such_argument=1):
+        pass
+
+
+@promised("native")
+def an_unknown_render_mode_is_refused(mode: Mode) -> None:  # of others Gymnasium warns
+    with refused(GymDrError), mode.opened(render_mode="no such mode"):
+        pass
+
+
+@promised(*MODES)
+def spaces_types_and_layout_of_info_are_gymnasiums(mode: Mode) -> None:
+    with mode.opened() as envs, contextlib.closing(gym.make(mode.env_id)) as env:
+        observations, info = envs.reset(seed=SEED)
+        _, *others, step_info = envs.step(actions_of(envs))
+        assert observations in envs.observation_space
+        if mode.name == "single":
+            assert isinstance(info["draw_index"], int)
+            assert all(isinstance(value, float) for value in info["params"].values())
+            return
+        assert (envs.single_observation_space, envs.single_action_space) == (env.observation_space, env.action_space)
+        assert envs.action_space == gym.vector.utils.batch_space(env.action_space, NUM_ENVS)
+        assert envs.observation_space == gym.vector.utils.batch_space(env.observation_space, NUM_ENVS)
+        assert [part.dtype for part in others] == [np.float64, np.bool_, np.bool_]
+        for level in (info, info["params"], step_info, step_info["params"]):  # each key has a mask
+            keys = [key for key in level if not key.startswith("_")]
+            assert {f"_{key}" for key in keys} == level.keys() - keys
+            assert all((level[f"_{key}"] == np.ones(NUM_ENVS, np.bool_)).all() for key in keys)
+        assert all((v.dtype, v.shape) == (np.float64, (NUM_ENVS,)) for v in columns(info["params"]).values())
+        assert info["draw_index"].dtype == envs.draw_index.dtype == np.int64
+
+
+@promised(*MODES)
+def returned_arrays_are_the_callers_own(mode: Mode) -> None:
+    def spoil(value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            value[...] = 1
+        elif isinstance(value, Mapping | Sequence | np.ndarray):
+            for part in value.values() if isinstance(value, Mapping) else value:
+                spoil(part)
+
+    for kwargs in [{}] if mode.name == "single" else [{"autoreset_mode": autoreset} for autoreset in AutoresetMode]:
+        with mode.opened(max_episode_steps=2, **kwargs) as envs, mode.opened(max_episode_steps=2, **kwargs) as twin:
+            spoil(play(envs, 0))
+            play(twin, 0)
+            for t in range(2):
+                result, expected = envs.step(actions_of(envs, t)), twin.step(actions_of(twin, t))
+                assert_same(result, expected)
+                spoil([result, interface(envs).params])
+
+
+@promised(*MODES)
+def the_callers_options_are_left_alone(mode: Mode) -> None:
+    with mode.opened() as envs:
+        envs.reset(seed=SEED)
+        options: dict[str, Any] = {"params": given(envs, drawn(envs, 7))}
+        options |= {} if mode.name == "single" else {"reset_mask": np.array([True, False, True])}
+        before = dict(options)
+        envs.reset(options=options)
+        assert options.keys() == before.keys()
+
+
+@promised(*MODES)
+def the_observation_ends_with_the_draw_where_the_policy_may_see_it(mode: Mode) -> None:
+    for kwargs in [{}] if mode.name == "single" else [{"autoreset_mode": autoreset} for autoreset in AutoresetMode]:
+        with mode.opened(max_episode_steps=2, context="observation", **kwargs) as envs:
+            ranges = context_ranges(interface(envs).param_space, interface(envs).randomization)
+            rows = play(envs, 2)
+            seen = [(row[0], row[-1]) for row in rows if np.asarray(row[-1]["draw_index"]).any() or len(row) == 5]
+            seen += [(np.stack(list(i["final_obs"])), i["final_info"]) for *_, i in rows if "final_obs" in i]
+            for observations, info in seen:
+                expected = normalised_context(columns(info["params"]), ranges)
+                np.testing.assert_allclose(np.atleast_2d(observations)[:, -len(ranges) :], expected, atol=1e-6)
+                assert observations in envs.observation_space
+
+
+@promised(*MODES)
+def hidden_draws_are_in_no_info_and_change_no_episode(mode: Mode) -> None:
+    kwargs: dict[str, Any] = {"max_episode_steps": 2} | ({"autoreset_mode": SAME_STEP} if mode.name in VECTOR else {})
+    with mode.opened(context="hidden", **kwargs) as envs, mode.opened(**kwargs) as twin:
+        for hidden, seen in zip(play(envs, 3), play(twin, 3), strict=True):
+            assert_same(hidden[:-1], seen[:-1])
+            for info in (hidden[-1], hidden[-1].get("final_info", {})):
+                assert not {"params", "_params"} & info.keys()
+
+
+@promised("single")
+def one_environment_has_no_autoreset(mode: Mode) -> None:
+    with refused(TypeError), mode.opened(autoreset_mode=NEXT_STEP):
+        pass
+
+
+@promised(*VECTOR)
+def next_step_resets_in_the_step_after_the_end(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=2) as envs, mode.opened(max_episode_steps=2) as twin:
+        assert envs.metadata["autoreset_mode"] is NEXT_STEP  # the default
+        *_, truncated, info = play(envs, 2)[-1]
+        play(twin, 2)
+        assert truncated.all()
+        assert_current(envs, info, drawn(envs, 0))
+        observations, *others, info = envs.step(actions_of(envs, 2))
+        assert_same(observations, twin.step(actions_of(twin, 99))[0])  # the action is ignored
+        assert not np.any(others)  # no reward, no end
+        assert_current(envs, info, drawn(envs, 1))
+
+
+@promised(*VECTOR)
+def same_step_returns_the_last_observation_and_info_beside_the_first(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=2, autoreset_mode=SAME_STEP) as envs, mode.opened(max_episode_steps=2) as twin:
+        assert envs.metadata["autoreset_mode"] is SAME_STEP
+        observations, *others, info = play(envs, 2)[-1]
+        last, *expected, last_info = play(twin, 2)[-1]
+        assert_same([*others, np.stack(list(info["final_obs"]))], [*expected, last])
+        assert_same(info["final_info"], last_info)
+        assert info["_final_obs"].all()
+        assert info["_final_info"].all()
+        assert_same(observations, twin.step(actions_of(twin, 2))[0])
+        assert_current(envs, info, drawn(envs, 1))
+
+
+@promised(*VECTOR)
+def disabled_waits_for_a_reset_by_mask(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=2, autoreset_mode=DISABLED) as envs:
+        assert envs.metadata["autoreset_mode"] is DISABLED
+        play(envs, 1)
+        assert envs.step(actions_of(envs, 1))[3].all()
+        for mask, index in (([True, True, False], [1, 1, 0]), ([False, False, True], [1, 1, 1])):
+            if mode.name == "native":  # Gymnasium's own go on
+                with refused(EnvStateError):
+                    envs.step(actions_of(envs, 2))
+            envs.reset(options={"reset_mask": np.array(mask)})
+            assert envs.draw_index.tolist() == index
+        assert not envs.step(actions_of(envs, 2))[3].any()
+
+
+@promised("native", "async")
+def everything_is_as_in_a_sync_environment(mode: Mode) -> None:
+    for autoreset in AutoresetMode:
+        kwargs = {"max_episode_steps": 3, "autoreset_mode": autoreset}
+        with mode.opened(**kwargs) as envs, Mode(env_id=mode.env_id, name="sync").opened(**kwargs) as twin:
+            assert_same(play(envs), play(twin), 1e-9)
+            assert_same([envs.params, envs.draw_index], [twin.params, twin.draw_index])
+            assert envs.np_random_seed == twin.np_random_seed
+
+
+@promised(*MODES)
+def an_episode_may_go_on_for_ever(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=-1) as envs:  # Gymnasium's way to say it
+        assert not np.any(play(envs, 1)[-1][3])
+
+
+@promised("single", "sync", "native")
+def pushes_change_what_comes(mode: Mode) -> None:
+    with mode.opened() as envs, mode.opened() as twin:
+        pushed = (Disturb if mode.name == "single" else DisturbVector)(envs, {"push_speed": 1, "push_probability": 1})
+        rows, expected = play(pushed, 1), play(twin, 1)
+        assert_same(rows[0][0], expected[0][0])
+        assert np.atleast_2d(rows[1][0] != expected[1][0]).any(axis=1).all()
+
+
+@promised("async")
+def pushes_do_not_reach_other_processes(mode: Mode) -> None:
+    with mode.opened() as envs, refused(RandomizationError):
+        DisturbVector(envs, {"push_speed": 1, "push_probability": 1})
+
+
+@promised("single", "native")
+def a_push_before_the_first_reset_is_refused(mode: Mode) -> None:
+    with mode.opened() as envs, refused(EnvStateError):
+        sub = [np.array([0])] if mode.name == "native" else []
+        interface(envs).push(np.ones((len(sub) or 1, interface(envs).push_size))[0 if not sub else slice(None)], *sub)
+
+
+@promised(*MODES)
+def every_sub_environment_gives_a_picture_once_it_has_an_episode(mode: Mode) -> None:
+    with mode.opened(render_mode="rgb_array") as envs:
+        envs.reset(seed=SEED)
+        frames = (envs.render(),) if mode.name == "single" else envs.render()
+        assert len(frames) == (1 if mode.name == "single" else NUM_ENVS)
+        assert all(frame.dtype == np.uint8 and frame.ndim == 3 for frame in frames)
+    error = EnvStateError if mode.name == "native" else gym.error.ResetNeeded
+    with mode.opened(render_mode="rgb_array") as envs, refused(error):
+        envs.render()
+
+
+@promised("native")
+def pictures_can_be_of_chosen_sub_environments(mode: Mode) -> None:
+    with mode.opened(render_mode="rgb_array") as envs:
+        envs.reset(seed=SEED)
+        frames = envs.render()
+        assert_same(envs.render(indices=[2, 0]), (frames[2], frames[0]))
+
+
+@promised(*MODES)
+def there_are_no_pictures_without_a_render_mode(mode: Mode) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium's environments, and some of ours, say so
+        with mode.opened() as envs:
+            envs.reset(seed=SEED)
+            assert envs.render() in (None, (None,) * NUM_ENVS)
+
+
+@promised("native")
+def a_compiled_rollout_is_what_stepping_gives(mode: Mode) -> None:
+    for kwargs in ({"num_threads": 1}, {"num_threads": 2}, {"context": "observation"}):
+        limited = {"max_episode_steps": 3, **kwargs}
+        with mode.opened(**limited) as envs, mode.opened(**limited) as twin:
+            assert supports_rollout(envs)
+            assert_rollout_is_stepping(envs, twin)
+
+
+@promised(*VECTOR)
+def a_compiled_rollout_is_refused_where_it_would_differ(mode: Mode) -> None:
+    wrong: list[dict[str, Any]] = [{"autoreset_mode": SAME_STEP}, {"autoreset_mode": DISABLED}]
+    for kwargs in wrong if mode.name == "native" else [{}]:
+        with mode.opened(**kwargs) as envs:
+            assert not supports_rollout(envs)
+            with refused(EnvStateError if mode.name == "native" else AttributeError):
+                play_compiled(envs)
+
+
+@promised(*MODES)
+def its_spec_makes_the_same_environment_again(mode: Mode) -> None:
+    with mode.opened(randomization="none") as envs:
+        spec = EnvSpec.from_json(envs.spec.to_json()) if mode.name == "single" else envs.spec
+        with contextlib.closing((gym.make if mode.name == "single" else gym.make_vec)(spec)) as again:
+            assert_same(envs.reset(seed=SEED), again.reset(seed=SEED))

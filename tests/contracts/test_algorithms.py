@@ -1,0 +1,50 @@
+"""Every registered algorithm, and the one of the example of a plugin, keeps every contract."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
+from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import ALGORITHMS
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm" / "gym_dr_cem.py"
+
+# options with which a Bandit is solved; an algorithm without an entry is tried with its own
+OPTIONS: dict[str, dict[str, Any]] = {
+    "a2c": {
+        "updates": 30,
+        "rollout_steps": 16,
+        "hidden_sizes": (16,),
+        "actor_lr": 0.02,
+        "critic_lr": 0.02,
+        "gamma": 0.0,
+    },
+    "reinforce": {"updates": 40, "episodes_per_env": 4, "hidden_sizes": (16,), "lr": 0.05, "gamma": 0.5}
+    | {"baseline": "normalize"},
+    "cem": {"updates": 10, "population": 24, "elite": 6, "episode_steps": 8},
+}
+
+
+def algorithms() -> list[Algorithm]:
+    spec = importlib.util.spec_from_file_location("gym_dr_cem", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = example  # where its dataclasses look for their types
+    spec.loader.exec_module(example)
+    found = {algorithm.name: algorithm for algorithm in ALGORITHMS.values()}
+    example.gym_dr_register_algorithms(lambda algorithm: found.setdefault(algorithm.name, algorithm))
+    return list(found.values())
+
+
+@pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
+@pytest.mark.parametrize("algorithm", algorithms(), ids=lambda algorithm: algorithm.name)
+def test_algorithms(algorithm: Algorithm, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
+    contract(AlgorithmCase(algorithm=algorithm, options=OPTIONS.get(algorithm.name, {})), tmp_path)

@@ -1,0 +1,61 @@
+"""Every wrapper of ours around vector environments, alone and as a run puts them together, keeps every contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from gym_dr import DisturbVector, DrawContext, RecordDraws, ResampleParams
+from gym_dr.testing.environments import Mode
+from gym_dr.testing.wrappers import WRAPPER_CONTRACTS, WrapperCase
+from gym_dr.wrappers.finite import RequireFinite
+
+LANDER, PENDULUM = "gym_dr/LunarLanderDR-v3", "gym_dr/InvertedPendulumDR-v5"
+NOISE = {"obs_noise": (0.0, 0.1), "action_delay": 1, "obs_delay": 1}
+
+resample = partial(ResampleParams, rollout_steps=2)
+
+
+def record(envs: Any) -> Any:
+    return RecordDraws(envs, lambda record: None)
+
+
+# name -> wrapper, whether compiled rollouts go through it where the environment has them
+WRAPPERS: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "VectorParams": (lambda envs: envs, True),  # a Mode's sync and async environments are in one
+    "ResampleParams": (resample, True),
+    "RecordDraws": (record, True),
+    "RequireFinite": (RequireFinite, True),
+    "DrawContext": (lambda envs: DrawContext(envs, "observation"), False),
+    "DisturbVector": (lambda envs: DisturbVector(envs, NOISE), False),
+    "run": (lambda envs: record(RequireFinite(resample(envs))), True),
+    "run-with-all": (
+        lambda envs: record(RequireFinite(DrawContext(DisturbVector(resample(envs), NOISE), "observation"))),
+        False,
+    ),
+}
+MODES = [(LANDER, "native"), (LANDER, "sync"), (PENDULUM, "native"), (PENDULUM, "sync"), (LANDER, "async")]
+
+
+def cells() -> list[Any]:
+    found = []
+    for name, (wrap, passes) in WRAPPERS.items():
+        for env_id, mode in MODES:
+            if name == "VectorParams" and mode == "native":
+                continue
+            case = WrapperCase(
+                wrap=wrap, mode=Mode(env_id=env_id, name=mode), passes_rollouts=passes and mode == "native"
+            )
+            for contract in WRAPPER_CONTRACTS:
+                marks: list[Any] = [] if (env_id, mode) in MODES[:3] else [pytest.mark.slow]
+                cell = f"{name}-{env_id.removeprefix('gym_dr/')}-{mode}-{contract.__name__}"
+                found.append(pytest.param(case, contract, marks=marks, id=cell))
+    return found
+
+
+@pytest.mark.parametrize(("case", "contract"), cells())
+def test_wrappers(case: WrapperCase, contract: Callable[[WrapperCase], None]) -> None:
+    contract(case)
