@@ -6,12 +6,21 @@ A registry lives in the layer that owns what is in it; plugins fill it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from gym_dr.errors import NameClashError, unknown_name
 
 T = TypeVar("T")
+
+
+def load_object(target: Any) -> Any:
+    """What text of the form "module:name" stands for, imported now; anything else itself."""
+    if not isinstance(target, str):
+        return target
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 class Registry(Generic[T]):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import FinishedEpisode
+from gym_dr.randomization.sampler import FinishedEpisode, Sampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -41,3 +41,6 @@ class GrowingSampler:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.share, self.version = float(state["share"]), int(state["version"])
+
+
+GROWING = Sampler(name="growing", summary="Learns from returns.", make=GrowingSampler)

@@ -14,7 +14,6 @@ LAYERS = (
     ("randomization",),
     ("compiled",),
     ("envs",),
-    ("registration",),
     ("wrappers",),
     ("training",),
     ("runs",),

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import registration
-from gym_dr.registration import BUILTIN, EnvEntry
+from gym_dr.envs.families import BUILTIN
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of
 
-IDS = [entry.id for entry in BUILTIN]
+IDS = list(ENVIRONMENTS)
 
 
 @pytest.mark.parametrize("env_id", IDS)
@@ -51,19 +51,22 @@ def test_ids_exist_after_gymnasium_imports_the_module() -> None:
     assert run.stdout.strip() == "gym_dr/LunarLanderDR-v3"
 
 
-def test_registering_an_entry_twice_does_nothing() -> None:
+def test_adding_a_family_twice_does_nothing() -> None:
     spec = gym.spec(IDS[0])
-    registration.register(BUILTIN[0])
+    add_family(BUILTIN[0], "gym_dr")
     assert gym.spec(IDS[0]) is spec
 
 
-def test_an_entry_keeps_its_keywords() -> None:
-    entry = EnvEntry(id="gym_dr/Test-v0", entry_point="gym_dr.envs.lunar_lander.env:LunarLanderDR", max_episode_steps=7)
-    registration.register(entry)
+def test_an_id_keeps_its_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry in (FAMILIES, ENVIRONMENTS):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # type: ignore[attr-defined]
+    env = EnvId(id="gym_dr/Test-v0", entry_point="gym_dr.envs.lunar_lander.env:LunarLanderDR", max_episode_steps=7)
     try:
-        assert gym.spec(entry.id).max_episode_steps == 7
+        add_family(EnvFamily(name="Test", ids=(env,)), "tests")
+        assert gym.spec(env.id).max_episode_steps == 7
+        assert family_of(f"gym_dr:{env.id}") is FAMILIES.get("Test")
     finally:
-        del gym.registry[entry.id]
+        gym.envs.registration.registry.pop(env.id, None)
 
 
 HEAVY = ("torch", "numba", "mujoco", "matplotlib", "Box2D", "pandas", "seaborn", "scipy", "pygame")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.compiled.threads import usable_threads
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import GymDrError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization
@@ -176,9 +177,6 @@ def make_contender(mode: str, env_id: str, num_envs: int) -> Contender:
 
 
 def stock_id(env_id: str) -> str:
-    """The id of the environment that a randomized one is made from: gym_dr/HopperDR-v5 -> Hopper-v5."""
-    namespace, _, name = env_id.rpartition(":")[2].rpartition("/")
-    if namespace != "gym_dr":
-        return env_id
-    base, _, version = name.rpartition("-")
-    return f"{base.removesuffix('DR')}-{version}"
+    """The id of the environment that a randomized one is made from, or itself."""
+    name = env_id.rpartition(":")[2]
+    return (ENVIRONMENTS.get(name).stock if name in ENVIRONMENTS else "") or env_id

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gym_dr.envs.families import BUILTIN, DEFAULT_ENV
 from gym_dr.errors import ConfigError
 
 LARGEST = 10_000  # sub-environments; more do not fit into most memories one by one, and show nothing new
-LUNAR_LANDER_THRESHOLD = -120.0  # the one of Gymnasium's A2C tutorial
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
     """What is measured, and for how long."""
 
-    env: str = "gym_dr/LunarLanderDR-v3"  # id
+    env: str = DEFAULT_ENV  # id
     sizes: tuple[int, ...]  # numbers of sub-environments to step
     learning_sizes: tuple[int, ...]  # and to learn with
     seeds: tuple[int, ...]  # of the trainings
-    threshold: float = LUNAR_LANDER_THRESHOLD  # mean training return that a training is to pass
+    threshold: float = BUILTIN[0].bench_threshold or 0.0  # mean training return that a training is to pass
     rounds: int  # in each of which every contender steps once; one more before is not counted
     seconds: float  # that a contender steps in a round
     learning_limit: float  # seconds after which a training has not passed

@@ -10,8 +10,9 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from gym_dr.benchmark.settings import FULL, LUNAR_LANDER_THRESHOLD, QUICK, BenchSettings
+from gym_dr.benchmark.settings import FULL, QUICK, BenchSettings
 from gym_dr.cli.options import NumberList
+from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.training.registry import find_algorithm
@@ -27,7 +28,7 @@ from gym_dr.training.registry import find_algorithm
 @click.option(
     "--threshold",
     type=float,
-    help=f"mean training return to reach  [default: {LUNAR_LANDER_THRESHOLD:g} for LunarLander]",
+    help=f"mean training return to reach  [default: the environment's, {FULL.threshold:g} for {FULL.env}]",
 )
 def command(
     env: str,
@@ -70,9 +71,10 @@ def _settings(
     threshold: float | None,
 ) -> BenchSettings:
     if threshold is None:
-        if "LunarLander" not in env:
-            raise ConfigError(f"--threshold: expected a mean return to reach in {env}; the default is LunarLander's.")
-        threshold = LUNAR_LANDER_THRESHOLD
+        family = family_of(env)
+        threshold = None if family is None else family.bench_threshold
+        if threshold is None:
+            raise ConfigError(f"--threshold: expected a mean return to reach in {env}, which has no default.")
     return replace(
         base,
         env=env,

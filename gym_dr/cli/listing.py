@@ -1,23 +1,27 @@
-"""``gymdr list envs|algorithms|plugins``."""
+"""``gymdr list envs|algorithms|samplers|plugins``."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.registration import ENVIRONMENTS
+from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.training.registry import ALGORITHMS
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["envs", "algorithms", "plugins"]))
+@click.argument("what", type=click.Choice(["envs", "algorithms", "samplers", "plugins"]))
 def command(what: str) -> None:
-    """List environments, algorithms or plugins."""
+    """List environments, algorithms, samplers or plugins."""
     plugins = load_plugins()
     if what == "envs":
         rows = [(entry.id, f"at most {entry.max_episode_steps} steps") for entry in ENVIRONMENTS.values()]
-    elif what == "algorithms":
-        rows = [(algorithm.name, algorithm.summary) for algorithm in ALGORITHMS.values()]
+    elif what in ("algorithms", "samplers"):
+        listed: Any = ALGORITHMS if what == "algorithms" else SAMPLERS
+        rows = [(item.name, item.summary) for item in listed.values()]
     else:
         texts = {plugin: f"{plugin.package}, {plugin.origin}" for plugin in plugins}
         rows = [(p.name, f"{text}: {p.problem}" if p.problem else text) for p, text in texts.items()]

@@ -22,7 +22,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "plot": "Draw the training of one or several runs.",
     "play": "Watch a trained policy, or fly yourself.",
     "bench": "Measure this machine and draw it.",
-    "list": "List environments, algorithms or plugins.",
+    "list": "List environments, algorithms, samplers or plugins.",
     "params": "Show what may vary in an environment.",
 }
 _MODULES = {"list": "listing"}

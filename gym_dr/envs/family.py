@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
 
+from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import Registry, load_object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,20 +37,35 @@ class EnvFamily:
     camera: str = ""  # "module:function", called with an environment that is to be drawn; leaves strangers alone
     bench_threshold: float | None = None  # mean training return that ``gymdr bench`` trains to
 
-    def point_camera(self, env: gym.Env[Any, Any]) -> None:
-        """Prepares one environment for pictures that show what matters."""
-        if self.camera:
-            module, _, name = self.camera.partition(":")
-            getattr(importlib.import_module(module), name)(env)
+
+FAMILIES: Registry[EnvFamily] = Registry("family of environments")
+ENVIRONMENTS: Registry[EnvId] = Registry("environment")  # by id
 
 
-def register_ids(family: EnvFamily) -> None:
-    """Registers the ids of a family with Gymnasium.
+def family_of(env_id: str) -> EnvFamily | None:
+    """The family of an id, which may have a module before it; None for environments that are not of ours."""
+    name = env_id.rpartition(":")[2]
+    return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
+
+
+def point_camera(env: gym.Env[Any, Any]) -> None:
+    """Prepares an environment, of ours or not, for pictures that show what matters."""
+    for camera in {family.camera for family in FAMILIES.values() if family.camera}:
+        load_object(camera)(env)
+
+
+def add_family(family: EnvFamily, owner: str) -> None:
+    """Registers a family, its presets, and its ids with Gymnasium; the same one of the same owner again does nothing.
 
     Raises:
-        ValueError: Gymnasium knows another environment of that id.
+        NameClashError: Another package has added something of the same name.
+        ValueError: Gymnasium knows another environment of an id.
     """
+    FAMILIES.add(family.name, family, owner)
+    for name, randomization in family.presets.items():
+        add_preset(family.name, name, randomization, owner)
     for env in family.ids:
+        ENVIRONMENTS.add(env.id, env, owner)
         known = gym.registry.get(env.id)
         if known is not None and (known.entry_point, known.kwargs) != (env.entry_point, dict(env.kwargs)):
             raise ValueError(f"environment {env.id!r} is registered with Gymnasium already")

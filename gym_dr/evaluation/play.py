@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
+from gym_dr.envs.families import DEFAULT_ENV
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.policies import load_run_policy
 from gym_dr.randomization.spec import Randomization
@@ -173,19 +175,17 @@ def _check_video(video: str) -> None:
 
 
 def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
-    """Arrow keys -> actions: up is the main engine, left and right tilt the lander."""
+    """Arrow keys -> actions: those of the environment's family, else left and right for the first and last choice."""
     import pygame  # opens no window yet
 
-    left, right, up = pygame.K_LEFT, pygame.K_RIGHT, pygame.K_UP
-    space = env.action_space
-    if env.spec is not None and "LunarLander" in env.spec.id:
-        if isinstance(space, gym.spaces.Discrete):
-            return {(left,): 1, (up,): 2, (right,): 3}
-        throttles = {(up,): (1, 0), (left,): (0, -1), (right,): (0, 1), (left, up): (1, -1), (right, up): (1, 1)}
-        return {tuple(sorted(keys)): np.array(value, dtype=np.float32) for keys, value in throttles.items()}
-    if isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
-        return {(left,): int(space.start), (right,): int(space.start + space.n - 1)}
-    raise ConfigError(f"--human: there are no keys for the actions {space}; try gym_dr/LunarLanderDR-v3.")
+    space, name = env.action_space, env.spec.id if env.spec is not None else ""
+    actions = ENVIRONMENTS.get(name).keys if name in ENVIRONMENTS else {}
+    if not actions and isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
+        actions = {("left",): int(space.start), ("right",): int(space.start + space.n - 1)}
+    if not actions:
+        raise ConfigError(f"--human: there are no keys for the actions {space}; try {DEFAULT_ENV}.")
+    codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}
+    return {tuple(sorted(codes[key] for key in keys)): np.array(act, space.dtype) for keys, act in actions.items()}
 
 
 def _noop(env: gym.Env[Any, Any]) -> Any:

@@ -23,7 +23,7 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
-from gym_dr.wrappers.vector_params import VectorParams, has_vector_params
+from gym_dr.wrappers.vector_params import with_params
 
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
@@ -82,8 +82,8 @@ class RunPolicy:
         if not self._has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
         envs = make_vector_env(self.env, num_envs, "auto", randomization)
-        if settable and not has_vector_params(envs):
-            envs = VectorParams(envs)
+        if settable:
+            envs = with_params(envs)
         return wrap_for_policy(envs, randomization, self.config.context_ranges, settable)
 
     def check(self) -> None:

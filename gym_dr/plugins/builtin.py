@@ -1,15 +1,13 @@
-"""gym_dr's own algorithms, environments and presets, added through the public hooks."""
+"""gym_dr's own algorithms, environments and samplers, added through the public hooks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
-from gym_dr.envs.lunar_lander.params import PRESETS as LUNAR_LANDER_PRESETS
-from gym_dr.envs.mujoco.presets import PRESETS as MUJOCO_PRESETS
+from gym_dr.envs.families import BUILTIN
+from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.spec import Randomization
-from gym_dr.registration import BUILTIN, EnvEntry
+from gym_dr.randomization.sampler import FixedSampler, Sampler
 from gym_dr.training.api import Algorithm
 
 
@@ -38,17 +36,19 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
 
 
 @hookimpl
-def gym_dr_register_environments(register: Callable[[EnvEntry], None]) -> None:
-    """The ids of ``registration.py``."""
-    for entry in BUILTIN:
-        register(entry)
+def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
+    """Every family with its ids and presets."""
+    for family in BUILTIN:
+        register(family)
 
 
 @hookimpl
-def gym_dr_register_presets(register: Callable[[str, str, Randomization], None]) -> None:
-    """The presets of every family of environments."""
-    for name, randomization in LUNAR_LANDER_PRESETS.items():
-        register(LUNAR_LANDER.name, name, randomization)
-    for space_name, presets in MUJOCO_PRESETS.items():
-        for name, randomization in presets.items():
-            register(space_name, name, randomization)
+def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
+    """The one that never changes."""
+    register(
+        Sampler(
+            name="fixed",
+            summary="Draws of the randomization as it is, at every episode or by --resample-every.",
+            make=FixedSampler,
+        )
+    )

@@ -1,4 +1,4 @@
-"""The hooks by which packages add algorithms, environments and presets to gym_dr.
+"""The hooks by which packages add algorithms, environments, samplers and presets to gym_dr.
 
 A plugin is a module (or object) with functions named as below and marked ``@gym_dr.plugins.hookspecs.hookimpl``,
 announced in its package under the entry-point group ``gym_dr``. gym_dr's own parts come through the same hooks
@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import pluggy
 
+from gym_dr.envs.family import EnvFamily
+from gym_dr.randomization.sampler import Sampler
 from gym_dr.randomization.spec import Randomization
-from gym_dr.registration import EnvEntry
 from gym_dr.training.api import Algorithm
 
 PROJECT = "gym_dr"
@@ -27,8 +28,13 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
 
 
 @hookspec
-def gym_dr_register_environments(register: Callable[[EnvEntry], None]) -> None:
-    """Adds environments: call ``register`` once for each; they are registered with Gymnasium."""
+def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
+    """Adds families of environments: call ``register`` once for each; their ids are registered with Gymnasium."""
+
+
+@hookspec
+def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
+    """Adds sources of draws: call ``register`` once for each."""
 
 
 @hookspec

@@ -17,12 +17,12 @@ from typing import Any
 import gymnasium as gym
 import pluggy
 
-from gym_dr import registration
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, add_family
 from gym_dr.errors import NameClashError, PluginError, PluginWarning, unknown_name
 from gym_dr.plugins import builtin, hookspecs
 from gym_dr.randomization.presets import PRESETS, add_preset
+from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.randomization.spec import Randomization
-from gym_dr.registration import ENVIRONMENTS, EnvEntry
 from gym_dr.registry import all_or_nothing
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS
@@ -109,7 +109,7 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> L
     origin = getattr(plugin, "__file__", None) or getattr(inspect.getmodule(plugin), "__file__", None) or plugin
     before, problem = set(gym.registry), ""
     try:
-        with all_or_nothing(ALGORITHMS, ENVIRONMENTS, PRESETS):
+        with all_or_nothing(ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS):
             hooks.register(plugin, name=name)
             hooks.check_pending()
             for hook, register in _registrars(package).items():
@@ -136,13 +136,15 @@ def _registrars(package: str) -> dict[str, Callable[..., None]]:
             raise TypeError(f"expected register(Algorithm(...)), got {algorithm!r}")
         ALGORITHMS.add(algorithm.name, algorithm, package)
 
-    def add_environment(entry: EnvEntry) -> None:
-        if not isinstance(entry, EnvEntry):
-            raise TypeError(f"expected register(EnvEntry(...)), got {entry!r}")
-        ENVIRONMENTS.add(entry.id, entry, package)
-        if entry.id in gym.registry and gym.registry[entry.id].entry_point != entry.entry_point:
-            raise ValueError(f"environment {entry.id!r} is registered with Gymnasium already")
-        registration.register(entry)
+    def add_environments(family: EnvFamily) -> None:
+        if not isinstance(family, EnvFamily):
+            raise TypeError(f"expected register(EnvFamily(...)), got {family!r}")
+        add_family(family, package)
+
+    def add_sampler(sampler: Sampler) -> None:
+        if not isinstance(sampler, Sampler):
+            raise TypeError(f"expected register(Sampler(...)), got {sampler!r}")
+        SAMPLERS.add(sampler.name, sampler, package)
 
     def add_named_preset(space_name: str, name: str, randomization: Randomization) -> None:
         if not isinstance(randomization, Randomization):
@@ -151,6 +153,7 @@ def _registrars(package: str) -> dict[str, Callable[..., None]]:
 
     return {
         "gym_dr_register_algorithms": add_algorithm,
-        "gym_dr_register_environments": add_environment,
+        "gym_dr_register_environments": add_environments,
+        "gym_dr_register_samplers": add_sampler,
         "gym_dr_register_presets": add_named_preset,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from gym_dr.errors import RandomizationError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import Registry, load_object
 
 Array = npt.NDArray[np.float64]
 
@@ -95,6 +96,24 @@ class FixedSampler:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Nothing to load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampler:
+    """A kind of sampler that runs can be told to use. Text "module:name" stands for what is imported when needed."""
+
+    name: str  # gymdr train ... --sampler NAME
+    summary: str  # one line for ``gymdr list samplers``
+    make: Callable[[ParamSpace, Randomization], ParamSampler] | str  # called with what may vary and what does
+
+    def for_space(self, space: ParamSpace, randomization: Randomization) -> ParamSampler:
+        """A new sampler for an environment."""
+        sampler: ParamSampler = load_object(self.make)(space, randomization)
+        return sampler
+
+
+SAMPLERS: Registry[Sampler] = Registry("sampler")
+FIXED = "fixed"  # the name of the one that never changes
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
+from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.sampler import FIXED, SAMPLERS
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
@@ -28,7 +30,7 @@ MAX_ENVS = 1_000_000
 class RunSettings:
     """Settings that all algorithms share."""
 
-    env: str = option("gym_dr/LunarLanderDR-v3", "id of the environment to train on")
+    env: str = option(DEFAULT_ENV, "id of the environment to train on")
     seed: int = option(1, "seed of everything random in the run")
     num_envs: int = option(10, "sub-environments stepped together")
     vectorization: str = option("auto", f"how they are stepped: {', '.join(VECTORIZATIONS)}")
@@ -37,6 +39,7 @@ class RunSettings:
     )
     worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
     context: str = option("info", f"who sees the draw: {INFO} (only the records), {OBSERVATION} (the policy)")
+    sampler: str = option(FIXED, "where draws come from, see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
@@ -154,10 +157,12 @@ def build_config(
         raise
     except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
         raise ConfigError(f"{algorithm.name}: {error}") from None
+    SAMPLERS.get(run_settings.sampler)
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
-        if randomization is not None or run_settings.resample_every or run_settings.context != INFO:
+        drawn = run_settings.resample_every or run_settings.sampler != FIXED
+        if randomization is not None or drawn or run_settings.context != INFO:
             raise ConfigError(
                 f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
                 "or leave the randomization out."

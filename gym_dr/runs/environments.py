@@ -7,7 +7,6 @@ registered environment.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from gym_dr.envs.family import point_camera
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
@@ -114,28 +114,8 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
     except (ImportError, gym.error.Error) as error:
         raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
     if kwargs.get("render_mode") == "rgb_array":
-        _draw_without_display()
-        _follow(env)
+        point_camera(env)
     return Disturb(env, disturbances) if disturbances else env
-
-
-def _follow(env: gym.Env[Any, Any]) -> None:
-    """Draws a MuJoCo robot from its model's camera "track", where there is one; Gymnasium's view lets it walk away."""
-    inner: Any = env.unwrapped
-    if not hasattr(inner, "mujoco_renderer"):
-        return
-    for number in range(inner.model.ncam):
-        if inner.model.camera(number).name == "track":
-            inner.mujoco_renderer.camera_id = number
-
-
-def _draw_without_display() -> None:
-    """Lets MuJoCo draw through EGL where there is no display, for which it would else ask; what is set stays.
-
-    Only once the environment is there: with a library that is missing MuJoCo cannot even be imported.
-    """
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        os.environ.setdefault("MUJOCO_GL", "egl")
 
 
 def make_vector_env(
@@ -176,9 +156,8 @@ def make_vector_env(
             return SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
-        _draw_without_display()
-        for env in getattr(envs, "envs", ()):  # of a sync one; native ones draw by themselves
-            _follow(env)
+        for env in getattr(envs, "envs", ()):
+            point_camera(env)
     return envs
 
 

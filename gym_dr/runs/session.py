@@ -8,11 +8,13 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
+from gym_dr.randomization.sampler import FIXED, SAMPLERS, ParamSampler
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_vector_env, wrap_for_policy
@@ -22,6 +24,7 @@ from gym_dr.training.api import seed_for
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
 from gym_dr.wrappers.resample import ResampleParams
+from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
 MAX_SKIPS = 10  # consecutive updates that --on-nan skip allows
@@ -63,6 +66,9 @@ class RunSession:
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._skipped, self._skipped_in_row = 0, 0  # updates
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
+        self._sampler: ParamSampler | None = None  # one that learns
+        self._sampler_state: Mapping[str, Any] | None = None  # what it had learned when the run was interrupted
+        self._finished: list[EpisodeRecord] = []  # what it has not learned from yet
         if resume:
             self._restore()
         self._metrics, self._draws = CsvLog(folder.metrics), CsvLog(folder.draws)
@@ -82,12 +88,24 @@ class RunSession:
             restart_workers=settings.restart_workers,
             worker_timeout=settings.worker_timeout,
         )
+        if settings.sampler != FIXED:
+            envs = self._learn_draws(envs)
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
         envs = wrap_for_policy(envs, self.config.randomization, self.config.context_ranges)
         self.envs = RecordDraws(RequireFinite(envs), self._record)
         return self.envs
+
+    def _learn_draws(self, envs: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
+        """Has draws come from the sampler of the configuration, in the state of the newest checkpoint."""
+        envs = with_params(envs)
+        made = cast(Any, envs)
+        self._sampler = SAMPLERS.get(self.config.settings.sampler).for_space(made.param_space, made.randomization)
+        if self._sampler_state is not None:
+            self._sampler.load_state(self._sampler_state)
+        made.set_sampler(self._sampler)
+        return envs
 
     def segment_seed(self, update: int) -> int | None:
         """See ``Session.segment_seed``."""
@@ -139,6 +157,10 @@ class RunSession:
         self._metrics.write(row)
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
+        if self._sampler is not None:
+            self._sampler.update(self._finished)
+            self._finished = []
+            cast(Any, self.envs).set_sampler(self._sampler)  # worker processes have copies
         self.updates_made = update + 1
         self.progress(update + 1, row)
 
@@ -165,13 +187,15 @@ class RunSession:
     def _save(self, updates: int, state: Mapping[str, Any]) -> None:
         for name in _not_finite(state):
             raise TrainingError(f"Update {updates - 1}: {name} of the algorithm is not finite. {self._last_good()}")
-        session = {
+        session: dict[str, Any] = {
             "steps": self._steps,
             "episodes": self._episodes,
             "seconds": self._seconds,
             "skipped": [self._skipped, self._skipped_in_row],
             "window": [[episode_return, length] for episode_return, length in self._window],
         }
+        if self._sampler is not None:
+            session["sampler"] = dict(self._sampler.state())
         for log in (self._metrics, self._draws):  # a checkpoint must not outlive the rows before it
             log.sync()
         save_checkpoint(self.folder, updates, state, session, self.config.to_dict())
@@ -206,6 +230,7 @@ class RunSession:
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
             self._skipped, self._skipped_in_row = map(int, session["skipped"])
+            self._sampler_state = session["sampler"] if self.config.settings.sampler != FIXED else None
             self._window.extend((float(r), int(n)) for r, n in session["window"])
             if not 0 <= self.first_update <= self.config.options.updates:
                 raise ValueError(f"update {self.first_update} of {self.config.options.updates}")
@@ -214,6 +239,8 @@ class RunSession:
 
     def _record(self, record: EpisodeRecord) -> None:
         self._episodes += 1
+        if self._sampler is not None:
+            self._finished.append(record)
         self._window.append((record.episode_return, record.length))
         self._draws.write(
             {

@@ -7,7 +7,6 @@ imported here: ``gymdr list algorithms`` does not load torch.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordDraws
 
 if TYPE_CHECKING:
@@ -104,19 +104,19 @@ class Algorithm:
 
     def config_class(self) -> type:
         """The configuration dataclass."""
-        found = _load(self.config)
+        found = load_object(self.config)
         if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
             raise TypeError(f"Algorithm {self.name!r}: expected a dataclass as config, got {found!r}.")
         return found
 
     def train_function(self) -> Train:
         """The function that trains."""
-        function: Train = _load(self.train)
+        function: Train = load_object(self.train)
         return function
 
     def policy_loader(self) -> LoadPolicy | None:
         """The function that makes a policy of saved state, if there is one."""
-        loader: LoadPolicy | None = _load(self.load_policy)
+        loader: LoadPolicy | None = load_object(self.load_policy)
         return loader
 
 
@@ -133,13 +133,6 @@ def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
     """
     word = np.random.SeedSequence(run_seed, spawn_key=(stream, index)).generate_state(1, np.uint64)[0]
     return (stream << 61) + (int(word) >> 4)
-
-
-def _load(target: Any) -> Any:
-    if not isinstance(target, str):
-        return target
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 __all__ = ["Algorithm", "LoadPolicy", "Policy", "Session", "Train", "option", "seed_for"]

@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.wrappers.vector_params import ParamsWrapper, VectorParams, has_vector_params
+from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
 
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
@@ -61,7 +61,7 @@ class ResampleParams(ParamsWrapper):
                 )
         if isinstance(env, ResampleParams):
             raise RandomizationError("ResampleParams: the environment is wrapped in one already.")
-        self._params_env = cast(Any, env if has_vector_params(env) else VectorParams(env))
+        self._params_env = cast(Any, with_params(env))
         super().__init__(self._params_env)
         # vector steps between two draws; None if there are none by themselves
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)

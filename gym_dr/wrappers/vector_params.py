@@ -26,9 +26,13 @@ PARAM_INTERFACE = (
 """What native environments and ``VectorParams`` offer beside Gymnasium's interface."""
 
 
-def has_vector_params(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether a vector environment offers parameters itself, as native ones do."""
-    return hasattr(env, "set_params")
+def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
+    """A vector environment that offers parameters: itself, as native ones do, or in ``VectorParams``.
+
+    Raises:
+        RandomizationError: The sub-environments have no parameters.
+    """
+    return env if hasattr(env, "set_params") else VectorParams(env)
 
 
 def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gym_dr.cli.options import read_grid, read_randomize
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, PluginWarning, RandomizationError
 from gym_dr.plugins import manager
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.registration import BUILTIN
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, train
@@ -45,7 +45,7 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
 
 def test_list_envs_names_every_id() -> None:
     out = gymdr("list", "envs").out
-    assert all(entry.id in out for entry in BUILTIN)
+    assert all(env_id in out for env_id in ENVIRONMENTS)
 
 
 def test_list_algorithms_has_a_line_for_each() -> None:

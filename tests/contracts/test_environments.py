@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gym_dr.registration import ENVIRONMENTS
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, MODES, Contract, Mode
 
 ENTRIES = ENVIRONMENTS.values()

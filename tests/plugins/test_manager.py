@@ -14,11 +14,13 @@ import gymnasium as gym
 import pytest
 
 from gym_dr import Randomization, Uniform
+from gym_dr.envs.families import BUILTIN
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
 from gym_dr.errors import PluginError, PluginWarning, UnknownNameError
 from gym_dr.plugins import builtin, manager
 from gym_dr.plugins.manager import LoadedPlugin, load, load_plugins
 from gym_dr.randomization.presets import PRESETS, presets
-from gym_dr.registration import BUILTIN, ENVIRONMENTS
+from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.registry import Registry
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
@@ -26,7 +28,7 @@ HEADER = """
 from dataclasses import dataclass
 from gym_dr import Randomization, Uniform
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.registration import EnvEntry
+from gym_dr.envs.family import EnvFamily, EnvId
 from gym_dr.training.api import Algorithm, option
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ def gym_dr_register_algorithms(register):
 @pytest.fixture(autouse=True)
 def _undo_registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registered, modules = dict(gym.registry), set(sys.modules)
-    registries: tuple[Registry[Any], ...] = (ALGORITHMS, ENVIRONMENTS, PRESETS)
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)
     for registry in registries:
         monkeypatch.setattr(registry, "_entries", {})
     yield
@@ -96,13 +98,13 @@ def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
     (plugin,) = load([], frozenset())
     assert (plugin.name, plugin.origin) == ("builtin", builtin.__file__)
     assert "a2c" in ALGORITHMS
-    assert set(ENVIRONMENTS) == {entry.id for entry in BUILTIN}
+    assert set(ENVIRONMENTS) == {env.id for family in BUILTIN for env in family.ids}
 
 
 def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "builtin", sys)
     load([], frozenset())
-    assert (list(ALGORITHMS), list(ENVIRONMENTS), list(PRESETS)) == ([], [], [])
+    assert [list(r) for r in (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)] == [[], [], [], [], []]
 
 
 def test_a_plugin_adds_an_algorithm(site: Site) -> None:
@@ -120,7 +122,8 @@ def test_a_plugin_adds_an_environment_that_gymnasium_makes(site: Site) -> None:
         """
 @hookimpl
 def gym_dr_register_environments(register):
-    register(EnvEntry(id="mine/Pole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=7))
+    pole = EnvId(id="mine/Pole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=7)
+    register(EnvFamily(name="Pole", ids=(pole,)))
 """,
     )
     site.load()
@@ -158,7 +161,7 @@ BROKEN = {
     ),
     "registers no environment": (
         "@hookimpl\ndef gym_dr_register_environments(register): register('Foo-v0')",
-        "expected register(EnvEntry(...)), got 'Foo-v0'",
+        "expected register(EnvFamily(...)), got 'Foo-v0'",
     ),
     "registers no preset": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('LunarLander', 'x', {})",
@@ -166,12 +169,12 @@ BROKEN = {
     ),
     "takes Gymnasium's id": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
-        "    register(EnvEntry(id='CartPole-v1', entry_point='plug_bad:Config'))",
+        "    register(EnvFamily(name='CartPole-v1', ids=(EnvId(id='CartPole-v1', entry_point='plug_bad:Config'),)))",
         "environment 'CartPole-v1' is registered with Gymnasium already",
     ),
     "has an id that cannot be": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
-        "    register(EnvEntry(id='no good id!', entry_point='plug_bad:Config'))",
+        "    register(EnvFamily(name='no good id!', ids=(EnvId(id='no good id!', entry_point='plug_bad:Config'),)))",
         "Malformed environment ID",
     ),
     "takes the preset none": (
@@ -216,7 +219,7 @@ def gym_dr_register_algorithms(register):
 
 @hookimpl
 def gym_dr_register_environments(register):
-    register(EnvEntry(id="half/Pole-v0", entry_point="plug_half:Config"))
+    register(EnvFamily(name="Pole-v0", ids=(EnvId(id="half/Pole-v0", entry_point="plug_half:Config"),)))
 
 @hookimpl
 def gym_dr_register_presets(register):
@@ -236,8 +239,8 @@ def test_an_environment_that_cannot_be_registered_takes_those_before_it_along(si
         """
 @hookimpl
 def gym_dr_register_environments(register):
-    register(EnvEntry(id="half/Pole-v0", entry_point="plug_half:Config"))
-    register(EnvEntry(id="no good id!", entry_point="plug_half:Config"))
+    register(EnvFamily(name="Pole-v0", ids=(EnvId(id="half/Pole-v0", entry_point="plug_half:Config"),)))
+    register(EnvFamily(name="no good id!", ids=(EnvId(id="no good id!", entry_point="plug_half:Config"),)))
 """,
     )
     assert "half" in problems(site.load())

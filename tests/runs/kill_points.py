@@ -26,16 +26,20 @@ import torch
 
 import gym_dr.experiments.one_run
 from gym_dr.cli.main import main
+from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs import durable
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
+from tests.samplers import GROWING
 
 ENV = ["--env", "gym_dr/LunarLanderDR-v3", "--vectorization", "sync", "--num-envs", "2"]
 TINY = [*ENV, "--updates", "7", "--checkpoint-every", "2", "--eval-episodes", "0", "--hidden-sizes", "8"]
 OPTIONS = {
     "a2c": [*TINY, "--rollout-steps", "48", "--resample-every", "1", "--optimizer", "adam"],
-    "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned"],
+    "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned", "--sampler", "growing"],
 }
+
+SAMPLERS.add("growing", GROWING, "tests")
 
 
 def die() -> None:

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import CheckpointError
+from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
+from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig, build_config, read_config_file
 from gym_dr.runs.folder import RunFolder
@@ -23,6 +24,7 @@ from gym_dr.runs.session import RunSession
 from gym_dr.training.a2c import train
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
+from tests.samplers import GROWING
 
 A2C = find_algorithm("a2c")
 UPDATES = 6
@@ -272,3 +274,31 @@ main(["train", "a2c", "--num-envs", "2", "--vectorization", "async", "--run-dir"
     assert result.returncode == 130
     assert "Traceback" not in result.stderr
     assert "gymdr resume" in result.stderr
+
+
+@pytest.fixture
+def growing(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a sampler that learns, as a plugin would have registered it."""
+    monkeypatch.setattr(SAMPLERS, "_entries", dict(SAMPLERS._entries))
+    SAMPLERS.add("growing", GROWING, "tests")
+    return "growing"
+
+
+@pytest.mark.parametrize("more", [{}, {"resample_every": 1}, {"vectorization": "sync"}, {"context": "observation"}])
+def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dict[str, Any], tmp_path: Path) -> None:
+    config = build_config(
+        A2C, {**SETTINGS, "sampler": growing, **more}, OPTIONS, {"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)}
+    )
+    never_stopped = run(tmp_path / "whole", config)
+    gravities = [float(row["gravity"]) for row in rows(never_stopped.draws)]
+    assert max(gravities[:2]) < -11.0 + 0.1 * 6.0  # the lower tenth of the range, before it has learned
+    assert max(gravities) > -11.0 + 0.1 * 6.0
+    run(tmp_path / "stopped", config, cut_at=4)
+    assert_same_run(run(tmp_path / "stopped", config, resume=True), never_stopped)
+
+
+def test_a_sampler_that_learns_needs_something_to_draw(growing: str) -> None:
+    with pytest.raises(ConfigError, match="no parameters"):
+        build_config(A2C, {**SETTINGS, "env": "CartPole-v1", "sampler": growing}, OPTIONS, None)
+    with pytest.raises(UnknownNameError, match=r"sampler.*'growin'.*growing"):
+        config_of(sampler="growin")

@@ -8,8 +8,6 @@ from typing import Any
 
 import gymnasium as gym
 
-NO_DISPLAY = "MuJoCo needs a display, or MUJOCO_GL=egl and libEGL."
-
 
 def follow(env: gym.Env[Any, Any]) -> None:
     """Draws a robot from its model's camera "track", where there is one; Gymnasium's view lets it walk away.

@@ -17,6 +17,7 @@ from gymnasium.utils import EzPickle
 
 from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.presets import PRESETS
+from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
 
@@ -97,11 +98,18 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
 
     def render(self) -> Any:
-        """Draws the robot; without a render mode there is nothing to draw, which is warned of."""
+        """Draws the robot; without a render mode there is nothing to draw, which is warned of.
+
+        Raises:
+            ConfigError: There is no display.
+        """
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
-        return super().render()  # type: ignore[no-untyped-call]  # Gymnasium's
+        try:
+            return super().render()  # type: ignore[no-untyped-call]  # Gymnasium's
+        except Exception as error:  # whatever a graphics library raises where there is no display
+            raise ConfigError(f"{error}: MuJoCo needs a display, or MUJOCO_GL=egl and libEGL.") from error
 
     @property
     def push_size(self) -> int:

@@ -176,10 +176,8 @@ def _picture(env: gym.Env[Any, Any]) -> Frame:
     try:
         picture = env.render()
     except Exception as error:  # graphics libraries raise anything where there is no display
-        mujoco = hasattr(env.unwrapped, "mujoco_renderer")
-        hint = " MuJoCo needs a display, or MUJOCO_GL=egl and libEGL." if mujoco else ""
         text = str(error).rstrip(".")
-        raise ConfigError(f"The environment cannot be drawn on this machine: {text}.{hint}") from error
+        raise ConfigError(f"The environment cannot be drawn on this machine: {text}.") from error
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3):
         raise ConfigError("The environment cannot be drawn: it gives no pictures.")
     return picture
