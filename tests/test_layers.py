@@ -64,3 +64,38 @@ def test_no_import_is_relative() -> None:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+# of environments and of the engines that they run on
+FAMILY_WORDS = ("lander", "hopper", "cheetah", "walker", "swimmer", "humanoid", "reacher", "pusher", "pendulum")
+ENGINE_WORDS = ("mujoco", "box2d", "cartpole", "cart_pole")
+
+
+def words_of(path: Path) -> set[str]:
+    """Names and texts in a file's code; docstrings, whose examples may name environments, are left out."""
+    tree = ast.parse(path.read_text())
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    found = imports_of(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            found.add(node.value)
+        elif isinstance(node, ast.Name | ast.Attribute):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return found
+
+
+def test_only_environments_know_families_of_environments() -> None:
+    naming = []
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).parts
+        if parts[0] == "envs" or parts == ("__init__.py",):  # the latter lists public names
+            continue
+        for text in words_of(path):
+            naming += [f"{path.name}: {text}" for word in (*FAMILY_WORDS, *ENGINE_WORDS) if word in text.lower()]
+    assert naming == []

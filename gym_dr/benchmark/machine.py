@@ -6,13 +6,12 @@ import contextlib
 import importlib.metadata
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from gym_dr.compiled.threads import usable_threads
-
-PACKAGES = ("gym-dr", "gymnasium", "numpy", "numba", "torch", "mujoco", "box2d", "envpool", "stable-baselines3")
 
 UNKNOWN_PROCESS = 200 * 2**20  # bytes that a process is taken to need where the system does not tell
 _MEMORY_SHARE = 0.6  # of the free memory that processes may take; the rest is for what they grow by, and for others
@@ -34,8 +33,14 @@ def describe() -> dict[str, Any]:
         "memory_bytes": _memory(),
         "os": platform.platform(),
         "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "versions": {"python": platform.python_version(), **_versions(PACKAGES)},
+        "versions": {"python": platform.python_version(), **_versions(["gym-dr", *_requirements()])},
     }
+
+
+def _requirements() -> list[str]:
+    """The packages that this one needs to run and to be measured beside its peers."""
+    wanted = [text for text in importlib.metadata.requires("gym-dr") or [] if "extra" not in text or '"bench"' in text]
+    return [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in wanted]
 
 
 def private_memory(pid: int) -> int:
