@@ -18,34 +18,9 @@ from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
 from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
 from gymnasium.utils import EzPickle
 
+from gym_dr.envs.lunar_lander import constants as const
 from gym_dr.envs.lunar_lander import physics
-from gym_dr.envs.lunar_lander.constants import (
-    CHUNKS,
-    CRASH_REWARD,
-    FPS,
-    HELIPAD_Y,
-    LANDED_REWARD,
-    LANDER_FRICTION,
-    LANDER_POLY,
-    LEG_ANGLE_MAX,
-    LEG_ANGLE_TRAVEL,
-    LEG_AWAY,
-    LEG_DENSITY,
-    LEG_DOWN,
-    LEG_H,
-    LEG_MOTOR_SPEED,
-    LEG_TILT,
-    LEG_W,
-    MAIN_ENGINE_COST,
-    POSITION_ITERATIONS,
-    SCALE,
-    SIDE_ENGINE_COST,
-    VELOCITY_ITERATIONS,
-    WIND_INDEX_HIGH,
-    WIND_INDEX_LOW,
-    WORLD_H,
-    WORLD_W,
-)
+from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.context import Context
@@ -154,7 +129,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         if side > 0.0:
             thrust = physics.side_engine(position, angle, dispersion, self._side_power, side, direction)
             self._push(thrust, 0.7, side)
-        self.world.Step(1.0 / FPS, VELOCITY_ITERATIONS, POSITION_ITERATIONS)
+        self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
 
         lander = self.lander
         left, right = (leg.ground_contact for leg in self.legs)
@@ -164,13 +139,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         potential = physics.shaping(state)
         reward = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
         self.prev_shaping = potential
-        reward -= main * MAIN_ENGINE_COST
-        reward -= side * SIDE_ENGINE_COST
+        reward -= main * const.MAIN_ENGINE_COST
+        reward -= side * const.SIDE_ENGINE_COST
         terminated = False
         if self.game_over or abs(state[0]) >= 1.0:
-            terminated, reward = True, CRASH_REWARD
+            terminated, reward = True, const.CRASH_REWARD
         if not lander.awake:
-            terminated, reward = True, LANDED_REWARD
+            terminated, reward = True, const.LANDED_REWARD
         if self.render_mode == "human":
             self.render()
         observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.current)
@@ -211,34 +186,34 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self._build_terrain()
         self._build_lander()
         if self.enable_wind:
-            self.wind_idx = int(self.np_random.integers(WIND_INDEX_LOW, WIND_INDEX_HIGH))
-            self.torque_idx = int(self.np_random.integers(WIND_INDEX_LOW, WIND_INDEX_HIGH))
+            self.wind_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
+            self.torque_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
         self.legs = [self._build_leg(-1), self._build_leg(+1)]
         self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
         friction = self.episode.current["ground_friction"]
-        heights = physics.terrain_heights(self.np_random.uniform(0, WORLD_H / 2, size=(CHUNKS + 1,)))
-        xs = [WORLD_W / (CHUNKS - 1) * i for i in range(CHUNKS)]
+        heights = physics.terrain_heights(self.np_random.uniform(0, const.WORLD_H / 2, size=(const.CHUNKS + 1,)))
+        xs = [const.WORLD_W / (const.CHUNKS - 1) * i for i in range(const.CHUNKS)]
         corners = list(zip(xs, heights, strict=True))
-        self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (WORLD_W, 0)]))
+        self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (const.WORLD_W, 0)]))
         self.moon.color1 = self.moon.color2 = (0.0, 0.0, 0.0)
-        self.helipad_x1, self.helipad_x2 = xs[CHUNKS // 2 - 1], xs[CHUNKS // 2 + 1]
-        self.helipad_y = HELIPAD_Y
+        self.helipad_x1, self.helipad_x2 = xs[const.CHUNKS // 2 - 1], xs[const.CHUNKS // 2 + 1]
+        self.helipad_y = const.HELIPAD_Y
         self.sky_polys = []  # what Gymnasium's drawing paints as the sky
         for p1, p2 in pairwise(corners):
             self.moon.CreateEdgeFixture(vertices=[p1, p2], density=0, friction=friction)
-            self.sky_polys.append([p1, p2, (p2[0], WORLD_H), (p1[0], WORLD_H)])
+            self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
 
     def _build_lander(self) -> None:
         params = self.episode.current
         self.lander = self.world.CreateDynamicBody(
-            position=(WORLD_W / 2, WORLD_H),
+            position=(const.WORLD_W / 2, const.WORLD_H),
             angle=0.0,
             fixtures=fixtureDef(
-                shape=polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in LANDER_POLY]),
+                shape=polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.LANDER_POLY]),
                 density=params["lander_density"],
-                friction=LANDER_FRICTION,
+                friction=const.LANDER_FRICTION,
                 categoryBits=_LANDER_CATEGORY,
                 maskBits=_GROUND_MASK,
                 restitution=0.0,
@@ -252,11 +227,11 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     def _build_leg(self, i: int) -> Any:
         """Builds the left (-1) or the right (+1) leg and its joint."""
         leg = self.world.CreateDynamicBody(
-            position=(WORLD_W / 2 - i * LEG_AWAY / SCALE, WORLD_H),
-            angle=i * LEG_TILT,
+            position=(const.WORLD_W / 2 - i * const.LEG_AWAY / SCALE, const.WORLD_H),
+            angle=i * const.LEG_TILT,
             fixtures=fixtureDef(
-                shape=polygonShape(box=(LEG_W / SCALE, LEG_H / SCALE)),
-                density=LEG_DENSITY,
+                shape=polygonShape(box=(const.LEG_W / SCALE, const.LEG_H / SCALE)),
+                density=const.LEG_DENSITY,
                 restitution=0.0,
                 categoryBits=_LEG_CATEGORY,
                 maskBits=_GROUND_MASK,
@@ -264,17 +239,17 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         )
         leg.ground_contact = False
         leg.color1, leg.color2 = _LANDER_COLORS
-        near, far = LEG_ANGLE_MAX - LEG_ANGLE_TRAVEL, LEG_ANGLE_MAX
+        near, far = const.LEG_ANGLE_MAX - const.LEG_ANGLE_TRAVEL, const.LEG_ANGLE_MAX
         leg.joint = self.world.CreateJoint(
             revoluteJointDef(
                 bodyA=self.lander,
                 bodyB=leg,
                 localAnchorA=(0, 0),
-                localAnchorB=(i * LEG_AWAY / SCALE, LEG_DOWN / SCALE),
+                localAnchorB=(i * const.LEG_AWAY / SCALE, const.LEG_DOWN / SCALE),
                 enableMotor=True,
                 enableLimit=True,
                 maxMotorTorque=self.episode.current["leg_spring_torque"],
-                motorSpeed=LEG_MOTOR_SPEED * i,
+                motorSpeed=const.LEG_MOTOR_SPEED * i,
                 lowerAngle=near if i == -1 else -far,
                 upperAngle=far if i == -1 else -near,
             )
