@@ -83,7 +83,7 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
     return [param for name, param in DISTURBANCES.items() if name not in left_out]
 
 
-def at_rest(names: Iterable[str]) -> dict[str, float]:
+def undisturbed(names: Iterable[str]) -> dict[str, float]:
     """No disturbance, for those among the names that are some: they are there, to be given values."""
     wanted = set(names)
     return {name: param.nominal for name, param in DISTURBANCES.items() if name in wanted}

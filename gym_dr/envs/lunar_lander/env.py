@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import Box2D
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
@@ -22,6 +21,7 @@ from gym_dr.envs.lunar_lander import constants as const
 from gym_dr.envs.lunar_lander import physics
 from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
@@ -75,14 +75,8 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
         self.observation_space = self.context.extend_space(self.observation_space)
         # replaces what LunarLander recorded for pickling: its constructor takes other arguments
-        EzPickle.__init__(
-            self,
-            continuous=continuous,
-            randomization=randomization,
-            render_mode=render_mode,
-            context=context,
-            context_params=context_params,
-        )
+        made_with = {"continuous": continuous, "randomization": randomization, "render_mode": render_mode}
+        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -98,15 +92,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
         exact = self.episode.check_options(options)
-        gym.Env.reset(self, seed=seed)  # LunarLander's own reset would build Gymnasium's world
-        self.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        self.episode.begin(seed=seed, np_random_seed=self.np_random_seed, exact=exact)
+        self._begin_episode(self, seed, exact)
         self._apply_params()
         self._build_world()
         if self.render_mode == "human":
             self.render()
-        observation = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)[0]
-        return observation, self.context.visible_info(self.episode.info())
+        observation, _, _, _, info = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)
+        return observation, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
@@ -148,8 +140,8 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             terminated, reward = True, const.LANDED_REWARD
         if self.render_mode == "human":
             self.render()
-        observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.current)
-        return observation, reward, terminated, False, self.context.visible_info(self.episode.info())
+        observation, info = self._visible(np.array(state, dtype=np.float32), {})
+        return observation, reward, terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs at once, as a blow would.
@@ -263,13 +255,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
                 raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
             choice = int(action)
             return (1.0, 0.0, 0.0) if choice == 2 else (0.0, float(choice != 0), float(choice - 2))
-        try:
-            throttle = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError):
-            throttle = np.empty(0)
-        if throttle.shape != (2,) or not np.isfinite(throttle).all():
-            raise InvalidActionError(f"Expected two finite throttles (main, side) in [-1, 1], got {action!r}.")
-        main, side = np.clip(throttle, -1.0, 1.0).tolist()
+        main, side = np.clip(check_numbers(action, (2,)).astype(np.float64), -1.0, 1.0).tolist()
         main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
         if abs(side) <= 0.5:
             return main_power, 0.0, 0.0
