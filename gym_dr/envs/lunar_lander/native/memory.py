@@ -29,7 +29,7 @@ class Environments(NamedTuple):
     contact_ints: npt.NDArray[np.int16]  # (N, MAX_CONTACTS, CONTACT_INTS)
     contact_floats: npt.NDArray[np.float32]  # (N, MAX_CONTACTS, CONTACT_FLOATS)
     status: npt.NDArray[np.int64]  # (N, STATUS) flags and counters
-    params: npt.NDArray[np.float64]  # (N, PARAMETERS) in force
+    params: npt.NDArray[np.float64]  # (N, PARAMETERS) of the episodes under way
     shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     observations: npt.NDArray[np.float32]  # (N, 8)

@@ -47,7 +47,7 @@ def from_box2d(
 ) -> None:
     """Copies the state of a Box2D environment that was reset into native sub-environment ``index``.
 
-    Its parameters must be in force there already (``memory.params`` and what ``episode.begin`` derives from them).
+    Its parameters must be set there already (``memory.params`` and what ``episode.begin`` derives from them).
 
     Args:
         memory: The native environments.

@@ -156,7 +156,7 @@ class LunarLanderVectorEnv(NativeVectorEnv):
 
 
 def _check_memory(num_envs: int) -> None:
-    """Raises ConfigError if so many environments do not fit into the machine's free memory."""
+    """Raises ConfigError if ``num_envs`` environments do not fit into the machine's free memory."""
     needed = bytes_needed(num_envs)
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
