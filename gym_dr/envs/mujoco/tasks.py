@@ -103,7 +103,7 @@ def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _finite(engine: Engine) -> Mask:
     """Whose positions and velocities are finite numbers."""
-    finite: Mask = np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1)
+    finite: Mask = np.logical_and(np.isfinite(engine.qpos).all(axis=1), np.isfinite(engine.qvel).all(axis=1))
     return finite
 
 
