@@ -34,7 +34,7 @@ class History(NamedTuple):
 class Actuators(NamedTuple):
     """What becomes of actions beside delays."""
 
-    idle: Values  # (A,) acts until the first action arrives
+    initial: Values  # (A,) acts until the first action arrives
     low: Values  # (A,) bounds, which noise does not leave
     high: Values  # (A,)
     deviations: Array  # (N,) standard deviations of noise
@@ -57,13 +57,13 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
     Where an action is ``lost`` (N,), what was ``held`` (N, A) acts on.
     """
     sent, ages, delays = history
-    idle, low, high, deviations, scores = actuators
+    initial, low, high, deviations, scores = actuators
     depth = sent.shape[1]
     for i in range(actions.shape[0]):
         age, lag = ages[i], int(delays[i])
         for j in range(actions.shape[1]):
             sent[i, age % depth, j] = actions[i, j]
-            arrived[i, j] = sent[i, (age - lag) % depth, j] if lag <= age else idle[j]
+            arrived[i, j] = sent[i, (age - lag) % depth, j] if lag <= age else initial[j]
             if lost[i]:
                 arrived[i, j] = held[i, j]
             env_actions[i, j] = arrived[i, j]

@@ -47,7 +47,7 @@ class KeyedNoise:
 
         Args:
             words: Seed words, shape ``(N,)``.
-            index: Which draws are in force, shape ``(N,)``; before the first (-1) stands for 0.
+            index: The current draws, shape ``(N,)``; before the first (-1) stands for 0.
             steps: Shape ``(N,)``, the upper half of the index word: 0 for the episode's own numbers.
             table: Filled.
         """

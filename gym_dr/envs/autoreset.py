@@ -40,7 +40,7 @@ class AutoresetState:
         return self.done if self._any_done and self.mode == AutoresetMode.NEXT_STEP else None
 
     @property
-    def plays(self) -> Mask:
+    def will_step(self) -> Mask:
         """Shape ``(num_envs,)``, those that the next step steps."""
         return np.ones_like(self.done) if self.resets is None else ~self.done
 

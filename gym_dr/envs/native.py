@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -42,14 +42,6 @@ Indices = npt.NDArray[np.int64]
 Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
 
 _NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
-
-
-class _Reset(NamedTuple):
-    """A checked call of ``reset``."""
-
-    mask: Mask
-    seeds: list[int | None]
-    exact: dict[str, Array]
 
 
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
@@ -158,7 +150,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self._table.sampler
 
     def set_sampler(self, sampler: ParamSampler) -> None:
-        """Has draws come from another sampler from each sub-environment's next reset on.
+        """Replaces the sampler, from each sub-environment's next reset on.
 
         A sampler that learns is handed over again after each update, so that worker processes know of it too.
 
@@ -229,14 +221,17 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             RandomizationError: An impossible seed, mask or value; nothing has changed then.
         """
         self._check_open()
-        call = self._check_reset(seed, options)
-        envs = np.flatnonzero(call.mask)
-        self._seed(envs, call.seeds)
-        self._begin(envs, call.exact)
+        mask = check_reset_mask(options, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
+        values = (options or {}).get("params")
+        exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
+        envs = np.flatnonzero(mask)
+        self._seed(envs, seeds)
+        self._begin(envs, exact)
         self._backend.reset(envs, self._table)
-        self._autoreset.reset(call.mask)
-        info = merge_info([(self._backend.reset_info(), call.mask)])
-        return self._observe(), self._with_params(info, None if call.mask.all() else call.mask)
+        self._autoreset.reset(mask)
+        info = merge_info([(self._backend.reset_info(), mask)])
+        return self._observe(), self._with_params(info, None if mask.all() else mask)
 
     def step(self, actions: npt.NDArray[Any]) -> Result:
         """Advances every sub-environment, or resets it if its mode says so.
@@ -370,14 +365,6 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def _check_open(self) -> None:
         if self.closed:
             raise EnvStateError("The vector environment is closed.")
-
-    def _check_reset(self, seed: Any, options: dict[str, Any] | None) -> _Reset:
-        """Checks the arguments of ``reset``."""
-        mask = check_reset_mask(options, self.num_envs)
-        options = {} if options is None else options
-        values = options.get("params")
-        exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
-        return _Reset(mask, check_seeds(seed, self.num_envs), exact)
 
     # ---- episodes ----------------------------------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@ MODES = (HIDDEN, INFO, OBSERVATION)
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRange:
-    """One parameter that is shown, and the values that become -span and span."""
+    """One parameter that the policy sees, and the values that become -span and span."""
 
     name: str
     low: float
     high: float
-    nominal: float  # what holds where nobody tells a value
+    nominal: float  # used where no value is reported
     span: float = 1.0
 
 
@@ -69,7 +69,7 @@ def context_ranges(
 
 
 def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
-    """Values in force, mapped to [-1, 1], or to [-span, span].
+    """Current values, mapped to [-1, 1], or to [-span, span].
 
     Args:
         params: name -> number or shape ``(N,)``, as ``env.params`` and ``info["params"]`` hold them; nominal where a
@@ -157,7 +157,7 @@ def extended_box(space: gym.Space[Any], spans: Sequence[float]) -> gym.spaces.Bo
 
 
 def without_params(info: dict[str, Any]) -> dict[str, Any]:
-    """``info``, and the ``final_info`` in it, without the values in force."""
+    """``info``, and the ``final_info`` in it, without the current values."""
     kept = {key: value for key, value in info.items() if key not in ("params", "_params")}
     if isinstance(kept.get("final_info"), dict):
         kept["final_info"] = without_params(kept["final_info"])

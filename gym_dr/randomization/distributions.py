@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Distribution:
-    """Base of the distributions: a name in files, and the four things each must tell."""
+    """Base of the distributions: a name in files, and the four things that each defines."""
 
     name: ClassVar[str]  # in TOML and JSON files and on the command line
 
@@ -67,8 +67,26 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+class _Bounded(Distribution):
+    """Base of the distributions that reach from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return float(self.low), float(self.high)
+
+    def _check_ordered(self) -> None:
+        if not self.low < self.high:
+            raise RandomizationError(
+                f"{self!r}: expected low < high, got low={self.low} and high={self.high}. "
+                "Use Constant for a fixed value."
+            )
+
+
 @dataclass(frozen=True, repr=False)
-class Uniform(Distribution):
+class Uniform(_Bounded):
     """Every value between ``low`` and ``high`` is as likely as any other."""
 
     name: ClassVar[str] = "uniform"
@@ -77,7 +95,7 @@ class Uniform(Distribution):
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
-        _check_ordered(self, self.low, self.high)
+        self._check_ordered()
         if not math.isfinite(self.high - self.low):
             raise RandomizationError(f"{self!r}: expected a range that float64 can hold, got {self.high} - {self.low}.")
 
@@ -86,16 +104,12 @@ class Uniform(Distribution):
         return np.clip(self.low + (self.high - self.low) * np.asarray(u, dtype=np.float64), self.low, self.high)
 
     @property
-    def support(self) -> tuple[float, float]:
-        return self.low, self.high
-
-    @property
     def mean(self) -> float:
         return self.low + 0.5 * (self.high - self.low)
 
 
 @dataclass(frozen=True, repr=False)
-class LogUniform(Distribution):
+class LogUniform(_Bounded):
     """The logarithm is uniform: halving is as likely as doubling. Both ends are positive."""
 
     name: ClassVar[str] = "loguniform"
@@ -104,7 +118,7 @@ class LogUniform(Distribution):
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
-        _check_ordered(self, self.low, self.high)
+        self._check_ordered()
         if self.low <= 0:
             raise RandomizationError(
                 f"{self!r}: expected low > 0, got {self.low}. Use Uniform for ranges that reach 0."
@@ -116,10 +130,6 @@ class LogUniform(Distribution):
         return np.clip(values, self.low, self.high)
 
     @property
-    def support(self) -> tuple[float, float]:
-        return self.low, self.high
-
-    @property
     def mean(self) -> float:
         growth = (self.high - self.low) / self.low
         # the difference of two logarithms that are nearly equal would have no digits left, or be 0
@@ -128,7 +138,7 @@ class LogUniform(Distribution):
 
 
 @dataclass(frozen=True, repr=False)
-class Normal(Distribution):
+class Normal(_Bounded):
     """Normal distribution, if wanted with bounds.
 
     With ``method="clip"`` values outside the bounds become the bound (as ``np.clip`` does, so the bounds themselves
@@ -146,7 +156,7 @@ class Normal(Distribution):
         _to_floats(self, "mu", "sigma", "low", "high", finite=("mu", "sigma"))
         if self.sigma <= 0:
             raise RandomizationError(f"{self!r}: expected sigma > 0, got {self.sigma}. Use Constant for a fixed value.")
-        _check_ordered(self, self.low, self.high)
+        self._check_ordered()
         if self.method not in ("clip", "truncate"):
             raise RandomizationError(f"{self!r}: expected method 'clip' or 'truncate', got {self.method!r}.")
         if self.method == "truncate" and not self._mass() > 1e-300:
@@ -164,10 +174,6 @@ class Normal(Distribution):
             return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
         p = normal_cdf(a) + u * self._mass()
         return np.clip(self.mu + self.sigma * normal_ppf(np.minimum(p, 1.0)), self.low, self.high)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.low, self.high
 
     @property
     def mean(self) -> float:
@@ -190,7 +196,7 @@ class Normal(Distribution):
 
 
 @dataclass(frozen=True, repr=False)
-class Integer(Distribution):
+class Integer(_Bounded):
     """Whole numbers from ``low`` to ``high``, both included, equally likely."""
 
     name: ClassVar[str] = "integer"
@@ -205,16 +211,12 @@ class Integer(Distribution):
                     f"Integer: expected a whole number of at most 2**53 in size for {key}, got {value}."
                 )
             object.__setattr__(self, key, int(value))
-        _check_ordered(self, self.low, self.high)
+        self._check_ordered()
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         count = self.high - self.low + 1
         values: Array = np.clip(self.low + np.floor(np.asarray(u, dtype=np.float64) * count), self.low, self.high)
         return values
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return float(self.low), float(self.high)
 
     @property
     def mean(self) -> float:
@@ -395,9 +397,7 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
     values = dict(form)
     name = values.pop("distribution", None)
     if not isinstance(name, str):
-        raise RandomizationError(
-            f"Expected a 'distribution' field ({', '.join(DISTRIBUTIONS)}), got {dict(form)!r}."
-        )  # fmt: skip
+        raise RandomizationError(f"Expected a 'distribution' field ({', '.join(DISTRIBUTIONS)}), got {dict(form)!r}.")
     if name not in DISTRIBUTIONS:
         raise unknown_name("distribution", name, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[name]
@@ -451,13 +451,6 @@ def _to_floats(self: Distribution, *keys: str, finite: tuple[str, ...] | None = 
         if not math.isfinite(value) and (finite is None or key in finite):
             raise RandomizationError(f"{type(self).__name__}: expected a finite {key}, got {value}.")
         object.__setattr__(self, key, value)
-
-
-def _check_ordered(self: Distribution, low: float, high: float) -> None:
-    if not low < high:
-        raise RandomizationError(
-            f"{self!r}: expected low < high, got low={low} and high={high}. Use Constant for a fixed value."
-        )
 
 
 def _check_weights(self: Distribution, key: str, weights: tuple[float, ...], count: int) -> None:

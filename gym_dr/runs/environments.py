@@ -25,7 +25,7 @@ from gym_dr.runs.stopping import children_end_with_us
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.disturbed_space import DisturbedSpace, at_rest, possible_disturbances, split
+from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, undisturbed
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
 
@@ -180,7 +180,7 @@ def wrap_for_policy(
     """
     _, disturbances = split(randomization or Randomization())
     rules = Randomization(
-        {**at_rest([*settable, *(context_ranges or ())]), **disturbances}, correlation=disturbances.correlation
+        {**undisturbed([*settable, *(context_ranges or ())]), **disturbances}, correlation=disturbances.correlation
     )
     if rules:
         envs = DisturbVector(envs, rules)

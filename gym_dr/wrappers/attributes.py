@@ -18,7 +18,6 @@ from gym_dr.randomization.space import ParamSpace
 
 Derive = Callable[[Any], None]
 
-
 _TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool}  # of attributes, by kind of parameter
 
 
@@ -60,8 +59,8 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
             RandomizationError: A range is impossible, or there is no space for this environment.
             ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
         """
-        shown = {"context": context, "context_params": context_params}
-        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **shown)
+        visible = {"context": context, "context_params": context_params}
+        RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **visible)
         gym.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("episode"):
             raise RandomizationError(f"{env} is randomized already; put all parameters into one mapping.")
@@ -89,23 +88,15 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         exact = self.episode.check_options(options)
         inner = {key: value for key, value in (options or {}).items() if key != "params"}
         env = self.env.unwrapped
-        # seeds the generator now, since the draws are keyed by it and the reset needs their values
-        if seed is not None:
-            gym.Env.reset(env, seed=seed)
-        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+        self._begin_episode(env, seed, exact)
         for name, value in self.episode.current.items():
             setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
-        observation, info = self.env.reset(seed=seed, options=inner or None)
-        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
+        return self._visible(*self.env.reset(seed=seed, options=inner or None))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` tells the values in force."""
+        """Steps the environment; ``info`` has the current values."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        told = self.context.visible_info({**info, **self.episode.info()})
-        return self._shown(observation), reward, terminated, truncated, told
-
-    def _shown(self, observation: Any) -> Any:
-        return self.context.extend(observation, self.episode.current)
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info

@@ -62,7 +62,7 @@ class DrawContext(ParamsWrapper):
         self.context = Context(context, context_params, *spaces_of(env), span)
         self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         nominal = {r.name: np.full(self.num_envs, r.nominal) for r in self.context.ranges}
-        self._params: dict[str, Array] = nominal  # in force, of what is shown
+        self._params: dict[str, Array] = nominal  # current values of what the policy sees
         if self.context.ranges:
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -86,18 +86,19 @@ class DrawContext(ParamsWrapper):
         if self._mode == AutoresetMode.SAME_STEP and "final_obs" in info and self.context.ranges:
             info = {**info, "final_obs": self._final(info["final_obs"], info["_final_obs"])}
         self._learn(info)
-        shown = self.context.extend(observations, self._params)
-        return shown, rewards, terminations, truncations, self.context.visible_info(info)
+        extended = self.context.extend(observations, self._params)
+        return extended, rewards, terminations, truncations, self.context.visible_info(info)
 
     def _final(self, observations: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """SAME_STEP: last observations with the draw of the episode that they ended."""
-        shown = observations.copy()
+        extended = observations.copy()
         for i in np.flatnonzero(mask).tolist():
-            shown[i] = self.context.extend(observations[i], {name: values[i] for name, values in self._params.items()})
-        return shown
+            params = {name: values[i] for name, values in self._params.items()}
+            extended[i] = self.context.extend(observations[i], params)
+        return extended
 
     def _learn(self, info: dict[str, Any]) -> None:
-        """Takes the values in force of the sub-environments that tell theirs."""
+        """Takes over the current values of the sub-environments that report theirs."""
         if not self.context.ranges:
             return
         if "params" not in info:
@@ -105,8 +106,7 @@ class DrawContext(ParamsWrapper):
                 "Expected info['params'] of the environment, to show them in the observation; it was made with "
                 "context='hidden', or a wrapper inside of DrawContext hides them."
             )
-        params, told = info["params"], info["_params"]
-        for shown in self.context.ranges:
-            known = params.get(f"_{shown.name}", False)
-            values = np.where(known, params.get(shown.name, 0.0), shown.nominal)
-            self._params[shown.name] = np.where(told, values, self._params[shown.name])
+        params, reported = info["params"], info["_params"]
+        for r in self.context.ranges:
+            values = np.where(params.get(f"_{r.name}", False), params.get(r.name, 0.0), r.nominal)
+            self._params[r.name] = np.where(reported, values, self._params[r.name])

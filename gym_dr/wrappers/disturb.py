@@ -102,13 +102,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             cast(Any, self.env.unwrapped).push(velocities[0])
         observation, reward, terminated, truncated, info = self.env.step(env_actions[0])
         self._state.acted(arrived)
-        return (
-            self._state.observe(np.asarray(observation)[None])[0],
-            reward,
-            terminated,
-            truncated,
-            self._with_params(info),
-        )
+        observed = self._state.observe(np.asarray(observation)[None])
+        return observed[0], reward, terminated, truncated, self._with_params(info)
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -229,7 +224,7 @@ class DisturbVector(ParamsWrapper):
         return observed, rewards, terminations, truncations, self._with_params(info, None)
 
     def _push(self) -> None:
-        envs, velocities = self._state.pushes(self._autoreset.plays)  # what is about to be reset is left alone
+        envs, velocities = self._state.pushes(self._autoreset.will_step)  # what is about to be reset is left alone
         if len(envs) == 0:
             return
         if self._sub_envs is None:

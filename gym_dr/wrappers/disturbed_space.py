@@ -61,10 +61,8 @@ class DisturbedSpace(ParamSpace):
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         check_pushes(values)
-        return {
-            **self.own.check_vector(_without(values), num_envs),
-            **super().check_vector(_without(values, own=True), num_envs),
-        }
+        own, disturbances = _without(values), _without(values, own=True)
+        return {**self.own.check_vector(own, num_envs), **super().check_vector(disturbances, num_envs)}
 
 
 def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
@@ -73,18 +71,14 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
     flat = (gym.spaces.Box, gym.spaces.Discrete)
     if not (isinstance(observations, flat) and isinstance(actions, flat)):
         return []
-    left_out: set[str] = set()
-    for names, possible in (
-        (_SENSED, is_float_box(observations)),
-        (("action_noise",), is_float_box(actions)),
-        (PUSHES, getattr(env.unwrapped, "push_size", 0) > 0),
-    ):
-        left_out |= set() if possible else set(names)
+    left_out: set[str] = set() if is_float_box(observations) else set(_SENSED)
+    left_out |= set() if is_float_box(actions) else {"action_noise"}
+    left_out |= set() if getattr(env.unwrapped, "push_size", 0) > 0 else set(PUSHES)
     return [param for name, param in DISTURBANCES.items() if name not in left_out]
 
 
-def at_rest(names: Iterable[str]) -> dict[str, float]:
-    """No disturbance, for those among the names that are some: they are there, to be given values."""
+def undisturbed(names: Iterable[str]) -> dict[str, float]:
+    """Those among the names that are disturbances, with values at which nothing is disturbed."""
     wanted = set(names)
     return {name: param.nominal for name, param in DISTURBANCES.items() if name in wanted}
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.vector_params import ParamsWrapper
@@ -21,10 +20,6 @@ class RequireFinite(ParamsWrapper):
 
     Observations that are no arrays of floating-point numbers are not looked at.
     """
-
-    def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Wraps a vector environment."""
-        super().__init__(env)
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None

@@ -26,10 +26,10 @@ class EpisodeRecord:
     env_index: int  # of the sub-environment
     seed: int | None  # that the draws are keyed by; the sub-environment's, but for shared draws
     draw_index: int  # which draw it is; with the seed it gives the drawn values back; -1 where there are no draws
-    params: Mapping[str, float]  # the values in force: drawn, or given by set_params or options
+    params: Mapping[str, float]  # the values: drawn, or given by set_params or options
     episode_return: float  # sum of rewards
     length: int  # steps
-    terminated: bool  # whether it ended by itself, not by the step limit
+    terminated: bool  # whether the environment ended it, not the step limit
 
 
 class RecordDraws(ParamsWrapper):
@@ -73,9 +73,9 @@ class RecordDraws(ParamsWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Steps all sub-environments; calls back for those whose episode has ended."""
         observations, rewards, terminations, truncations, info = self.env.step(actions)
-        playing = self._autoreset.plays
-        self._returns[playing] += np.asarray(rewards, dtype=np.float64)[playing]
-        self._lengths[playing] += 1
+        stepped = self._autoreset.will_step
+        self._returns[stepped] += np.asarray(rewards, dtype=np.float64)[stepped]
+        self._lengths[stepped] += 1
         self._end(np.logical_or(terminations, truncations), np.asarray(terminations), info)
         return observations, rewards, terminations, truncations, info
 
@@ -86,7 +86,7 @@ class RecordDraws(ParamsWrapper):
         stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
         # rewards of reset steps are 0; only the first row can have some, and only the last row ends of episodes
         self._returns = np.add.reduce(np.concatenate([self._returns[None], steps.rewards[first:stop]]), axis=0)
-        self._lengths += stop - first - ~self._autoreset.plays
+        self._lengths += stop - first - ~self._autoreset.will_step
         self._end(steps.terminated[stop - 1] | steps.truncated[stop - 1], steps.terminated[stop - 1], info)
         return stop, info
 

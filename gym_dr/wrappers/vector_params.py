@@ -120,13 +120,7 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
     def set_sampler(self, sampler: ParamSampler) -> None:
-        """Has draws come from another sampler from each sub-environment's next reset on.
-
-        A sampler that learns is handed over again after each update, so that worker processes know of it too.
-
-        Raises:
-            RandomizationError: Its support is not the environment's randomization.
-        """
+        """See ``NativeVectorEnv.set_sampler``."""
         check_support(sampler, self.randomization)
         self._set("sampler", [sampler] * self.num_envs)
         self.sampler = sampler
@@ -137,17 +131,7 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         return np.array(self._sub_envs.get_attr("draw_index"), dtype=np.int64)
 
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
-        """Fixes parameters from each sub-environment's next reset on, in place of draws.
-
-        Args:
-            values: name -> number or array of shape ``(num_envs,)``; kept beside those set before. None hands all
-                parameters back to the draws.
-            mask: Shape ``(num_envs,)`` bool, the sub-environments that are meant; None for all.
-
-        Raises:
-            UnknownNameError: There is no such parameter; nothing has changed then.
-            RandomizationError: A value or the mask is impossible; nothing has changed then.
-        """
+        """See ``NativeVectorEnv.set_params``."""
         chosen = check_mask(mask, self.num_envs)
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
         rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
@@ -155,13 +139,7 @@ class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
 
     def give_draws(self, values: Mapping[str, Array] | None, index: npt.NDArray[np.int64], mask: Mask) -> None:
-        """Gives draws in place of the sampler's, from each sub-environment's next reset until others are given.
-
-        Args:
-            values: name -> shape ``(num_envs,)``, everything that is randomized; None has the sampler draw again.
-            index: What they are reported as, shape ``(num_envs,)``.
-            mask: Shape ``(num_envs,)``, the sub-environments that are meant.
-        """
+        """See ``NativeVectorEnv.give_draws``."""
         if values is None:
             new: list[Any] = [None] * self.num_envs
         else:

@@ -11,42 +11,17 @@ from itertools import pairwise
 from typing import Any
 
 import Box2D
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
 from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
 from gymnasium.utils import EzPickle
 
+from gym_dr.envs.lunar_lander import constants as const
 from gym_dr.envs.lunar_lander import physics
-from gym_dr.envs.lunar_lander.constants import (
-    CHUNKS,
-    CRASH_REWARD,
-    FPS,
-    HELIPAD_Y,
-    LANDED_REWARD,
-    LANDER_FRICTION,
-    LANDER_POLY,
-    LEG_ANGLE_MAX,
-    LEG_ANGLE_TRAVEL,
-    LEG_AWAY,
-    LEG_DENSITY,
-    LEG_DOWN,
-    LEG_H,
-    LEG_MOTOR_SPEED,
-    LEG_TILT,
-    LEG_W,
-    MAIN_ENGINE_COST,
-    POSITION_ITERATIONS,
-    SCALE,
-    SIDE_ENGINE_COST,
-    VELOCITY_ITERATIONS,
-    WIND_INDEX_HIGH,
-    WIND_INDEX_LOW,
-    WORLD_H,
-    WORLD_W,
-)
+from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
@@ -100,14 +75,8 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
         self.observation_space = self.context.extend_space(self.observation_space)
         # replaces what LunarLander recorded for pickling: its constructor takes other arguments
-        EzPickle.__init__(
-            self,
-            continuous=continuous,
-            randomization=randomization,
-            render_mode=render_mode,
-            context=context,
-            context_params=context_params,
-        )
+        made_with = {"continuous": continuous, "randomization": randomization, "render_mode": render_mode}
+        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -123,15 +92,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
         exact = self.episode.check_options(options)
-        gym.Env.reset(self, seed=seed)  # LunarLander's own reset would build Gymnasium's world
-        self.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        self.episode.begin(seed=seed, np_random_seed=self.np_random_seed, exact=exact)
+        self._begin_episode(self, seed, exact)
         self._apply_params()
         self._build_world()
         if self.render_mode == "human":
             self.render()
-        observation = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)[0]
-        return observation, self.context.visible_info(self.episode.info())
+        observation, _, _, _, info = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)
+        return observation, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
@@ -154,7 +121,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         if side > 0.0:
             thrust = physics.side_engine(position, angle, dispersion, self._side_power, side, direction)
             self._push(thrust, 0.7, side)
-        self.world.Step(1.0 / FPS, VELOCITY_ITERATIONS, POSITION_ITERATIONS)
+        self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
 
         lander = self.lander
         left, right = (leg.ground_contact for leg in self.legs)
@@ -164,17 +131,17 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         potential = physics.shaping(state)
         reward = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
         self.prev_shaping = potential
-        reward -= main * MAIN_ENGINE_COST
-        reward -= side * SIDE_ENGINE_COST
+        reward -= main * const.MAIN_ENGINE_COST
+        reward -= side * const.SIDE_ENGINE_COST
         terminated = False
         if self.game_over or abs(state[0]) >= 1.0:
-            terminated, reward = True, CRASH_REWARD
+            terminated, reward = True, const.CRASH_REWARD
         if not lander.awake:
-            terminated, reward = True, LANDED_REWARD
+            terminated, reward = True, const.LANDED_REWARD
         if self.render_mode == "human":
             self.render()
-        observation = self.context.extend(np.array(state, dtype=np.float32), self.episode.current)
-        return observation, reward, terminated, False, self.context.visible_info(self.episode.info())
+        observation, info = self._visible(np.array(state, dtype=np.float32), {})
+        return observation, reward, terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs at once, as a blow would.
@@ -211,34 +178,34 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self._build_terrain()
         self._build_lander()
         if self.enable_wind:
-            self.wind_idx = int(self.np_random.integers(WIND_INDEX_LOW, WIND_INDEX_HIGH))
-            self.torque_idx = int(self.np_random.integers(WIND_INDEX_LOW, WIND_INDEX_HIGH))
+            self.wind_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
+            self.torque_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
         self.legs = [self._build_leg(-1), self._build_leg(+1)]
         self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
         friction = self.episode.current["ground_friction"]
-        heights = physics.terrain_heights(self.np_random.uniform(0, WORLD_H / 2, size=(CHUNKS + 1,)))
-        xs = [WORLD_W / (CHUNKS - 1) * i for i in range(CHUNKS)]
+        heights = physics.terrain_heights(self.np_random.uniform(0, const.WORLD_H / 2, size=(const.CHUNKS + 1,)))
+        xs = [const.WORLD_W / (const.CHUNKS - 1) * i for i in range(const.CHUNKS)]
         corners = list(zip(xs, heights, strict=True))
-        self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (WORLD_W, 0)]))
+        self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (const.WORLD_W, 0)]))
         self.moon.color1 = self.moon.color2 = (0.0, 0.0, 0.0)
-        self.helipad_x1, self.helipad_x2 = xs[CHUNKS // 2 - 1], xs[CHUNKS // 2 + 1]
-        self.helipad_y = HELIPAD_Y
+        self.helipad_x1, self.helipad_x2 = xs[const.CHUNKS // 2 - 1], xs[const.CHUNKS // 2 + 1]
+        self.helipad_y = const.HELIPAD_Y
         self.sky_polys = []  # what Gymnasium's drawing paints as the sky
         for p1, p2 in pairwise(corners):
             self.moon.CreateEdgeFixture(vertices=[p1, p2], density=0, friction=friction)
-            self.sky_polys.append([p1, p2, (p2[0], WORLD_H), (p1[0], WORLD_H)])
+            self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
 
     def _build_lander(self) -> None:
         params = self.episode.current
         self.lander = self.world.CreateDynamicBody(
-            position=(WORLD_W / 2, WORLD_H),
+            position=(const.WORLD_W / 2, const.WORLD_H),
             angle=0.0,
             fixtures=fixtureDef(
-                shape=polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in LANDER_POLY]),
+                shape=polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.LANDER_POLY]),
                 density=params["lander_density"],
-                friction=LANDER_FRICTION,
+                friction=const.LANDER_FRICTION,
                 categoryBits=_LANDER_CATEGORY,
                 maskBits=_GROUND_MASK,
                 restitution=0.0,
@@ -252,11 +219,11 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     def _build_leg(self, i: int) -> Any:
         """Builds the left (-1) or the right (+1) leg and its joint."""
         leg = self.world.CreateDynamicBody(
-            position=(WORLD_W / 2 - i * LEG_AWAY / SCALE, WORLD_H),
-            angle=i * LEG_TILT,
+            position=(const.WORLD_W / 2 - i * const.LEG_AWAY / SCALE, const.WORLD_H),
+            angle=i * const.LEG_TILT,
             fixtures=fixtureDef(
-                shape=polygonShape(box=(LEG_W / SCALE, LEG_H / SCALE)),
-                density=LEG_DENSITY,
+                shape=polygonShape(box=(const.LEG_W / SCALE, const.LEG_H / SCALE)),
+                density=const.LEG_DENSITY,
                 restitution=0.0,
                 categoryBits=_LEG_CATEGORY,
                 maskBits=_GROUND_MASK,
@@ -264,17 +231,17 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         )
         leg.ground_contact = False
         leg.color1, leg.color2 = _LANDER_COLORS
-        near, far = LEG_ANGLE_MAX - LEG_ANGLE_TRAVEL, LEG_ANGLE_MAX
+        near, far = const.LEG_ANGLE_MAX - const.LEG_ANGLE_TRAVEL, const.LEG_ANGLE_MAX
         leg.joint = self.world.CreateJoint(
             revoluteJointDef(
                 bodyA=self.lander,
                 bodyB=leg,
                 localAnchorA=(0, 0),
-                localAnchorB=(i * LEG_AWAY / SCALE, LEG_DOWN / SCALE),
+                localAnchorB=(i * const.LEG_AWAY / SCALE, const.LEG_DOWN / SCALE),
                 enableMotor=True,
                 enableLimit=True,
                 maxMotorTorque=self.episode.current["leg_spring_torque"],
-                motorSpeed=LEG_MOTOR_SPEED * i,
+                motorSpeed=const.LEG_MOTOR_SPEED * i,
                 lowerAngle=near if i == -1 else -far,
                 upperAngle=far if i == -1 else -near,
             )
@@ -288,13 +255,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
                 raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
             choice = int(action)
             return (1.0, 0.0, 0.0) if choice == 2 else (0.0, float(choice != 0), float(choice - 2))
-        try:
-            throttle = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError):
-            throttle = np.empty(0)
-        if throttle.shape != (2,) or not np.isfinite(throttle).all():
-            raise InvalidActionError(f"Expected two finite throttles (main, side) in [-1, 1], got {action!r}.")
-        main, side = np.clip(throttle, -1.0, 1.0).tolist()
+        main, side = np.clip(check_numbers(action, (2,)).astype(np.float64), -1.0, 1.0).tolist()
         main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
         if abs(side) <= 0.5:
             return main_power, 0.0, 0.0

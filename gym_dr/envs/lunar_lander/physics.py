@@ -10,20 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gym_dr.envs.lunar_lander.constants import (
-    CHUNKS,
-    FPS,
-    HELIPAD_Y,
-    LEG_DOWN,
-    MAIN_ENGINE_Y_LOCATION,
-    SCALE,
-    SIDE_ENGINE_AWAY,
-    SIDE_ENGINE_DROP,
-    SIDE_ENGINE_HEIGHT,
-    TERRAIN_SMOOTHING,
-    WORLD_H,
-    WORLD_W,
-)
+from gym_dr.envs.lunar_lander import constants as const
+from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 
 State = tuple[float, float, float, float, float, float, float, float]
 
@@ -41,11 +29,12 @@ def terrain_heights(random_heights: np.ndarray) -> list[float]:
     Args:
         random_heights: Shape ``(CHUNKS + 1,)``, m; changed in place at the pad.
     """
-    middle = CHUNKS // 2
-    random_heights[middle - 2 : middle + 3] = HELIPAD_Y
+    middle = const.CHUNKS // 2
+    random_heights[middle - 2 : middle + 3] = const.HELIPAD_Y
     # index -1 at the left border wraps around to the last height, which is drawn for that
     return [
-        TERRAIN_SMOOTHING * (random_heights[i - 1] + random_heights[i] + random_heights[i + 1]) for i in range(CHUNKS)
+        const.TERRAIN_SMOOTHING * (random_heights[i - 1] + random_heights[i] + random_heights[i + 1])
+        for i in range(const.CHUNKS)
     ]
 
 
@@ -71,7 +60,7 @@ def main_engine(
     """
     tip = math.sin(angle), math.cos(angle)
     side = -tip[1], tip[0]
-    along = MAIN_ENGINE_Y_LOCATION / SCALE + 2 * dispersion[0]
+    along = const.MAIN_ENGINE_Y_LOCATION / SCALE + 2 * dispersion[0]
     ox = tip[0] * along + side[0] * dispersion[1]
     oy = -tip[1] * along - side[1] * dispersion[1]
     return Thrust((-ox * power * throttle, -oy * power * throttle), (position[0] + ox, position[1] + oy))
@@ -97,12 +86,12 @@ def side_engine(
     """
     tip = math.sin(angle), math.cos(angle)
     side = -tip[1], tip[0]
-    across = 3 * dispersion[1] + direction * SIDE_ENGINE_AWAY / SCALE
+    across = 3 * dispersion[1] + direction * const.SIDE_ENGINE_AWAY / SCALE
     ox = tip[0] * dispersion[0] + side[0] * across
     oy = -tip[1] * dispersion[0] - side[1] * across
     point = (
-        position[0] + ox - tip[0] * SIDE_ENGINE_DROP / SCALE,
-        position[1] + oy + tip[1] * SIDE_ENGINE_HEIGHT / SCALE,
+        position[0] + ox - tip[0] * const.SIDE_ENGINE_DROP / SCALE,
+        position[1] + oy + tip[1] * const.SIDE_ENGINE_HEIGHT / SCALE,
     )
     return Thrust((-ox * power * throttle, -oy * power * throttle), point)
 
@@ -117,10 +106,10 @@ def observe(
 ) -> State:
     """The observation before it is rounded to float32: positions and speeds relative to the pad, scaled."""
     return (
-        (position[0] - WORLD_W / 2) / (WORLD_W / 2),
-        (position[1] - (HELIPAD_Y + LEG_DOWN / SCALE)) / (WORLD_H / 2),
-        velocity[0] * (WORLD_W / 2) / FPS,
-        velocity[1] * (WORLD_H / 2) / FPS,
+        (position[0] - const.WORLD_W / 2) / (const.WORLD_W / 2),
+        (position[1] - (const.HELIPAD_Y + const.LEG_DOWN / SCALE)) / (const.WORLD_H / 2),
+        velocity[0] * (const.WORLD_W / 2) / FPS,
+        velocity[1] * (const.WORLD_H / 2) / FPS,
         angle,
         20.0 * angular_velocity / FPS,
         1.0 if left_leg else 0.0,

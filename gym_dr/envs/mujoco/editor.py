@@ -16,12 +16,8 @@ Array = npt.NDArray[np.float64]
 
 _OPTIONS = frozenset(field.name for field in FIELDS.values() if field.objects is None)
 # the shapes that a link's length moves have derived constants too
-_DERIVED = frozenset(field.name for field in FIELDS.values() if field.derived) | {
-    "body_pos",
-    "geom_pos",
-    "geom_size",
-    "site_pos",
-}
+_MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
+_DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
 
 
 def needs_set_const(fields: Mapping[str, Array]) -> bool:

@@ -160,8 +160,8 @@ class OwnDataEngine(Engine):
         self._controls = ScatteredField([data.ctrl for data in self._data])
         self._warnings = ScatteredField([data.warning.number for data in self._data])
         self._sources = [
-            (ScatteredField([getattr(data, name) for data in self._data]), shown)
-            for name, shown in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
+            (ScatteredField([getattr(data, name) for data in self._data]), copied)
+            for name, copied in (("qpos", self.qpos), ("qvel", self.qvel), *self._fields.items())
         ]
         self._all = np.arange(num_envs)
         self._threads = num_threads
@@ -198,8 +198,8 @@ class OwnDataEngine(Engine):
             mujoco.mj_forward(model, data)
 
         self._parallel(begin, envs)
-        for source, shown in self._sources:
-            source.read_rows(shown, envs)
+        for source, copied in self._sources:
+            source.read_rows(copied, envs)
 
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         self.qvel[envs[:, None], dofs] += velocities
@@ -217,8 +217,8 @@ class OwnDataEngine(Engine):
         self._controls.write(self.ctrl)
         self._warnings.write(QUIET)
         self._parallel(advance, self._all if envs is None else envs)
-        for source, shown in self._sources:
-            source.read(shown)
+        for source, copied in self._sources:
+            source.read(copied)
         self._warnings.read(self._counts)
         np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
 

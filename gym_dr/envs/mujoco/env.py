@@ -19,9 +19,7 @@ from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
-
-Observation = npt.NDArray[np.float64]
+from gym_dr.randomization.episode import RandomizedEnv
 
 
 class RandomizedMujoco(RandomizedEnv, MujocoEnv):
@@ -52,16 +50,12 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         with quiet_compiler():
             super().__init__(**kwargs)
         # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
-        shown = {"context": context, "context_params": context_params}
-        EzPickle.__init__(cast(EzPickle, self), randomization=randomization, **shown, **kwargs)
+        kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
+        EzPickle.__init__(cast(EzPickle, self), **kwargs)
         self._model_episode = ModelEpisode(self.space_name, self, randomization)
+        self.episode = self._model_episode.params
         self.context = Context(context, context_params, self.param_space, self.randomization)
         self.observation_space = self.context.extend_space(self.observation_space)
-
-    @property
-    def episode(self) -> EpisodeParams:  # type: ignore[override]
-        """The parameters of the episode under way."""
-        return self._model_episode.params
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters.
@@ -75,11 +69,11 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
         exact = self.episode.check_options(options)
-        gym.Env.reset(self, seed=seed)  # the draws are keyed by the seed, and must be there before the model is used
-        self._model_episode.begin(self, seed=seed, exact=exact)
+        self._begin_episode(self, seed, exact)
+        self._model_episode.edit()
         observation, info = super().reset(options=options)
         self._model_episode.observed(observation)
-        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
+        return self._visible(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Advances the simulation.
@@ -91,11 +85,10 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
             EnvStateError: There was no reset yet.
             InvalidActionError: The action is not such; nothing has changed then.
         """
-        self._model_episode.before_step(action)
-        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
-            result = super().step(action)
-        observation, reward, terminated, truncated, info = self._model_episode.after_step(self, result)
-        return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
+        outcome = self._model_episode.step(self, super().step, action)
+        observation, reward, terminated, truncated, info = outcome
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info
 
     def render(self) -> Any:
         """Draws the robot; without a render mode there is nothing to draw, which is warned of.
@@ -127,9 +120,6 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         """
         self._model_episode.check_begun("push")
         self.data.qvel[pushed_dofs(self.model)] += velocity
-
-    def _shown(self, observation: Observation) -> Observation:
-        return self.context.extend(observation, self.episode.current)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -16,19 +16,15 @@ from gymnasium.envs.registration import load_env_creator
 from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import warn_diverged
-from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import EpisodeParams
 from gym_dr.randomization.presets import resolve
 
+Step = tuple[Any, Any, bool, bool, dict[str, Any]]  # observation, reward, terminated, truncated, info
+
 # what MuJoCo resets a simulation for; the others (a full contact buffer, ...) leave it running
-BAD_STATE = [
-    int(warning)
-    for warning in (
-        mujoco.mjtWarning.mjWARN_BADQPOS,
-        mujoco.mjtWarning.mjWARN_BADQVEL,
-        mujoco.mjtWarning.mjWARN_BADQACC,
-    )
-]
+BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
 # MuJoCo writes a warning to MUJOCO_LOG.TXT when its counter is 0; starting from 1 counts all the same, and is quiet
 QUIET = 1
 
@@ -48,23 +44,6 @@ def stock_class(name: str) -> type[Any]:
     """Gymnasium's class of an environment such as "Hopper"."""
     creator: Any = load_env_creator(str(gym.spec(f"{name}-v5").entry_point))
     return cast(type[Any], creator)
-
-
-def check_action(action: Any, shape: tuple[int, ...]) -> None:
-    """Checks an action, or the actions of many sub-environments.
-
-    Raises:
-        InvalidActionError: It has another shape, is not numbers or is not finite.
-    """
-    array = np.asarray(action)
-    if array.shape != shape or array.dtype.kind not in "fiu":
-        raise InvalidActionError(
-            f"Expected an action of numbers with shape {shape}, got shape {array.shape} and dtype {array.dtype}."
-        )
-    with np.errstate(over="ignore"):  # of numbers that are longer than MuJoCo's
-        finite = np.isfinite(array.astype(np.float64, copy=False)).all()
-    if not finite:
-        raise InvalidActionError("Expected finite actions, got nan or infinity.")
 
 
 def pushed_dofs(model: Any) -> list[int]:
@@ -95,13 +74,8 @@ class ModelEpisode:
         self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
         self._observation: Any = None
 
-    def begin(self, env: Any, *, seed: int | None, exact: dict[str, float]) -> None:
-        """Makes the next draw and edits the model; the environment's own reset follows.
-
-        The environment is not kept: unpickling gives its attributes to another object.
-        """
-        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
-        self.params.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+    def edit(self) -> None:
+        """Gives the model the current values; the environment's own reset follows."""
         self._editor.apply(self.params.current)
 
     def observed(self, observation: Any) -> None:
@@ -109,17 +83,6 @@ class ModelEpisode:
         self._observation = (
             copy.copy(observation) if isinstance(observation, np.ndarray) else copy.deepcopy(observation)
         )
-
-    def before_step(self, action: Any) -> None:
-        """Checks that there is an episode and that the action is one.
-
-        Raises:
-            EnvStateError: There was no reset yet.
-            InvalidActionError: The action has another shape, is not numbers or is not finite.
-        """
-        check_action(action, (self._controls,))
-        self.check_begun("step")
-        self._warnings[:] = QUIET
 
     def check_begun(self, call: str) -> None:
         """Checks that there is an episode.
@@ -130,18 +93,29 @@ class ModelEpisode:
         if self._observation is None:
             raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
-    def after_step(
-        self, env: Any, result: tuple[Any, Any, bool, bool, dict[str, Any]]
-    ) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Adds the values in force to ``info``; truncates the episode of a simulation that diverged.
+    def step(self, env: Any, step: Callable[[Any], Step], action: Any) -> Step:
+        """Steps the environment; truncates the episode of a simulation that diverges.
 
         MuJoCo has put a diverged simulation back to its start. Its last step has the observation before it and no
         reward, and ``info["diverged"]`` is True.
+
+        Args:
+            env: The environment, unwrapped. It is not kept: unpickling gives its attributes to another object.
+            step: Its own.
+            action: Of the user.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action has another shape, is not numbers or is not finite.
         """
-        observation, reward, terminated, truncated, info = result
+        check_numbers(action, (self._controls,))
+        self.check_begun("step")
+        self._warnings[:] = QUIET
+        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
+            observation, reward, terminated, truncated, info = step(action)
         if (self._warnings[BAD_STATE] != QUIET).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
             warn_diverged(type(env).__name__, env.np_random_seed, self.params.draw_index, self.params.current)
         self.observed(observation)
-        return observation, reward, terminated, truncated, {**info, **self.params.info()}
+        return observation, reward, terminated, truncated, info

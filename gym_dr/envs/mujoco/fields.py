@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 XYZ = ("x", "y", "z")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Field:
     """One field of ``MjModel``, or of ``MjModel.opt``."""
 
@@ -17,8 +17,9 @@ class Field:
     objects: str | None  # what it has elements for: "body", "geom", "jnt", "dof", "actuator"; None for options
     low: float  # smallest possible value
     high: float  # largest possible value
+    unit: str  # empty for pure numbers
     doc: str
-    unit: str = ""
+    _: KW_ONLY
     axes: tuple[str, ...] = ()  # names of a vector's components; empty for numbers
     derived: bool = False  # whether mj_setConst must follow a change
 
@@ -28,62 +29,24 @@ class Field:
         return -1000.0 if self.low < 0 else 1e-6 if self.low > 0 else 0.0
 
 
+_INERTIA = "principal moment of inertia; follows the mass unless named"
+_FRICTION = "a contact has the larger of its two geoms'"
 FIELDS = {
     field.name: field
     for field in (
-        Field(name="gravity", objects=None, axes=XYZ, low=-100, high=100, unit="m/s^2", doc="acceleration of gravity"),
-        Field(name="wind", objects=None, axes=XYZ, low=-100, high=100, unit="m/s", doc="velocity of the medium"),
-        Field(name="density", objects=None, low=0, high=20_000, unit="kg/m^3", doc="of the medium; 0 for none"),
-        Field(name="viscosity", objects=None, low=0, high=100, unit="Pa s", doc="of the medium; 0 for none"),
-        Field(name="body_mass", objects="body", low=1e-6, high=1e5, unit="kg", doc="mass", derived=True),
-        Field(
-            name="body_inertia",
-            objects="body",
-            axes=XYZ,
-            low=1e-12,
-            high=1e6,
-            unit="kg m^2",
-            doc="principal moment of inertia; follows the mass unless named",
-            derived=True,
-        ),
-        Field(
-            name="body_ipos",
-            objects="body",
-            axes=XYZ,
-            low=-10,
-            high=10,
-            unit="m",
-            doc="centre of mass in the body's frame",
-            derived=True,
-        ),
-        Field(
-            name="geom_friction",
-            objects="geom",
-            axes=("slide", "spin", "roll"),
-            low=0,
-            high=100,
-            doc="a contact has the larger of its two geoms'",
-        ),
-        Field(name="jnt_stiffness", objects="jnt", low=0, high=1e6, unit="N/m, N m/rad", doc="spring of a joint"),
-        Field(name="dof_damping", objects="dof", low=0, high=1e6, unit="N s/m, N m s/rad", doc="damping of a joint"),
-        Field(name="dof_frictionloss", objects="dof", low=0, high=1e6, unit="N, N m", doc="dry friction of a joint"),
-        Field(
-            name="dof_armature",
-            objects="dof",
-            low=0,
-            high=1e5,
-            unit="kg, kg m^2",
-            doc="inertia of a joint's motor",
-            derived=True,
-        ),
-        Field(
-            name="actuator_gear",
-            objects="actuator",
-            low=-1e6,
-            high=1e6,
-            doc="force or torque of an actuator at control 1",
-            derived=True,
-        ),
+        Field("gravity", None, -100, 100, "m/s^2", "acceleration of gravity", axes=XYZ),
+        Field("wind", None, -100, 100, "m/s", "velocity of the medium", axes=XYZ),
+        Field("density", None, 0, 20_000, "kg/m^3", "of the medium; 0 for none"),
+        Field("viscosity", None, 0, 100, "Pa s", "of the medium; 0 for none"),
+        Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
+        Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
+        Field("body_ipos", "body", -10, 10, "m", "centre of mass in the body's frame", axes=XYZ, derived=True),
+        Field("geom_friction", "geom", 0, 100, "", _FRICTION, axes=("slide", "spin", "roll")),
+        Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring of a joint"),
+        Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
+        Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
+        Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
+        Field("actuator_gear", "actuator", -1e6, 1e6, "", "force or torque of an actuator at control 1", derived=True),
     )
 }
 

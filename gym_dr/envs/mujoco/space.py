@@ -150,8 +150,8 @@ class ModelSpace(ParamSpace):
             components = [known for known in self if "." in known and ":" not in known]
             return unknown_name(f"parameter of {self.name}:", name, [*fields, *components])
         known = [n.partition(":")[2] for n, target in self.targets.items() if n.startswith(f"{head}:")]
-        shown = [n for n in known if "." in n] if "." in rest else [n for n in known if "." not in n] or known
-        return unknown_name(f"element of {head} in {self.name}:", rest, shown)
+        similar = [n for n in known if "." in n] if "." in rest else [n for n in known if "." not in n] or known
+        return unknown_name(f"element of {head} in {self.name}:", rest, similar)
 
 
 def model_space(name: str, model: Any) -> ModelSpace:
@@ -161,19 +161,9 @@ def model_space(name: str, model: Any) -> ModelSpace:
         name: What presets are filed under, for example ``"Hopper"``.
         model: An ``MjModel`` with its nominal values.
     """
-    params: list[Param] = []
-    targets: dict[str, Target] = {}
-
-    def add(param: Param, target: Target) -> None:
-        params.append(param)
-        targets[param.name] = target
-
-    for field in FIELDS.values():
-        for param, target in _of_field(field, model):
-            add(param, target)
-    for param, target in _lengths(model):
-        add(param, target)
-    return ModelSpace(name, params, targets)
+    found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
+    found += _lengths(model)
+    return ModelSpace(name, [param for param, _ in found], {param.name: target for param, target in found})
 
 
 def field_array(model: Any, name: str) -> Array:
@@ -247,14 +237,8 @@ def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
         parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
         parts.append(Part(field="geom_size", columns=(3 * geom + 1,)))
         parts.append(Part(field="body_inertia", columns=bent, exponent=2))
-        param = Param(
-            name=f"{LENGTH}:{element}",
-            nominal=1.0,
-            low=0.05,
-            high=20.0,
-            unit="x",
-            doc="factor: length of a link of the same mass; moves its centre of mass, inertia and what hangs on it",
-        )
+        doc = "factor: length of a link of the same mass; moves its centre of mass, inertia and what hangs on it"
+        param = Param(name=f"{LENGTH}:{element}", nominal=1.0, low=0.05, high=20.0, unit="x", doc=doc)
         yield param, Target(factor=True, parts=tuple(parts))
 
 

@@ -32,7 +32,7 @@ _UNIFORM_IS_PLAIN = _plain_uniform()
 
 
 class Task:
-    """Base: what every environment must tell."""
+    """Base: what every environment must define."""
 
     fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
     contact_forces = False  # whether it needs cfrc_ext, which a batch does not give
@@ -80,8 +80,12 @@ class Task:
         raise NotImplementedError
 
     def reset_info(self, engine: Engine) -> Info:
-        """What ``info`` tells at a reset."""
+        """What ``info`` reports at a reset."""
         return {}
+
+    def _fallen(self, healthy: Mask) -> Mask:
+        """Whose episodes end, if unhealthy ones are to end."""
+        return ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
 
 
 def _normal_noise(task: Task, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -97,6 +101,12 @@ def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return total
 
 
+def _finite(engine: Engine) -> Mask:
+    """Whose positions and velocities are finite numbers."""
+    finite: Mask = np.logical_and(np.isfinite(engine.qpos).all(axis=1), np.isfinite(engine.qvel).all(axis=1))
+    return finite
+
+
 def _length(vectors: Array) -> Array:
     """Euclidean length of each row."""
     total: Array = np.sqrt(np.square(vectors).sum(axis=1))
@@ -110,8 +120,7 @@ class InvertedPendulum(Task):
         return np.concatenate([engine.qpos[rows], engine.qvel[rows]], axis=1)
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
-        finite = np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1)
-        terminated = ~finite | (np.abs(engine.qpos[:, 1]) > 0.2)
+        terminated = ~_finite(engine) | (np.abs(engine.qpos[:, 1]) > 0.2)
         reward = (~terminated).astype(np.int64)
         return reward.astype(np.float64), terminated, {"reward_survive": reward}
 
@@ -120,11 +129,7 @@ class InvertedDoublePendulum(Task):
     """Two poles on a cart."""
 
     fields = ("site_xpos", "qfrc_constraint")
-
-    def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        scale = self.env._reset_noise_scale
-        qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
-        return qpos, self.init_qvel + rng.standard_normal(self.nv) * scale
+    noise = _normal_noise
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         qpos = engine.qpos[rows]
@@ -165,6 +170,10 @@ class _Runner(Task):
         velocity = (engine.qpos[:, 0] - before) / self.dt
         return velocity, self.env._forward_reward_weight * velocity
 
+    def _report(self, engine: Engine, velocity: Array, forward: Array, cost: Array) -> Info:
+        rewards = {"reward_forward": forward, "reward_ctrl": -cost}
+        return {**self.reset_info(engine), "x_velocity": velocity, **rewards}
+
 
 class HalfCheetah(_Runner):
     """Never falls."""
@@ -174,13 +183,7 @@ class HalfCheetah(_Runner):
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
         velocity, forward = self._forward(engine, before)
         cost = self.env._ctrl_cost_weight * _squares(actions)
-        info = {
-            **self.reset_info(engine),
-            "x_velocity": velocity,
-            "reward_forward": forward,
-            "reward_ctrl": -cost,
-        }
-        return forward - cost, np.zeros(len(cost), np.bool_), info
+        return forward - cost, np.zeros(len(cost), np.bool_), self._report(engine, velocity, forward, cost)
 
     def reset_info(self, engine: Engine) -> Info:
         return {"x_position": engine.qpos[:, 0].copy()}
@@ -204,21 +207,12 @@ class Walker2d(_Runner):
         healthy = self._healthy(engine)
         alive = healthy * self.env._healthy_reward
         cost = self.env._ctrl_cost_weight * _squares(actions)
-        info = {
-            **self.reset_info(engine),
-            "x_velocity": velocity,
-            "reward_forward": forward,
-            "reward_ctrl": -cost,
-            "reward_survive": alive,
-        }
-        terminated = ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
-        return forward + alive - cost, terminated, info
+        info = {**self._report(engine, velocity, forward, cost), "reward_survive": alive}
+        return forward + alive - cost, self._fallen(healthy), info
 
     def reset_info(self, engine: Engine) -> Info:
-        return {
-            "x_position": engine.qpos[:, 0].copy(),
-            "z_distance_from_origin": engine.qpos[:, 1] - self.init_qpos[1],
-        }
+        x, z = engine.qpos[:, 0].copy(), engine.qpos[:, 1] - self.init_qpos[1]
+        return {"x_position": x, "z_distance_from_origin": z}
 
 
 class Hopper(Walker2d):
@@ -235,16 +229,18 @@ class Hopper(Walker2d):
 class _Planar(Task):
     """Moves in a plane: x and y positions and velocities."""
 
-    def _where(self, engine: Engine) -> Info:
-        xy = engine.qpos[:, :2]
-        return {
-            "x_position": xy[:, 0].copy(),
-            "y_position": xy[:, 1].copy(),
-            "distance_from_origin": _length(xy),
-        }
-
     def reset_info(self, engine: Engine) -> Info:
-        return self._where(engine)
+        xy = engine.qpos[:, :2]
+        return {"x_position": xy[:, 0].copy(), "y_position": xy[:, 1].copy(), "distance_from_origin": _length(xy)}
+
+    def _report(self, engine: Engine, velocity: Array, forward: Array, cost: Array) -> Info:
+        velocities = {"x_velocity": velocity[:, 0], "y_velocity": velocity[:, 1]}
+        return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
+
+    def _state(self, engine: Engine, rows: Rows) -> list[Array]:
+        """Positions, perhaps without x and y, and velocities."""
+        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
+        return [engine.qpos[rows, skipped:], engine.qvel[rows]]
 
 
 class Swimmer(_Planar):
@@ -254,21 +250,13 @@ class Swimmer(_Planar):
         return engine.qpos[:, :2].copy()
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
-        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
-        return np.concatenate([engine.qpos[rows, skipped:], engine.qvel[rows]], axis=1)
+        return np.concatenate(self._state(engine, rows), axis=1)
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
         velocity = (engine.qpos[:, :2] - before) / self.dt
         forward = self.env._forward_reward_weight * velocity[:, 0]
         cost = self.env._ctrl_cost_weight * _squares(actions)
-        info = {
-            **self._where(engine),
-            "x_velocity": velocity[:, 0],
-            "y_velocity": velocity[:, 1],
-            "reward_forward": forward,
-            "reward_ctrl": -cost,
-        }
-        return forward - cost, np.zeros(len(cost), np.bool_), info
+        return forward - cost, np.zeros(len(cost), np.bool_), self._report(engine, velocity, forward, cost)
 
 
 class Ant(_Planar):
@@ -290,8 +278,7 @@ class Ant(_Planar):
         return forces
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
-        skipped = 2 * int(self.env._exclude_current_positions_from_observation)
-        parts = [engine.qpos[rows, skipped:], engine.qvel[rows]]
+        parts = self._state(engine, rows)
         if self.env._include_cfrc_ext_in_observation:
             forces = self._forces(engine, rows)
             parts.append(forces[:, 1:].reshape(len(forces), -1))
@@ -301,23 +288,14 @@ class Ant(_Planar):
         velocity = (engine.field("xpos")[:, self._body, :2] - before) / self.dt
         forward = velocity[:, 0] * self.env._forward_reward_weight
         low, high = self.env._healthy_z_range
-        finite = np.isfinite(engine.qpos).all(axis=1) & np.isfinite(engine.qvel).all(axis=1)
-        healthy = finite & (low <= engine.qpos[:, 2]) & (engine.qpos[:, 2] <= high)
+        healthy = _finite(engine) & (low <= engine.qpos[:, 2]) & (engine.qpos[:, 2] <= high)
         alive = healthy * self.env._healthy_reward
         cost = self.env._ctrl_cost_weight * _squares(actions)
         forces = self._forces(engine, slice(None)).reshape(len(cost), -1)
         contact = self.env._contact_cost_weight * np.square(forces).sum(axis=1)
-        info = {
-            **self._where(engine),
-            "x_velocity": velocity[:, 0],
-            "y_velocity": velocity[:, 1],
-            "reward_forward": forward,
-            "reward_ctrl": -cost,
-            "reward_contact": -contact,
-            "reward_survive": alive,
-        }
-        terminated = ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
-        return forward + alive - (cost + contact), terminated, info
+        info = self._report(engine, velocity, forward, cost)
+        info |= {"reward_contact": -contact, "reward_survive": alive}
+        return forward + alive - (cost + contact), self._fallen(healthy), info
 
 
 class _Humanlike(_Planar):
@@ -328,8 +306,7 @@ class _Humanlike(_Planar):
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         env = self.env
-        skipped = 2 * int(env._exclude_current_positions_from_observation)
-        parts = [engine.qpos[rows, skipped:], engine.qvel[rows]]
+        parts = self._state(engine, rows)
         for name, included, first in (  # the world is body 0; a free joint has the first six forces
             ("cinert", env._include_cinert_in_observation, 1),
             ("cvel", env._include_cvel_in_observation, 1),
@@ -342,10 +319,7 @@ class _Humanlike(_Planar):
         return np.concatenate(parts, axis=1)
 
     def _tendons(self, engine: Engine) -> Info:
-        return {
-            "tendon_length": engine.field("ten_length").copy(),
-            "tendon_velocity": engine.field("ten_velocity").copy(),
-        }
+        return {f"tendon_{name}": engine.field(f"ten_{name}").copy() for name in ("length", "velocity")}
 
     def _control_cost(self, engine: Engine) -> Array:
         cost: Array = self.env._ctrl_cost_weight * np.square(engine.ctrl).sum(axis=1)
@@ -381,37 +355,24 @@ class Humanoid(_Humanlike):
         forward = env._forward_reward_weight * velocity[:, 0]
         cost = self._control_cost(engine)
         contact = self._force_cost(engine, env._contact_cost_weight, env._contact_cost_range)
-        info = {
-            **self.reset_info(engine),
-            "x_velocity": velocity[:, 0],
-            "y_velocity": velocity[:, 1],
-            "reward_survive": alive,
-            "reward_forward": forward,
-            "reward_ctrl": -cost,
-            "reward_contact": -contact,
-        }
-        terminated = ~healthy if env._terminate_when_unhealthy else np.zeros_like(healthy)
-        return forward + alive - (cost + contact), terminated, info
+        info = self._report(engine, velocity, forward, cost)
+        info |= {"reward_contact": -contact, "reward_survive": alive}
+        return forward + alive - (cost + contact), self._fallen(healthy), info
 
     def reset_info(self, engine: Engine) -> Info:
-        return {**self._where(engine), **self._tendons(engine)}
+        return {**super().reset_info(engine), **self._tendons(engine)}
 
 
 class HumanoidStandup(_Humanlike):
-    """Stands up; never ends by itself."""
+    """Stands up; only the step limit ends it."""
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
         env = self.env
         height = engine.qpos[:, 2] / env.model.opt.timestep
         cost = self._control_cost(engine)
         impact = self._force_cost(engine, env._impact_cost_weight, env._impact_cost_range)
-        info = {
-            **self.reset_info(engine),
-            "reward_linup": height,
-            "reward_quadctrl": -cost,
-            "reward_impact": -impact,
-        }
-        return height - cost - impact + 1, np.zeros(len(cost), np.bool_), info
+        rewards = {"reward_linup": height, "reward_quadctrl": -cost, "reward_impact": -impact}
+        return height - cost - impact + 1, np.zeros(len(cost), np.bool_), {**self.reset_info(engine), **rewards}
 
     def reset_info(self, engine: Engine) -> Info:
         return {

@@ -17,10 +17,11 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
-from gym_dr.envs.mujoco.episode import check_action, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.episode import pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
@@ -73,8 +74,7 @@ class MujocoBackend:
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
         """See ``Backend.check_actions``."""
-        check_action(actions, self._actions_shape)
-        return np.asarray(actions)
+        return check_numbers(actions, self._actions_shape)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         """See ``Backend.seed``."""

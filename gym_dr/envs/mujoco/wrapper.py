@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
+from gym_dr.randomization.episode import RandomizedEnv
 
 
 class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -49,8 +48,9 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
             RandomizationError: A range is impossible, or the environment does not run on MuJoCo.
             ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
         """
-        shown = {"context": context, "context_params": context_params}
-        RecordConstructorArgs.__init__(self, randomization=randomization, **shown)
+        RecordConstructorArgs.__init__(
+            self, randomization=randomization, context=context, context_params=context_params
+        )
         gym.Wrapper.__init__(self, env)
         unwrapped: Any = env.unwrapped
         if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
@@ -62,33 +62,23 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
 
         name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
         self._model_episode = ModelEpisode(name, unwrapped, randomization)
+        self.episode = self._model_episode.params
         self.context = Context(context, context_params, self.param_space, self.randomization)
         self.observation_space = self.context.extend_space(env.observation_space)
-
-    @property
-    def episode(self) -> EpisodeParams:  # type: ignore[override]
-        """The parameters of the episode under way."""
-        return self._model_episode.params
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
         exact = self.episode.check_options(options)
         inner = {key: value for key, value in (options or {}).items() if key != "params"}
-        if seed is not None:  # now, since the draws are keyed by it and the reset needs their values
-            gym.Env.reset(self.env.unwrapped, seed=seed)
-        self._model_episode.begin(self.env.unwrapped, seed=seed, exact=exact)
+        self._begin_episode(self.env.unwrapped, seed, exact)
+        self._model_episode.edit()
         observation, info = self.env.reset(seed=seed, options=inner or None)
         self._model_episode.observed(observation)
-        return self._shown(observation), self.context.visible_info({**info, **self.episode.info()})
+        return self._visible(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` tells the values in force, and whether the simulation diverged."""
-        self._model_episode.before_step(action)
-        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
-            result = self.env.step(action)
-        outcome = self._model_episode.after_step(self.env.unwrapped, result)
+        """Steps the environment; ``info`` has the current values, and says whether the simulation diverged."""
+        outcome = self._model_episode.step(self.env.unwrapped, self.env.step, action)
         observation, reward, terminated, truncated, info = outcome
-        return self._shown(observation), reward, terminated, truncated, self.context.visible_info(info)
-
-    def _shown(self, observation: Any) -> Any:
-        return self.context.extend(observation, self.episode.current)
+        observation, info = self._visible(observation, info)
+        return observation, reward, terminated, truncated, info

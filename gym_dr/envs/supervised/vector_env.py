@@ -176,10 +176,10 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         self._check_open()
         rows = list(iterate(self.action_space, check_actions(actions, self.action_space)))
         self._autoreset.check_step()
-        plays = self._autoreset.plays.tolist()
+        will_step = self._autoreset.will_step.tolist()
         requests: dict[int, Request] = {}
         for i, slot in enumerate(self._slots):
-            if not plays[i]:
+            if not will_step[i]:
                 requests[i] = ("reset", None, None)
             elif not slot.lost:
                 requests[i] = ("step", rows[i])

@@ -122,7 +122,7 @@ def stop(workers: Iterable[Worker], seconds: float = CLOSE_SECONDS) -> None:
 
 
 def _serve(parents: Any, pipe: Any, env_fn: EnvFn) -> None:
-    """What runs in the process: answers requests until it is told to close or the parent is gone."""
+    """What runs in the process: answers requests until the parent says ``close`` or is gone."""
     # Ctrl-C reaches every process of a terminal: the parent decides; its handlers are not for this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -169,21 +169,9 @@ def _can_be_sent(error: Exception) -> bool:
         return False
 
 
-def _reset(env: gym.Env[Any, Any], seed: int | None, options: dict[str, Any] | None) -> Any:
-    return env.reset(seed=seed, options=options)
-
-
-def _step(env: gym.Env[Any, Any], action: Any) -> Any:
-    return env.step(action)
-
-
 def _call(env: gym.Env[Any, Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     attribute = env.get_wrapper_attr(name)
     return attribute(*args, **kwargs) if callable(attribute) else attribute
-
-
-def _set(env: gym.Env[Any, Any], name: str, value: Any) -> None:
-    env.set_wrapper_attr(name, value)
 
 
 def _restore(
@@ -204,15 +192,11 @@ def _restore(
         env.set_wrapper_attr("draw_index", draw_index)
 
 
-def _ready(env: gym.Env[Any, Any]) -> None:
-    """Nothing to do: the environment is made."""
-
-
 _COMMANDS: Mapping[str, Callable[..., Any]] = {
-    "ready": _ready,
-    "reset": _reset,
-    "step": _step,
+    "ready": lambda env: None,  # the environment is made
+    "reset": lambda env, seed, options: env.reset(seed=seed, options=options),
+    "step": lambda env, action: env.step(action),
     "call": _call,
-    "set": _set,
+    "set": lambda env, name, value: env.set_wrapper_attr(name, value),
     "restore": _restore,
 }

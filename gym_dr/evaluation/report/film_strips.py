@@ -21,7 +21,7 @@ from gym_dr.evaluation.report.page import FilmStrip
 from gym_dr.evaluation.report.tables import describe_set
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
-from gym_dr.wrappers.disturbed_space import at_rest
+from gym_dr.wrappers.disturbed_space import undisturbed
 
 FRAMES = 12  # of a strip, the first and the last of the episode among them
 MAX_RENDERED = 80  # frames that those of the strip are selected from
@@ -99,7 +99,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     """
     actions, params, seed = _actions(comparison, episode)
     policy = episode.policy
-    randomization = None if policy.config.randomization is None else Randomization(at_rest(params))  # no draws
+    randomization = None if policy.config.randomization is None else Randomization(undisturbed(params))  # no draws
     env = make_env(policy.env, randomization, render_mode="rgb_array")
     rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
     fps = env.metadata.get("render_fps")

@@ -17,32 +17,8 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    BODIES,
-    BODY,
-    BOX_HIGH_X,
-    BOX_HIGH_Y,
-    BOX_LOW_X,
-    BOX_LOW_Y,
-    C_BODY,
-    C_EDGE,
-    C_POINTS,
-    C_TOUCHING,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    EDGES,
-    LANDER,
-    LANES,
-    LEG_0,
-    LEG_1,
-    MASS_CENTER_Y,
-    MOVED,
-    S_CONTACTS,
-    SIN,
-    START,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, EDGES, LANDER, LANES, LEG_0, LEG_1
 from gym_dr.envs.lunar_lander.native.shapes import HULL, LEG, SKIN, VERTEX_COUNT, VERTICES, segment
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
@@ -102,26 +78,26 @@ def _fattened(low_x, low_y, high_x, high_y, dx, dy):
 @njit(**INLINE)
 def _update_lane(block, lane, body, polygon, vertices, mass_center_y):
     """New rotation and, if left, new fat box of one body; returns 1 << body if the box was left."""
-    sine, cosine = sin_cos(block[(body * BODY + ANGLE) * LANES + lane])
-    old_cosine = block[(body * BODY + COS) * LANES + lane]
-    old_sine = block[(body * BODY + SIN) * LANES + lane]
-    x1 = block[(START + 3 * body) * LANES + lane] + old_sine * mass_center_y
-    y1 = block[(START + 3 * body + 1) * LANES + lane] - old_cosine * mass_center_y
-    x2 = block[(body * BODY + CENTER_X) * LANES + lane] + sine * mass_center_y
-    y2 = block[(body * BODY + CENTER_Y) * LANES + lane] - cosine * mass_center_y
+    sine, cosine = sin_cos(block[(body * BODY + at.ANGLE) * LANES + lane])
+    old_cosine = block[(body * BODY + at.COS) * LANES + lane]
+    old_sine = block[(body * BODY + at.SIN) * LANES + lane]
+    x1 = block[(at.START + 3 * body) * LANES + lane] + old_sine * mass_center_y
+    y1 = block[(at.START + 3 * body + 1) * LANES + lane] - old_cosine * mass_center_y
+    x2 = block[(body * BODY + at.CENTER_X) * LANES + lane] + sine * mass_center_y
+    y2 = block[(body * BODY + at.CENTER_Y) * LANES + lane] - cosine * mass_center_y
     low_x, low_y, high_x, high_y = _swept_box(polygon, vertices, old_cosine, old_sine, x1, y1, cosine, sine, x2, y2)
-    fat_low_x = block[(body * BODY + BOX_LOW_X) * LANES + lane]
-    fat_low_y = block[(body * BODY + BOX_LOW_Y) * LANES + lane]
-    fat_high_x = block[(body * BODY + BOX_HIGH_X) * LANES + lane]
-    fat_high_y = block[(body * BODY + BOX_HIGH_Y) * LANES + lane]
+    fat_low_x = block[(body * BODY + at.BOX_LOW_X) * LANES + lane]
+    fat_low_y = block[(body * BODY + at.BOX_LOW_Y) * LANES + lane]
+    fat_high_x = block[(body * BODY + at.BOX_HIGH_X) * LANES + lane]
+    fat_high_y = block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane]
     inside = (fat_low_x <= low_x) and (fat_low_y <= low_y) and (high_x <= fat_high_x) and (high_y <= fat_high_y)
     low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, x2 - x1, y2 - y1)
-    block[(body * BODY + BOX_LOW_X) * LANES + lane] = fat_low_x if inside else low_x
-    block[(body * BODY + BOX_LOW_Y) * LANES + lane] = fat_low_y if inside else low_y
-    block[(body * BODY + BOX_HIGH_X) * LANES + lane] = fat_high_x if inside else high_x
-    block[(body * BODY + BOX_HIGH_Y) * LANES + lane] = fat_high_y if inside else high_y
-    block[(body * BODY + COS) * LANES + lane] = cosine
-    block[(body * BODY + SIN) * LANES + lane] = sine
+    block[(body * BODY + at.BOX_LOW_X) * LANES + lane] = fat_low_x if inside else low_x
+    block[(body * BODY + at.BOX_LOW_Y) * LANES + lane] = fat_low_y if inside else low_y
+    block[(body * BODY + at.BOX_HIGH_X) * LANES + lane] = fat_high_x if inside else high_x
+    block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane] = fat_high_y if inside else high_y
+    block[(body * BODY + at.COS) * LANES + lane] = cosine
+    block[(body * BODY + at.SIN) * LANES + lane] = sine
     return ZERO if inside else f32(1 << body)
 
 
@@ -129,10 +105,10 @@ def _update_lane(block, lane, body, polygon, vertices, mass_center_y):
 def update_block(block):
     """``SynchronizeFixtures`` of every body and lane: rotations, fat boxes, and MOVED."""
     for lane in range(LANES):
-        moved = _update_lane(block, lane, LANDER, HULL, HULL_VERTICES, block[MASS_CENTER_Y * LANES + lane])
+        moved = _update_lane(block, lane, LANDER, HULL, HULL_VERTICES, block[at.MASS_CENTER_Y * LANES + lane])
         moved += _update_lane(block, lane, LEG_0, LEG, LEG_VERTICES, ZERO)
         moved += _update_lane(block, lane, LEG_1, LEG, LEG_VERTICES, ZERO)
-        block[MOVED * LANES + lane] = moved
+        block[at.MOVED * LANES + lane] = moved
 
 
 @njit(**KERNEL)
@@ -141,23 +117,23 @@ def update_body(rows, env, body, mass_center_y, old_cosine, old_sine, old_x, old
     base = body * BODY
     polygon = HULL if body == LANDER else LEG
     vertices = VERTEX_COUNT[polygon]
-    cosine = rows[env, base + COS]
-    sine = rows[env, base + SIN]
-    x = rows[env, base + CENTER_X] + sine * mass_center_y
-    y = rows[env, base + CENTER_Y] - cosine * mass_center_y
+    cosine = rows[env, base + at.COS]
+    sine = rows[env, base + at.SIN]
+    x = rows[env, base + at.CENTER_X] + sine * mass_center_y
+    y = rows[env, base + at.CENTER_Y] - cosine * mass_center_y
     low_x, low_y, high_x, high_y = _swept_box(polygon, vertices, old_cosine, old_sine, old_x, old_y, cosine, sine, x, y)
     if (
-        rows[env, base + BOX_LOW_X] <= low_x
-        and rows[env, base + BOX_LOW_Y] <= low_y
-        and high_x <= rows[env, base + BOX_HIGH_X]
-        and high_y <= rows[env, base + BOX_HIGH_Y]
+        rows[env, base + at.BOX_LOW_X] <= low_x
+        and rows[env, base + at.BOX_LOW_Y] <= low_y
+        and high_x <= rows[env, base + at.BOX_HIGH_X]
+        and high_y <= rows[env, base + at.BOX_HIGH_Y]
     ):
         return False
     box = _fattened(low_x, low_y, high_x, high_y, x - old_x, y - old_y)
-    rows[env, base + BOX_LOW_X] = box[0]
-    rows[env, base + BOX_LOW_Y] = box[1]
-    rows[env, base + BOX_HIGH_X] = box[2]
-    rows[env, base + BOX_HIGH_Y] = box[3]
+    rows[env, base + at.BOX_LOW_X] = box[0]
+    rows[env, base + at.BOX_LOW_Y] = box[1]
+    rows[env, base + at.BOX_HIGH_X] = box[2]
+    rows[env, base + at.BOX_HIGH_Y] = box[3]
     return True
 
 
@@ -166,15 +142,15 @@ def first_box(rows, env, body, mass_center_y):
     """The fat box of a body that has just been made: margin only."""
     base = body * BODY
     polygon = HULL if body == LANDER else LEG
-    cosine = rows[env, base + COS]
-    sine = rows[env, base + SIN]
-    x = rows[env, base + CENTER_X] + sine * mass_center_y
-    y = rows[env, base + CENTER_Y] - cosine * mass_center_y
+    cosine = rows[env, base + at.COS]
+    sine = rows[env, base + at.SIN]
+    x = rows[env, base + at.CENTER_X] + sine * mass_center_y
+    y = rows[env, base + at.CENTER_Y] - cosine * mass_center_y
     box = _swept_box(polygon, VERTEX_COUNT[polygon], cosine, sine, x, y, cosine, sine, x, y)
-    rows[env, base + BOX_LOW_X] = box[0] - MARGIN
-    rows[env, base + BOX_LOW_Y] = box[1] - MARGIN
-    rows[env, base + BOX_HIGH_X] = box[2] + MARGIN
-    rows[env, base + BOX_HIGH_Y] = box[3] + MARGIN
+    rows[env, base + at.BOX_LOW_X] = box[0] - MARGIN
+    rows[env, base + at.BOX_LOW_Y] = box[1] - MARGIN
+    rows[env, base + at.BOX_HIGH_X] = box[2] + MARGIN
+    rows[env, base + at.BOX_HIGH_Y] = box[3] + MARGIN
 
 
 @njit(**KERNEL)
@@ -187,10 +163,10 @@ def overlaps(rows, terrain, env, edge, body):
     high_x = (max(x1, x2) + SKIN) + MARGIN
     high_y = (max(y1, y2) + SKIN) + MARGIN
     return not (
-        rows[env, base + BOX_LOW_X] - high_x > ZERO
-        or rows[env, base + BOX_LOW_Y] - high_y > ZERO
-        or low_x - rows[env, base + BOX_HIGH_X] > ZERO
-        or low_y - rows[env, base + BOX_HIGH_Y] > ZERO
+        rows[env, base + at.BOX_LOW_X] - high_x > ZERO
+        or rows[env, base + at.BOX_LOW_Y] - high_y > ZERO
+        or low_x - rows[env, base + at.BOX_HIGH_X] > ZERO
+        or low_y - rows[env, base + at.BOX_HIGH_Y] > ZERO
     )
 
 
@@ -198,7 +174,7 @@ def overlaps(rows, terrain, env, edge, body):
 def begin_contacts(memory, env, moved):
     """``FindNewContacts``: a contact for each new overlap of the bodies in ``moved`` (sum of 1 << body)."""
     for body in range(BODIES):
-        if memory.rows[env, body * BODY + BOX_LOW_Y] > ABOVE_TERRAIN:
+        if memory.rows[env, body * BODY + at.BOX_LOW_Y] > ABOVE_TERRAIN:
             moved &= ~(1 << body)
     if moved == 0:
         return
@@ -207,15 +183,15 @@ def begin_contacts(memory, env, moved):
         for body in range(BODIES):
             if (moved >> body) & 1 == 0 or not overlaps(memory.rows, memory.terrain, env, edge, body):
                 continue
-            count = status[env, S_CONTACTS]
+            count = status[env, at.S_CONTACTS]
             known = False
             for i in range(count):
-                if contact_ints[env, i, C_BODY] == body and contact_ints[env, i, C_EDGE] == edge:
+                if contact_ints[env, i, at.C_BODY] == body and contact_ints[env, i, at.C_EDGE] == edge:
                     known = True
             if known:
                 continue
-            contact_ints[env, count, C_BODY] = body
-            contact_ints[env, count, C_EDGE] = edge
-            contact_ints[env, count, C_TOUCHING] = 0
-            contact_ints[env, count, C_POINTS] = 0
-            status[env, S_CONTACTS] = count + 1
+            contact_ints[env, count, at.C_BODY] = body
+            contact_ints[env, count, at.C_EDGE] = edge
+            contact_ints[env, count, at.C_TOUCHING] = 0
+            contact_ints[env, count, at.C_POINTS] = 0
+            status[env, at.S_CONTACTS] = count + 1

@@ -22,52 +22,8 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    ARM_1_X,
-    ARM_1_Y,
-    ARM_2_X,
-    ARM_2_Y,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    FACE_B,
-    LANES,
-    LOCAL_NORMAL_X,
-    LOCAL_NORMAL_Y,
-    LOCAL_POINT_X,
-    LOCAL_POINT_Y,
-    NORMAL_IMPULSE_1,
-    NORMAL_IMPULSE_2,
-    NORMAL_MASS_1,
-    NORMAL_MASS_2,
-    NORMAL_X,
-    NORMAL_Y,
-    OMEGA,
-    PAIR_INV11,
-    PAIR_INV12,
-    PAIR_INV22,
-    PAIR_K11,
-    PAIR_K12,
-    PAIR_K22,
-    PAIRED,
-    POINT_1_X,
-    POINT_1_Y,
-    POINT_2_X,
-    POINT_2_Y,
-    POINTS,
-    SIN,
-    SLOT_CENTER_Y,
-    SLOT_FRICTION,
-    SLOT_INV_INERTIA,
-    SLOT_INV_MASS,
-    TANGENT_IMPULSE_1,
-    TANGENT_IMPULSE_2,
-    TANGENT_MASS_1,
-    TANGENT_MASS_2,
-    VELOCITY_X,
-    VELOCITY_Y,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import LANES
 from gym_dr.envs.lunar_lander.native.shapes import LINEAR_SLOP, SKIN
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
@@ -110,21 +66,21 @@ def _effective_mass(inv_mass, inv_inertia, rx, ry, nx, ny):
 def prepare(body, slot):
     """World geometry and effective masses of one slot (``InitializeVelocityConstraints``)."""
     for lane in range(LANES):
-        face_b = slot[FACE_B * LANES + lane] != ZERO
-        points = slot[POINTS * LANES + lane]
-        inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
-        body_center_y = slot[SLOT_CENTER_Y * LANES + lane]
-        center_x = body[CENTER_X * LANES + lane]
-        center_y = body[CENTER_Y * LANES + lane]
-        cosine = body[COS * LANES + lane]
-        sine = body[SIN * LANES + lane]
+        face_b = slot[at.FACE_B * LANES + lane] != ZERO
+        points = slot[at.POINTS * LANES + lane]
+        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+        body_center_y = slot[at.SLOT_CENTER_Y * LANES + lane]
+        center_x = body[at.CENTER_X * LANES + lane]
+        center_y = body[at.CENTER_Y * LANES + lane]
+        cosine = body[at.COS * LANES + lane]
+        sine = body[at.SIN * LANES + lane]
         origin_x = center_x + sine * body_center_y
         origin_y = center_y - cosine * body_center_y
-        lnx = slot[LOCAL_NORMAL_X * LANES + lane]
-        lny = slot[LOCAL_NORMAL_Y * LANES + lane]
-        lpx = slot[LOCAL_POINT_X * LANES + lane]
-        lpy = slot[LOCAL_POINT_Y * LANES + lane]
+        lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
+        lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
+        lpx = slot[at.LOCAL_POINT_X * LANES + lane]
+        lpy = slot[at.LOCAL_POINT_Y * LANES + lane]
         nx = cosine * lnx - sine * lny
         ny = sine * lnx + cosine * lny
         px = (cosine * lpx - sine * lpy) + origin_x
@@ -133,8 +89,8 @@ def prepare(body, slot):
         ny = ny if face_b else lny
         px = px if face_b else lpx
         py = py if face_b else lpy
-        q1 = slot[POINT_1_X * LANES + lane], slot[POINT_1_Y * LANES + lane]
-        q2 = slot[POINT_2_X * LANES + lane], slot[POINT_2_Y * LANES + lane]
+        q1 = slot[at.POINT_1_X * LANES + lane], slot[at.POINT_1_Y * LANES + lane]
+        q2 = slot[at.POINT_2_X * LANES + lane], slot[at.POINT_2_Y * LANES + lane]
         pose = (cosine, sine), (origin_x, origin_y), (center_x, center_y)
         r1x, r1y = _arm(face_b, (nx, ny), (px, py), q1, *pose)
         r2x, r2y = _arm(face_b, (nx, ny), (px, py), q2, *pose)
@@ -149,56 +105,56 @@ def prepare(body, slot):
         paired = (points > ONE) and (k11 * k11 < MAX_CONDITION * determinant)
         inverse = ONE / determinant if determinant != ZERO else determinant
         first = points > ZERO
-        slot[NORMAL_X * LANES + lane] = nx
-        slot[NORMAL_Y * LANES + lane] = ny
-        slot[ARM_1_X * LANES + lane] = r1x if first else ZERO
-        slot[ARM_1_Y * LANES + lane] = r1y if first else ZERO
-        slot[ARM_2_X * LANES + lane] = r2x if paired else ZERO
-        slot[ARM_2_Y * LANES + lane] = r2y if paired else ZERO
+        slot[at.NORMAL_X * LANES + lane] = nx
+        slot[at.NORMAL_Y * LANES + lane] = ny
+        slot[at.ARM_1_X * LANES + lane] = r1x if first else ZERO
+        slot[at.ARM_1_Y * LANES + lane] = r1y if first else ZERO
+        slot[at.ARM_2_X * LANES + lane] = r2x if paired else ZERO
+        slot[at.ARM_2_Y * LANES + lane] = r2y if paired else ZERO
         nm1 = _effective_mass(inv_mass, inv_inertia, r1x, r1y, nx, ny)
         tm1 = _effective_mass(inv_mass, inv_inertia, r1x, r1y, ny, -nx)
         nm2 = _effective_mass(inv_mass, inv_inertia, r2x, r2y, nx, ny)
         tm2 = _effective_mass(inv_mass, inv_inertia, r2x, r2y, ny, -nx)
-        slot[NORMAL_MASS_1 * LANES + lane] = nm1 if first else ZERO
-        slot[TANGENT_MASS_1 * LANES + lane] = tm1 if first else ZERO
-        slot[NORMAL_MASS_2 * LANES + lane] = nm2 if paired else ZERO
-        slot[TANGENT_MASS_2 * LANES + lane] = tm2 if paired else ZERO
-        slot[PAIR_K11 * LANES + lane] = k11
-        slot[PAIR_K12 * LANES + lane] = k12
-        slot[PAIR_K22 * LANES + lane] = k22
-        slot[PAIR_INV11 * LANES + lane] = inverse * k22
-        slot[PAIR_INV12 * LANES + lane] = -inverse * k12
-        slot[PAIR_INV22 * LANES + lane] = inverse * k11
-        slot[PAIRED * LANES + lane] = ONE if paired else ZERO
+        slot[at.NORMAL_MASS_1 * LANES + lane] = nm1 if first else ZERO
+        slot[at.TANGENT_MASS_1 * LANES + lane] = tm1 if first else ZERO
+        slot[at.NORMAL_MASS_2 * LANES + lane] = nm2 if paired else ZERO
+        slot[at.TANGENT_MASS_2 * LANES + lane] = tm2 if paired else ZERO
+        slot[at.PAIR_K11 * LANES + lane] = k11
+        slot[at.PAIR_K12 * LANES + lane] = k12
+        slot[at.PAIR_K22 * LANES + lane] = k22
+        slot[at.PAIR_INV11 * LANES + lane] = inverse * k22
+        slot[at.PAIR_INV12 * LANES + lane] = -inverse * k12
+        slot[at.PAIR_INV22 * LANES + lane] = inverse * k11
+        slot[at.PAIRED * LANES + lane] = ONE if paired else ZERO
 
 
 @njit(**KERNEL)
 def warm_start(body, slot):
     """Apply the impulses of the last step at once (``WarmStart``)."""
     for lane in range(LANES):
-        inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
-        nx = slot[NORMAL_X * LANES + lane]
-        ny = slot[NORMAL_Y * LANES + lane]
-        paired = slot[PAIRED * LANES + lane] != ZERO
-        normal = slot[NORMAL_IMPULSE_1 * LANES + lane]
-        tangent = slot[TANGENT_IMPULSE_1 * LANES + lane]
+        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+        nx = slot[at.NORMAL_X * LANES + lane]
+        ny = slot[at.NORMAL_Y * LANES + lane]
+        paired = slot[at.PAIRED * LANES + lane] != ZERO
+        normal = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
+        tangent = slot[at.TANGENT_IMPULSE_1 * LANES + lane]
         px = normal * nx + tangent * ny
         py = normal * ny - tangent * nx
-        w = body[OMEGA * LANES + lane]
-        w = w + inv_inertia * (slot[ARM_1_X * LANES + lane] * py - slot[ARM_1_Y * LANES + lane] * px)
-        vx = body[VELOCITY_X * LANES + lane] + inv_mass * px
-        vy = body[VELOCITY_Y * LANES + lane] + inv_mass * py
-        normal = slot[NORMAL_IMPULSE_2 * LANES + lane]
-        tangent = slot[TANGENT_IMPULSE_2 * LANES + lane]
+        w = body[at.OMEGA * LANES + lane]
+        w = w + inv_inertia * (slot[at.ARM_1_X * LANES + lane] * py - slot[at.ARM_1_Y * LANES + lane] * px)
+        vx = body[at.VELOCITY_X * LANES + lane] + inv_mass * px
+        vy = body[at.VELOCITY_Y * LANES + lane] + inv_mass * py
+        normal = slot[at.NORMAL_IMPULSE_2 * LANES + lane]
+        tangent = slot[at.TANGENT_IMPULSE_2 * LANES + lane]
         normal = normal if paired else ZERO
         tangent = tangent if paired else ZERO
         px = normal * nx + tangent * ny
         py = normal * ny - tangent * nx
-        w = w + inv_inertia * (slot[ARM_2_X * LANES + lane] * py - slot[ARM_2_Y * LANES + lane] * px)
-        body[VELOCITY_X * LANES + lane] = vx + inv_mass * px
-        body[VELOCITY_Y * LANES + lane] = vy + inv_mass * py
-        body[OMEGA * LANES + lane] = w
+        w = w + inv_inertia * (slot[at.ARM_2_X * LANES + lane] * py - slot[at.ARM_2_Y * LANES + lane] * px)
+        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * px
+        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * py
+        body[at.OMEGA * LANES + lane] = w
 
 
 @njit(**INLINE)
@@ -207,8 +163,8 @@ def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, vel
     rx, ry = arm
     nx, ny = normal
     vx, vy, w = velocity
-    inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-    inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
+    inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+    inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
     speed = (vx - w * ry) * ny - (vy + w * rx) * nx  # along the tangent (ny, -nx)
     old = slot[tangent_impulse * LANES + lane]
     new = old - slot[tangent_mass * LANES + lane] * speed
@@ -225,7 +181,7 @@ def any_pair(slot):
     """Whether two points are solved together in any lane of a prepared slot."""
     pairs = ZERO
     for lane in range(LANES):
-        pairs += slot[PAIRED * LANES + lane]
+        pairs += slot[at.PAIRED * LANES + lane]
     return pairs != ZERO
 
 
@@ -236,70 +192,72 @@ def solve_single_velocity(body, slot):
     A leg stands on one corner nearly always, so this is the usual case.
     """
     for lane in range(LANES):
-        inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
-        nx = slot[NORMAL_X * LANES + lane]
-        ny = slot[NORMAL_Y * LANES + lane]
-        rx = slot[ARM_1_X * LANES + lane]
-        ry = slot[ARM_1_Y * LANES + lane]
-        old = slot[NORMAL_IMPULSE_1 * LANES + lane]
-        vx = body[VELOCITY_X * LANES + lane]
-        vy = body[VELOCITY_Y * LANES + lane]
-        w = body[OMEGA * LANES + lane]
-        limit = slot[SLOT_FRICTION * LANES + lane] * old
-        vx, vy, w = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, limit, (rx, ry), (nx, ny), (vx, vy, w))
+        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+        nx = slot[at.NORMAL_X * LANES + lane]
+        ny = slot[at.NORMAL_Y * LANES + lane]
+        rx = slot[at.ARM_1_X * LANES + lane]
+        ry = slot[at.ARM_1_Y * LANES + lane]
+        old = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
+        vx = body[at.VELOCITY_X * LANES + lane]
+        vy = body[at.VELOCITY_Y * LANES + lane]
+        w = body[at.OMEGA * LANES + lane]
+        limit = slot[at.SLOT_FRICTION * LANES + lane] * old
+        v = vx, vy, w
+        vx, vy, w = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, limit, (rx, ry), (nx, ny), v)
         speed = (vx - w * ry) * nx + (vy + w * rx) * ny
-        new = old - slot[NORMAL_MASS_1 * LANES + lane] * speed
+        new = old - slot[at.NORMAL_MASS_1 * LANES + lane] * speed
         new = new if new > ZERO else ZERO
         px = (new - old) * nx
         py = (new - old) * ny
-        slot[NORMAL_IMPULSE_1 * LANES + lane] = new
-        body[VELOCITY_X * LANES + lane] = vx + inv_mass * px
-        body[VELOCITY_Y * LANES + lane] = vy + inv_mass * py
-        body[OMEGA * LANES + lane] = w + inv_inertia * (rx * py - ry * px)
+        slot[at.NORMAL_IMPULSE_1 * LANES + lane] = new
+        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * px
+        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * py
+        body[at.OMEGA * LANES + lane] = w + inv_inertia * (rx * py - ry * px)
 
 
 @njit(**KERNEL)
 def solve_velocity(body, slot):
     """Friction, then normal impulses of one slot (``SolveVelocityConstraints``)."""
     for lane in range(LANES):
-        inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
-        friction = slot[SLOT_FRICTION * LANES + lane]
-        nx = slot[NORMAL_X * LANES + lane]
-        ny = slot[NORMAL_Y * LANES + lane]
-        r1x = slot[ARM_1_X * LANES + lane]
-        r1y = slot[ARM_1_Y * LANES + lane]
-        r2x = slot[ARM_2_X * LANES + lane]
-        r2y = slot[ARM_2_Y * LANES + lane]
-        a1 = slot[NORMAL_IMPULSE_1 * LANES + lane]
-        paired = slot[PAIRED * LANES + lane] != ZERO
-        old2 = slot[NORMAL_IMPULSE_2 * LANES + lane]
+        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+        friction = slot[at.SLOT_FRICTION * LANES + lane]
+        nx = slot[at.NORMAL_X * LANES + lane]
+        ny = slot[at.NORMAL_Y * LANES + lane]
+        r1x = slot[at.ARM_1_X * LANES + lane]
+        r1y = slot[at.ARM_1_Y * LANES + lane]
+        r2x = slot[at.ARM_2_X * LANES + lane]
+        r2y = slot[at.ARM_2_Y * LANES + lane]
+        a1 = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
+        paired = slot[at.PAIRED * LANES + lane] != ZERO
+        old2 = slot[at.NORMAL_IMPULSE_2 * LANES + lane]
         a2 = old2 if paired else ZERO
-        vx = body[VELOCITY_X * LANES + lane]
-        vy = body[VELOCITY_Y * LANES + lane]
-        w = body[OMEGA * LANES + lane]
-        normal = nx, ny
-        v = _friction(slot, lane, TANGENT_IMPULSE_1, TANGENT_MASS_1, friction * a1, (r1x, r1y), normal, (vx, vy, w))
+        vx = body[at.VELOCITY_X * LANES + lane]
+        vy = body[at.VELOCITY_Y * LANES + lane]
+        w = body[at.OMEGA * LANES + lane]
+        n = nx, ny
+        v = vx, vy, w
+        v = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, friction * a1, (r1x, r1y), n, v)
         vx, vy, w = v
-        tangent_2 = slot[TANGENT_IMPULSE_2 * LANES + lane]
-        ux, uy, uw = _friction(slot, lane, TANGENT_IMPULSE_2, TANGENT_MASS_2, friction * a2, (r2x, r2y), normal, v)
+        tangent_2 = slot[at.TANGENT_IMPULSE_2 * LANES + lane]
+        ux, uy, uw = _friction(slot, lane, at.TANGENT_IMPULSE_2, at.TANGENT_MASS_2, friction * a2, (r2x, r2y), n, v)
         vx = ux if paired else vx
         vy = uy if paired else vy
         w = uw if paired else w
-        slot[TANGENT_IMPULSE_2 * LANES + lane] = slot[TANGENT_IMPULSE_2 * LANES + lane] if paired else tangent_2
+        slot[at.TANGENT_IMPULSE_2 * LANES + lane] = slot[at.TANGENT_IMPULSE_2 * LANES + lane] if paired else tangent_2
 
         v1 = (vx - w * r1y) * nx + (vy + w * r1x) * ny
         v2 = (vx - w * r2y) * nx + (vy + w * r2x) * ny
-        nm1 = slot[NORMAL_MASS_1 * LANES + lane]
-        nm2 = slot[NORMAL_MASS_2 * LANES + lane]
-        k12 = slot[PAIR_K12 * LANES + lane]
+        nm1 = slot[at.NORMAL_MASS_1 * LANES + lane]
+        nm2 = slot[at.NORMAL_MASS_2 * LANES + lane]
+        k12 = slot[at.PAIR_K12 * LANES + lane]
         # one point
         single = a1 - nm1 * v1
         single = single if single > ZERO else ZERO
         # two points: cases none, second, first, both; the last that holds wins, so the order is Box2D's reversed
-        b1 = v1 - (slot[PAIR_K11 * LANES + lane] * a1 + k12 * a2)
-        b2 = v2 - (k12 * a1 + slot[PAIR_K22 * LANES + lane] * a2)
+        b1 = v1 - (slot[at.PAIR_K11 * LANES + lane] * a1 + k12 * a2)
+        b2 = v2 - (k12 * a1 + slot[at.PAIR_K22 * LANES + lane] * a2)
         none = (b1 >= ZERO) and (b2 >= ZERO)
         x1 = ZERO if none else a1
         x2 = ZERO if none else a2
@@ -311,9 +269,9 @@ def solve_velocity(body, slot):
         first = (alone1 >= ZERO) and (k12 * alone1 + b2 >= ZERO)
         x1 = alone1 if first else x1
         x2 = ZERO if first else x2
-        inv12 = slot[PAIR_INV12 * LANES + lane]
-        both1 = -(slot[PAIR_INV11 * LANES + lane] * b1 + inv12 * b2)
-        both2 = -(inv12 * b1 + slot[PAIR_INV22 * LANES + lane] * b2)
+        inv12 = slot[at.PAIR_INV12 * LANES + lane]
+        both1 = -(slot[at.PAIR_INV11 * LANES + lane] * b1 + inv12 * b2)
+        both2 = -(inv12 * b1 + slot[at.PAIR_INV22 * LANES + lane] * b2)
         both = (both1 >= ZERO) and (both2 >= ZERO)
         x1 = both1 if both else x1
         x2 = both2 if both else x2
@@ -323,24 +281,24 @@ def solve_velocity(body, slot):
         p1y = (x1 - a1) * ny
         p2x = (x2 - a2) * nx
         p2y = (x2 - a2) * ny
-        slot[NORMAL_IMPULSE_1 * LANES + lane] = x1
-        slot[NORMAL_IMPULSE_2 * LANES + lane] = x2 if paired else old2
-        body[VELOCITY_X * LANES + lane] = vx + inv_mass * (p1x + p2x)
-        body[VELOCITY_Y * LANES + lane] = vy + inv_mass * (p1y + p2y)
-        body[OMEGA * LANES + lane] = w + inv_inertia * ((r1x * p1y - r1y * p1x) + (r2x * p2y - r2y * p2x))
+        slot[at.NORMAL_IMPULSE_1 * LANES + lane] = x1
+        slot[at.NORMAL_IMPULSE_2 * LANES + lane] = x2 if paired else old2
+        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * (p1x + p2x)
+        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * (p1y + p2y)
+        body[at.OMEGA * LANES + lane] = w + inv_inertia * ((r1x * p1y - r1y * p1x) + (r2x * p2y - r2y * p2x))
 
 
 @njit(**INLINE)
 def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
     """Push the body out along the normal at one point; returns its new pose and the separation it had there (m)."""
-    face_b = slot[FACE_B * LANES + lane] != ZERO
-    inv_mass = slot[SLOT_INV_MASS * LANES + lane]
-    inv_inertia = slot[SLOT_INV_INERTIA * LANES + lane]
-    body_center_y = slot[SLOT_CENTER_Y * LANES + lane]
-    lnx = slot[LOCAL_NORMAL_X * LANES + lane]
-    lny = slot[LOCAL_NORMAL_Y * LANES + lane]
-    lpx = slot[LOCAL_POINT_X * LANES + lane]
-    lpy = slot[LOCAL_POINT_Y * LANES + lane]
+    face_b = slot[at.FACE_B * LANES + lane] != ZERO
+    inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
+    inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+    body_center_y = slot[at.SLOT_CENTER_Y * LANES + lane]
+    lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
+    lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
+    lpx = slot[at.LOCAL_POINT_X * LANES + lane]
+    lpy = slot[at.LOCAL_POINT_Y * LANES + lane]
     lqx = slot[point_x * LANES + lane]
     lqy = slot[point_y * LANES + lane]
     sine, cosine = sin_cos(angle)
@@ -385,17 +343,17 @@ def solve_position(body, slot, penetration, frozen, baumgarte):
     ``penetration`` (LANES,) collects the smallest separation (m); lanes with ``frozen`` (LANES,) not 0 keep their pose.
     """
     for lane in range(LANES):
-        x0 = body[CENTER_X * LANES + lane]
-        y0 = body[CENTER_Y * LANES + lane]
-        a0 = body[ANGLE * LANES + lane]
-        points = slot[POINTS * LANES + lane]
-        x, y, a, s1 = _solve_point(slot, lane, POINT_1_X, POINT_1_Y, points > ZERO, baumgarte, x0, y0, a0)
-        x, y, a, s2 = _solve_point(slot, lane, POINT_2_X, POINT_2_Y, points > ONE, baumgarte, x, y, a)
+        x0 = body[at.CENTER_X * LANES + lane]
+        y0 = body[at.CENTER_Y * LANES + lane]
+        a0 = body[at.ANGLE * LANES + lane]
+        points = slot[at.POINTS * LANES + lane]
+        x, y, a, s1 = _solve_point(slot, lane, at.POINT_1_X, at.POINT_1_Y, points > ZERO, baumgarte, x0, y0, a0)
+        x, y, a, s2 = _solve_point(slot, lane, at.POINT_2_X, at.POINT_2_Y, points > ONE, baumgarte, x, y, a)
         deepest = penetration[lane]
         deepest = s1 if s1 < deepest else deepest
         deepest = s2 if s2 < deepest else deepest
         penetration[lane] = deepest
         done = frozen[lane] != ZERO
-        body[CENTER_X * LANES + lane] = x0 if done else x
-        body[CENTER_Y * LANES + lane] = y0 if done else y
-        body[ANGLE * LANES + lane] = a0 if done else a
+        body[at.CENTER_X * LANES + lane] = x0 if done else x
+        body[at.CENTER_Y * LANES + lane] = y0 if done else y
+        body[at.ANGLE * LANES + lane] = a0 if done else a

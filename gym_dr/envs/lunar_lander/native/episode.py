@@ -12,35 +12,8 @@ from gym_dr.compiled import pcg64
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native import broad_phase, shapes
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    BODY,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    DT,
-    EDGES,
-    FRICTION,
-    GRAVITY,
-    INV_INERTIA,
-    INV_MASS,
-    LANDER,
-    LEG_0,
-    LEG_1,
-    MASS_CENTER_Y,
-    MOTOR_LIMIT,
-    P_ENABLE_WIND,
-    P_GRAVITY,
-    P_GROUND_FRICTION,
-    P_INITIAL_RANDOM,
-    P_LANDER_DENSITY,
-    P_LEG_SPRING_TORQUE,
-    ROW,
-    S_TURBULENCE,
-    S_WIND,
-    SIN,
-    STATUS,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import BODY, DT, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
 f32 = np.float32
@@ -99,16 +72,16 @@ def _build_terrain(terrain, streams, env):
 @njit(**KERNEL)
 def _apply_parameters(rows, params, env):
     """Derived physics, once an episode: masses, motor impulse, mixed friction (the root of the product)."""
-    inv_mass, inv_inertia, center_y = shapes.mass_properties(shapes.HULL, f32(params[env, P_LANDER_DENSITY]))
-    rows[env, INV_MASS] = inv_mass
-    rows[env, INV_INERTIA] = inv_inertia
-    rows[env, MASS_CENTER_Y] = center_y
-    rows[env, MOTOR_LIMIT] = DT * f32(params[env, P_LEG_SPRING_TORQUE])
-    rows[env, GRAVITY] = f32(params[env, P_GRAVITY])
-    ground = f32(params[env, P_GROUND_FRICTION])
+    inv_mass, inv_inertia, center_y = shapes.mass_properties(shapes.HULL, f32(params[env, at.P_LANDER_DENSITY]))
+    rows[env, at.INV_MASS] = inv_mass
+    rows[env, at.INV_INERTIA] = inv_inertia
+    rows[env, at.MASS_CENTER_Y] = center_y
+    rows[env, at.MOTOR_LIMIT] = DT * f32(params[env, at.P_LEG_SPRING_TORQUE])
+    rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
+    ground = f32(params[env, at.P_GROUND_FRICTION])
     for i in range(2):
-        rows[env, FRICTION + 2 * i] = np.sqrt(_BASELINE * _MIX[i])
-        rows[env, FRICTION + 2 * i + 1] = np.sqrt(ground * _MIX[i])
+        rows[env, at.FRICTION + 2 * i] = np.sqrt(_BASELINE * _MIX[i])
+        rows[env, at.FRICTION + 2 * i + 1] = np.sqrt(ground * _MIX[i])
 
 
 @njit(**KERNEL)
@@ -116,11 +89,11 @@ def _place(rows, env, body, x, y, angle, mass_center_y):
     """A body at rest with its origin at (x, y) m and its angle in rad."""
     base = body * BODY
     sine, cosine = sin_cos(angle)
-    rows[env, base + COS] = cosine
-    rows[env, base + SIN] = sine
-    rows[env, base + CENTER_X] = x - sine * mass_center_y
-    rows[env, base + CENTER_Y] = y + cosine * mass_center_y
-    rows[env, base + ANGLE] = angle
+    rows[env, base + at.COS] = cosine
+    rows[env, base + at.SIN] = sine
+    rows[env, base + at.CENTER_X] = x - sine * mass_center_y
+    rows[env, base + at.CENTER_Y] = y + cosine * mass_center_y
+    rows[env, base + at.ANGLE] = angle
     broad_phase.first_box(rows, env, body, mass_center_y)
 
 
@@ -137,13 +110,13 @@ def begin(memory, env):
     x = lander.WORLD_W / 2
     y = f32(lander.WORLD_H)
     away = lander.LEG_AWAY / lander.SCALE
-    _place(rows, env, LANDER, f32(x), y, ZERO, rows[env, MASS_CENTER_Y])
-    push = params[env, P_INITIAL_RANDOM]
+    _place(rows, env, LANDER, f32(x), y, ZERO, rows[env, at.MASS_CENTER_Y])
+    push = params[env, at.P_INITIAL_RANDOM]
     push_x = pcg64.uniform(streams, env, -push, push - -push)
     push_y = pcg64.uniform(streams, env, -push, push - -push)
-    if params[env, P_ENABLE_WIND] != 0.0:
-        status[env, S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
-        status[env, S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+    if params[env, at.P_ENABLE_WIND] != 0.0:
+        status[env, at.S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+        status[env, at.S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
     _place(rows, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT), ZERO)
     _place(rows, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT), ZERO)
     return f32(push_x), f32(push_y)

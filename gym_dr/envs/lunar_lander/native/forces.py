@@ -17,33 +17,8 @@ from numba import njit
 from gym_dr.compiled import pcg64
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    BODY,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    DT,
-    GRAVITY,
-    INV_INERTIA,
-    INV_MASS,
-    LEG_0,
-    LEG_1,
-    MASS_CENTER_Y,
-    OMEGA,
-    P_ENABLE_WIND,
-    P_MAIN_ENGINE_POWER,
-    P_SIDE_ENGINE_POWER,
-    P_TURBULENCE_POWER,
-    P_WIND_POWER,
-    S_LEG_0,
-    S_LEG_1,
-    S_TURBULENCE,
-    S_WIND,
-    SIN,
-    VELOCITY_X,
-    VELOCITY_Y,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import BODY, DT, LEG_0, LEG_1
 
 f32 = np.float32
 ZERO = f32(0)
@@ -66,24 +41,24 @@ def _strength(gusts, index):
 def wind(memory, gusts, env):
     """Force (N) and torque (N m) of this step's wind and turbulence; none while a leg stands on the ground."""
     status, params = memory.status, memory.params
-    if params[env, P_ENABLE_WIND] == 0.0 or status[env, S_LEG_0] != 0 or status[env, S_LEG_1] != 0:
+    if params[env, at.P_ENABLE_WIND] == 0.0 or status[env, at.S_LEG_0] != 0 or status[env, at.S_LEG_1] != 0:
         return ZERO, ZERO
-    force = _strength(gusts, status[env, S_WIND]) * params[env, P_WIND_POWER]
-    torque = _strength(gusts, status[env, S_TURBULENCE]) * params[env, P_TURBULENCE_POWER]
-    status[env, S_WIND] += 1
-    status[env, S_TURBULENCE] += 1
+    force = _strength(gusts, status[env, at.S_WIND]) * params[env, at.P_WIND_POWER]
+    torque = _strength(gusts, status[env, at.S_TURBULENCE]) * params[env, at.P_TURBULENCE_POWER]
+    status[env, at.S_WIND] += 1
+    status[env, at.S_TURBULENCE] += 1
     return f32(force), f32(torque)
 
 
 @njit(**KERNEL)
 def apply(rows, env, force_x, force_y, torque):
     """Velocities after gravity on all bodies, and force (N) and torque (N m) on the lander."""
-    gravity = rows[env, GRAVITY]
-    rows[env, VELOCITY_X] += DT * (rows[env, INV_MASS] * force_x)
-    rows[env, VELOCITY_Y] += DT * (gravity + rows[env, INV_MASS] * force_y)
-    rows[env, OMEGA] += (DT * rows[env, INV_INERTIA]) * torque
-    rows[env, LEG_0 * BODY + VELOCITY_Y] += DT * gravity
-    rows[env, LEG_1 * BODY + VELOCITY_Y] += DT * gravity
+    gravity = rows[env, at.GRAVITY]
+    rows[env, at.VELOCITY_X] += DT * (rows[env, at.INV_MASS] * force_x)
+    rows[env, at.VELOCITY_Y] += DT * (gravity + rows[env, at.INV_MASS] * force_y)
+    rows[env, at.OMEGA] += (DT * rows[env, at.INV_INERTIA]) * torque
+    rows[env, LEG_0 * BODY + at.VELOCITY_Y] += DT * gravity
+    rows[env, LEG_1 * BODY + at.VELOCITY_Y] += DT * gravity
 
 
 @njit(**KERNEL)
@@ -91,11 +66,11 @@ def _push(rows, env, impulse_x, impulse_y, point_x, point_y):
     """``ApplyLinearImpulse`` on the lander: N s at a point in the world (m)."""
     fx = f32(impulse_x)
     fy = f32(impulse_y)
-    rx = f32(point_x) - rows[env, CENTER_X]
-    ry = f32(point_y) - rows[env, CENTER_Y]
-    rows[env, VELOCITY_X] += rows[env, INV_MASS] * fx
-    rows[env, VELOCITY_Y] += rows[env, INV_MASS] * fy
-    rows[env, OMEGA] += rows[env, INV_INERTIA] * (rx * fy - ry * fx)
+    rx = f32(point_x) - rows[env, at.CENTER_X]
+    ry = f32(point_y) - rows[env, at.CENTER_Y]
+    rows[env, at.VELOCITY_X] += rows[env, at.INV_MASS] * fx
+    rows[env, at.VELOCITY_Y] += rows[env, at.INV_MASS] * fy
+    rows[env, at.OMEGA] += rows[env, at.INV_INERTIA] * (rx * fy - ry * fx)
 
 
 @njit(**INLINE)
@@ -106,22 +81,22 @@ def engines(memory, env, main, side, direction):
     across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     if main == 0.0 and side == 0.0:
         return
-    angle = np.float64(rows[env, ANGLE])
+    angle = np.float64(rows[env, at.ANGLE])
     tip_x = math.sin(angle)
     tip_y = math.cos(angle)
     side_x = -tip_y
     side_y = tip_x
-    center_y = rows[env, MASS_CENTER_Y]
-    x = np.float64(rows[env, CENTER_X] + rows[env, SIN] * center_y)
-    y = np.float64(rows[env, CENTER_Y] - rows[env, COS] * center_y)
+    center_y = rows[env, at.MASS_CENTER_Y]
+    x = np.float64(rows[env, at.CENTER_X] + rows[env, at.SIN] * center_y)
+    y = np.float64(rows[env, at.CENTER_Y] - rows[env, at.COS] * center_y)
     if main != 0.0:
-        power = params[env, P_MAIN_ENGINE_POWER]
+        power = params[env, at.P_MAIN_ENGINE_POWER]
         reach = lander.MAIN_ENGINE_Y_LOCATION / SCALE + 2 * along
         ox = tip_x * reach + side_x * across
         oy = -tip_y * reach - side_y * across
         _push(rows, env, -ox * power * main, -oy * power * main, x + ox, y + oy)
     if side != 0.0:
-        power = params[env, P_SIDE_ENGINE_POWER]
+        power = params[env, at.P_SIDE_ENGINE_POWER]
         reach = 3 * across + direction * lander.SIDE_ENGINE_AWAY / SCALE
         ox = tip_x * along + side_x * reach
         oy = -tip_y * along - side_y * reach

@@ -26,53 +26,8 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.layout import (
-    ADJ_X,
-    ADJ_Y,
-    ADJ_Z,
-    ANGLE,
-    ARM_A_X,
-    ARM_A_Y,
-    ARM_B_X,
-    ARM_B_Y,
-    BLOCK,
-    BODY,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    IMPULSE_X,
-    IMPULSE_Y,
-    INERTIA_SUM,
-    INV_DET2,
-    INV_DET3,
-    INV_INERTIA,
-    INV_MASS,
-    JOINT_0,
-    JOINT_1,
-    K11,
-    K12,
-    K13,
-    K22,
-    K23,
-    LANES,
-    LEG_0,
-    LEG_1,
-    LIMIT_IMPULSE,
-    LIMIT_STATE,
-    MASS_CENTER_Y,
-    MOTOR_IMPULSE,
-    MOTOR_LIMIT,
-    MOTOR_MASS,
-    OMEGA,
-    PENETRATION,
-    SIN,
-    SOLVED,
-    THRESHOLD,
-    VELOCITY_X,
-    VELOCITY_Y,
-    WORK_0,
-    WORK_1,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import BODY, LANES, LEG_0, LEG_1
 from gym_dr.envs.lunar_lander.native.shapes import ANGULAR_SLOP, LEG_INV_INERTIA, LEG_INV_MASS, LINEAR_SLOP
 from gym_dr.envs.lunar_lander.native.trigonometry import sin_cos
 
@@ -95,13 +50,13 @@ CONTACT_TOLERANCE = f32(f32(-3) * LINEAR_SLOP)  # m, deepest contact that counts
 @njit(**INLINE)
 def _prepare(block, lane, joint, work, leg, anchor_x, lower, upper, reference):
     """Arm, matrix K with what is needed to invert it, and the state of the limit; then the warm start."""
-    cosine = block[(leg * BODY + COS) * LANES + lane]
-    sine = block[(leg * BODY + SIN) * LANES + lane]
-    inv_mass = block[INV_MASS * LANES + lane]
-    inv_inertia = block[INV_INERTIA * LANES + lane]
-    ax = block[ARM_A_X * LANES + lane]
-    ay = block[ARM_A_Y * LANES + lane]
-    k33 = block[INERTIA_SUM * LANES + lane]
+    cosine = block[(leg * BODY + at.COS) * LANES + lane]
+    sine = block[(leg * BODY + at.SIN) * LANES + lane]
+    inv_mass = block[at.INV_MASS * LANES + lane]
+    inv_inertia = block[at.INV_INERTIA * LANES + lane]
+    ax = block[at.ARM_A_X * LANES + lane]
+    ay = block[at.ARM_A_Y * LANES + lane]
+    k33 = block[at.INERTIA_SUM * LANES + lane]
     bx = cosine * anchor_x - sine * ANCHOR_Y
     by = sine * anchor_x + cosine * ANCHOR_Y
     k11 = ((inv_mass + LEG_INV_MASS) + (ay * ay) * inv_inertia) + (by * by) * LEG_INV_INERTIA
@@ -113,88 +68,88 @@ def _prepare(block, lane, joint, work, leg, anchor_x, lower, upper, reference):
     adj_y = k23 * k13 - k12 * k33
     adj_z = k12 * k23 - k22 * k13
 
-    angle = (block[(leg * BODY + ANGLE) * LANES + lane] - block[ANGLE * LANES + lane]) - reference
+    angle = (block[(leg * BODY + at.ANGLE) * LANES + lane] - block[at.ANGLE * LANES + lane]) - reference
     state = ONE if angle <= lower else (-ONE if angle >= upper else ZERO)
-    same = (state == block[(joint + LIMIT_STATE) * LANES + lane]) and (state != ZERO)
-    limit = block[(joint + LIMIT_IMPULSE) * LANES + lane]
+    same = (state == block[(joint + at.LIMIT_STATE) * LANES + lane]) and (state != ZERO)
+    limit = block[(joint + at.LIMIT_IMPULSE) * LANES + lane]
     limit = limit if same else ZERO
-    block[(joint + LIMIT_STATE) * LANES + lane] = state
-    block[(joint + LIMIT_IMPULSE) * LANES + lane] = limit
+    block[(joint + at.LIMIT_STATE) * LANES + lane] = state
+    block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = limit
 
-    block[(work + ARM_B_X) * LANES + lane] = bx
-    block[(work + ARM_B_Y) * LANES + lane] = by
-    block[(work + K11) * LANES + lane] = k11
-    block[(work + K12) * LANES + lane] = k12
-    block[(work + K13) * LANES + lane] = k13
-    block[(work + K22) * LANES + lane] = k22
-    block[(work + K23) * LANES + lane] = k23
-    block[(work + ADJ_X) * LANES + lane] = adj_x
-    block[(work + ADJ_Y) * LANES + lane] = adj_y
-    block[(work + ADJ_Z) * LANES + lane] = adj_z
-    block[(work + INV_DET3) * LANES + lane] = ONE / ((k11 * adj_x + k12 * adj_y) + k13 * adj_z)
-    block[(work + INV_DET2) * LANES + lane] = ONE / (k11 * k22 - k12 * k12)
-    block[(work + THRESHOLD) * LANES + lane] = ZERO if state != ZERO else INFINITY
+    block[(work + at.ARM_B_X) * LANES + lane] = bx
+    block[(work + at.ARM_B_Y) * LANES + lane] = by
+    block[(work + at.K11) * LANES + lane] = k11
+    block[(work + at.K12) * LANES + lane] = k12
+    block[(work + at.K13) * LANES + lane] = k13
+    block[(work + at.K22) * LANES + lane] = k22
+    block[(work + at.K23) * LANES + lane] = k23
+    block[(work + at.ADJ_X) * LANES + lane] = adj_x
+    block[(work + at.ADJ_Y) * LANES + lane] = adj_y
+    block[(work + at.ADJ_Z) * LANES + lane] = adj_z
+    block[(work + at.INV_DET3) * LANES + lane] = ONE / ((k11 * adj_x + k12 * adj_y) + k13 * adj_z)
+    block[(work + at.INV_DET2) * LANES + lane] = ONE / (k11 * k22 - k12 * k12)
+    block[(work + at.THRESHOLD) * LANES + lane] = ZERO if state != ZERO else INFINITY
 
-    px = block[(joint + IMPULSE_X) * LANES + lane]
-    py = block[(joint + IMPULSE_Y) * LANES + lane]
-    motor = block[(joint + MOTOR_IMPULSE) * LANES + lane]
-    block[VELOCITY_X * LANES + lane] -= inv_mass * px
-    block[VELOCITY_Y * LANES + lane] -= inv_mass * py
-    block[OMEGA * LANES + lane] -= inv_inertia * (((ax * py - ay * px) + motor) + limit)
-    block[(leg * BODY + VELOCITY_X) * LANES + lane] += LEG_INV_MASS * px
-    block[(leg * BODY + VELOCITY_Y) * LANES + lane] += LEG_INV_MASS * py
-    block[(leg * BODY + OMEGA) * LANES + lane] += LEG_INV_INERTIA * (((bx * py - by * px) + motor) + limit)
+    px = block[(joint + at.IMPULSE_X) * LANES + lane]
+    py = block[(joint + at.IMPULSE_Y) * LANES + lane]
+    motor = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
+    block[at.VELOCITY_X * LANES + lane] -= inv_mass * px
+    block[at.VELOCITY_Y * LANES + lane] -= inv_mass * py
+    block[at.OMEGA * LANES + lane] -= inv_inertia * (((ax * py - ay * px) + motor) + limit)
+    block[(leg * BODY + at.VELOCITY_X) * LANES + lane] += LEG_INV_MASS * px
+    block[(leg * BODY + at.VELOCITY_Y) * LANES + lane] += LEG_INV_MASS * py
+    block[(leg * BODY + at.OMEGA) * LANES + lane] += LEG_INV_INERTIA * (((bx * py - by * px) + motor) + limit)
 
 
 @njit(**KERNEL)
 def prepare(block):
     """``b2RevoluteJoint::InitVelocityConstraints`` of both joints of every lane."""
     for lane in range(LANES):
-        inv_inertia = block[INV_INERTIA * LANES + lane]
-        center_y = block[MASS_CENTER_Y * LANES + lane]
-        block[ARM_A_X * LANES + lane] = block[SIN * LANES + lane] * center_y
-        block[ARM_A_Y * LANES + lane] = -(block[COS * LANES + lane] * center_y)
-        block[INERTIA_SUM * LANES + lane] = inv_inertia + LEG_INV_INERTIA
-        block[MOTOR_MASS * LANES + lane] = ONE / (inv_inertia + LEG_INV_INERTIA)
-        _prepare(block, lane, JOINT_1, WORK_1, LEG_1, ANCHOR_X_1, LOWER_1, UPPER_1, REFERENCE_1)
-        _prepare(block, lane, JOINT_0, WORK_0, LEG_0, ANCHOR_X_0, LOWER_0, UPPER_0, REFERENCE_0)
+        inv_inertia = block[at.INV_INERTIA * LANES + lane]
+        center_y = block[at.MASS_CENTER_Y * LANES + lane]
+        block[at.ARM_A_X * LANES + lane] = block[at.SIN * LANES + lane] * center_y
+        block[at.ARM_A_Y * LANES + lane] = -(block[at.COS * LANES + lane] * center_y)
+        block[at.INERTIA_SUM * LANES + lane] = inv_inertia + LEG_INV_INERTIA
+        block[at.MOTOR_MASS * LANES + lane] = ONE / (inv_inertia + LEG_INV_INERTIA)
+        _prepare(block, lane, at.JOINT_1, at.WORK_1, LEG_1, ANCHOR_X_1, LOWER_1, UPPER_1, REFERENCE_1)
+        _prepare(block, lane, at.JOINT_0, at.WORK_0, LEG_0, ANCHOR_X_0, LOWER_0, UPPER_0, REFERENCE_0)
 
 
 @njit(**INLINE)
 def _solve_velocity(block, lane, joint, work, leg, speed, vax, vay, wa):
     """One sequential impulse of one joint; returns the lander's new velocity (x, y, angular)."""
-    inv_mass = block[INV_MASS * LANES + lane]
-    inv_inertia = block[INV_INERTIA * LANES + lane]
-    ax = block[ARM_A_X * LANES + lane]
-    ay = block[ARM_A_Y * LANES + lane]
-    k33 = block[INERTIA_SUM * LANES + lane]
-    vbx = block[(leg * BODY + VELOCITY_X) * LANES + lane]
-    vby = block[(leg * BODY + VELOCITY_Y) * LANES + lane]
-    wb = block[(leg * BODY + OMEGA) * LANES + lane]
+    inv_mass = block[at.INV_MASS * LANES + lane]
+    inv_inertia = block[at.INV_INERTIA * LANES + lane]
+    ax = block[at.ARM_A_X * LANES + lane]
+    ay = block[at.ARM_A_Y * LANES + lane]
+    k33 = block[at.INERTIA_SUM * LANES + lane]
+    vbx = block[(leg * BODY + at.VELOCITY_X) * LANES + lane]
+    vby = block[(leg * BODY + at.VELOCITY_Y) * LANES + lane]
+    wb = block[(leg * BODY + at.OMEGA) * LANES + lane]
 
     # motor: drive w_B - w_A to its speed, within its torque
-    torque_limit = block[MOTOR_LIMIT * LANES + lane]
-    old = block[(joint + MOTOR_IMPULSE) * LANES + lane]
-    new = old - block[MOTOR_MASS * LANES + lane] * ((wb - wa) - speed)
+    torque_limit = block[at.MOTOR_LIMIT * LANES + lane]
+    old = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
+    new = old - block[at.MOTOR_MASS * LANES + lane] * ((wb - wa) - speed)
     new = torque_limit if new > torque_limit else new
     new = -torque_limit if new < -torque_limit else new
-    block[(joint + MOTOR_IMPULSE) * LANES + lane] = new
+    block[(joint + at.MOTOR_IMPULSE) * LANES + lane] = new
     wa = wa - inv_inertia * (new - old)
     wb = wb + LEG_INV_INERTIA * (new - old)
 
     # pin and limit
-    bx = block[(work + ARM_B_X) * LANES + lane]
-    by = block[(work + ARM_B_Y) * LANES + lane]
-    k11 = block[(work + K11) * LANES + lane]
-    k12 = block[(work + K12) * LANES + lane]
-    k13 = block[(work + K13) * LANES + lane]
-    k22 = block[(work + K22) * LANES + lane]
-    k23 = block[(work + K23) * LANES + lane]
-    inv_det3 = block[(work + INV_DET3) * LANES + lane]
-    inv_det2 = block[(work + INV_DET2) * LANES + lane]
-    adj_x = block[(work + ADJ_X) * LANES + lane]
-    adj_y = block[(work + ADJ_Y) * LANES + lane]
-    adj_z = block[(work + ADJ_Z) * LANES + lane]
+    bx = block[(work + at.ARM_B_X) * LANES + lane]
+    by = block[(work + at.ARM_B_Y) * LANES + lane]
+    k11 = block[(work + at.K11) * LANES + lane]
+    k12 = block[(work + at.K12) * LANES + lane]
+    k13 = block[(work + at.K13) * LANES + lane]
+    k22 = block[(work + at.K22) * LANES + lane]
+    k23 = block[(work + at.K23) * LANES + lane]
+    inv_det3 = block[(work + at.INV_DET3) * LANES + lane]
+    inv_det2 = block[(work + at.INV_DET2) * LANES + lane]
+    adj_x = block[(work + at.ADJ_X) * LANES + lane]
+    adj_y = block[(work + at.ADJ_Y) * LANES + lane]
+    adj_z = block[(work + at.ADJ_Z) * LANES + lane]
     cx = ((vbx - wb * by) - vax) + wa * ay
     cy = ((vby + wb * bx) - vay) - wa * ax
     cz = wb - wa
@@ -203,24 +158,24 @@ def _solve_velocity(block, lane, joint, work, leg, speed, vax, vay, wa):
     full_y = inv_det3 * ((k11 * (cy * k33 - cz * k23) + k12 * (cz * k13 - cx * k33)) + k13 * (cx * k23 - cy * k13))
     full_z = inv_det3 * ((k11 * (k22 * cz - k23 * cy) + k12 * (k23 * cx - k12 * cz)) + k13 * (k12 * cy - k22 * cx))
     # the same without the limit, whose accumulated impulse is taken back
-    limit = block[(joint + LIMIT_IMPULSE) * LANES + lane]
+    limit = block[(joint + at.LIMIT_IMPULSE) * LANES + lane]
     gx = cx - limit * k13
     gy = cy - limit * k23
     pin_x = inv_det2 * (k22 * gx - k12 * gy)
     pin_y = inv_det2 * (k11 * gy - k12 * gx)
     new_limit = limit - full_z
     # The limit may only push. THRESHOLD is 0 at a limit and infinite away from it, so that one comparison decides.
-    state = block[(joint + LIMIT_STATE) * LANES + lane]
-    pushes = state * new_limit >= block[(work + THRESHOLD) * LANES + lane]
+    state = block[(joint + at.LIMIT_STATE) * LANES + lane]
+    pushes = state * new_limit >= block[(work + at.THRESHOLD) * LANES + lane]
     push_x = full_x if pushes else pin_x
     push_y = full_y if pushes else pin_y
     push_z = full_z if pushes else limit
-    block[(joint + LIMIT_IMPULSE) * LANES + lane] = new_limit if pushes else ZERO
-    block[(joint + IMPULSE_X) * LANES + lane] -= push_x
-    block[(joint + IMPULSE_Y) * LANES + lane] -= push_y
-    block[(leg * BODY + VELOCITY_X) * LANES + lane] = vbx - LEG_INV_MASS * push_x
-    block[(leg * BODY + VELOCITY_Y) * LANES + lane] = vby - LEG_INV_MASS * push_y
-    block[(leg * BODY + OMEGA) * LANES + lane] = wb - LEG_INV_INERTIA * ((bx * push_y - by * push_x) + push_z)
+    block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = new_limit if pushes else ZERO
+    block[(joint + at.IMPULSE_X) * LANES + lane] -= push_x
+    block[(joint + at.IMPULSE_Y) * LANES + lane] -= push_y
+    block[(leg * BODY + at.VELOCITY_X) * LANES + lane] = vbx - LEG_INV_MASS * push_x
+    block[(leg * BODY + at.VELOCITY_Y) * LANES + lane] = vby - LEG_INV_MASS * push_y
+    block[(leg * BODY + at.OMEGA) * LANES + lane] = wb - LEG_INV_INERTIA * ((bx * push_y - by * push_x) + push_z)
     return (
         vax + inv_mass * push_x,
         vay + inv_mass * push_y,
@@ -233,14 +188,14 @@ def solve_velocities(block, iterations):
     """``b2RevoluteJoint::SolveVelocityConstraints`` of both joints of every lane, ``iterations`` times."""
     for _ in range(iterations):
         for lane in range(LANES):
-            vx = block[VELOCITY_X * LANES + lane]
-            vy = block[VELOCITY_Y * LANES + lane]
-            w = block[OMEGA * LANES + lane]
-            vx, vy, w = _solve_velocity(block, lane, JOINT_1, WORK_1, LEG_1, SPEED_1, vx, vy, w)
-            vx, vy, w = _solve_velocity(block, lane, JOINT_0, WORK_0, LEG_0, SPEED_0, vx, vy, w)
-            block[VELOCITY_X * LANES + lane] = vx
-            block[VELOCITY_Y * LANES + lane] = vy
-            block[OMEGA * LANES + lane] = w
+            vx = block[at.VELOCITY_X * LANES + lane]
+            vy = block[at.VELOCITY_Y * LANES + lane]
+            w = block[at.OMEGA * LANES + lane]
+            vx, vy, w = _solve_velocity(block, lane, at.JOINT_1, at.WORK_1, LEG_1, SPEED_1, vx, vy, w)
+            vx, vy, w = _solve_velocity(block, lane, at.JOINT_0, at.WORK_0, LEG_0, SPEED_0, vx, vy, w)
+            block[at.VELOCITY_X * LANES + lane] = vx
+            block[at.VELOCITY_Y * LANES + lane] = vy
+            block[at.OMEGA * LANES + lane] = w
 
 
 @njit(**KERNEL)
@@ -248,23 +203,23 @@ def solve_pair(blocks, iterations):
     """The same for two blocks at once, which hides the latency of each one's chain of operations behind the other's."""
     for _ in range(iterations):
         for lane in range(LANES):
-            other = lane + BLOCK * LANES
-            vx = blocks[VELOCITY_X * LANES + lane]
-            vy = blocks[VELOCITY_Y * LANES + lane]
-            w = blocks[OMEGA * LANES + lane]
-            ux = blocks[VELOCITY_X * LANES + other]
-            uy = blocks[VELOCITY_Y * LANES + other]
-            uw = blocks[OMEGA * LANES + other]
-            vx, vy, w = _solve_velocity(blocks, lane, JOINT_1, WORK_1, LEG_1, SPEED_1, vx, vy, w)
-            ux, uy, uw = _solve_velocity(blocks, other, JOINT_1, WORK_1, LEG_1, SPEED_1, ux, uy, uw)
-            vx, vy, w = _solve_velocity(blocks, lane, JOINT_0, WORK_0, LEG_0, SPEED_0, vx, vy, w)
-            ux, uy, uw = _solve_velocity(blocks, other, JOINT_0, WORK_0, LEG_0, SPEED_0, ux, uy, uw)
-            blocks[VELOCITY_X * LANES + lane] = vx
-            blocks[VELOCITY_Y * LANES + lane] = vy
-            blocks[OMEGA * LANES + lane] = w
-            blocks[VELOCITY_X * LANES + other] = ux
-            blocks[VELOCITY_Y * LANES + other] = uy
-            blocks[OMEGA * LANES + other] = uw
+            other = lane + at.BLOCK * LANES
+            vx = blocks[at.VELOCITY_X * LANES + lane]
+            vy = blocks[at.VELOCITY_Y * LANES + lane]
+            w = blocks[at.OMEGA * LANES + lane]
+            ux = blocks[at.VELOCITY_X * LANES + other]
+            uy = blocks[at.VELOCITY_Y * LANES + other]
+            uw = blocks[at.OMEGA * LANES + other]
+            vx, vy, w = _solve_velocity(blocks, lane, at.JOINT_1, at.WORK_1, LEG_1, SPEED_1, vx, vy, w)
+            ux, uy, uw = _solve_velocity(blocks, other, at.JOINT_1, at.WORK_1, LEG_1, SPEED_1, ux, uy, uw)
+            vx, vy, w = _solve_velocity(blocks, lane, at.JOINT_0, at.WORK_0, LEG_0, SPEED_0, vx, vy, w)
+            ux, uy, uw = _solve_velocity(blocks, other, at.JOINT_0, at.WORK_0, LEG_0, SPEED_0, ux, uy, uw)
+            blocks[at.VELOCITY_X * LANES + lane] = vx
+            blocks[at.VELOCITY_Y * LANES + lane] = vy
+            blocks[at.OMEGA * LANES + lane] = w
+            blocks[at.VELOCITY_X * LANES + other] = ux
+            blocks[at.VELOCITY_Y * LANES + other] = uy
+            blocks[at.OMEGA * LANES + other] = uw
 
 
 @njit(**INLINE)
@@ -272,14 +227,14 @@ def _solve_position(block, lane, joint, leg, anchor_x, limits, pose):
     """Move and turn lander and leg to where limit and pin hold; returns the lander's pose and whether they did."""
     lower, upper, reference = limits
     ax_, ay_, aa = pose
-    inv_mass = block[INV_MASS * LANES + lane]
-    inv_inertia = block[INV_INERTIA * LANES + lane]
-    center_y = block[MASS_CENTER_Y * LANES + lane]
-    state = block[(joint + LIMIT_STATE) * LANES + lane]
-    solved = block[SOLVED * LANES + lane] != ZERO
-    cbx = block[(leg * BODY + CENTER_X) * LANES + lane]
-    cby = block[(leg * BODY + CENTER_Y) * LANES + lane]
-    ab = block[(leg * BODY + ANGLE) * LANES + lane]
+    inv_mass = block[at.INV_MASS * LANES + lane]
+    inv_inertia = block[at.INV_INERTIA * LANES + lane]
+    center_y = block[at.MASS_CENTER_Y * LANES + lane]
+    state = block[(joint + at.LIMIT_STATE) * LANES + lane]
+    solved = block[at.SOLVED * LANES + lane] != ZERO
+    cbx = block[(leg * BODY + at.CENTER_X) * LANES + lane]
+    cby = block[(leg * BODY + at.CENTER_Y) * LANES + lane]
+    ab = block[(leg * BODY + at.ANGLE) * LANES + lane]
     # limit
     angle = (ab - aa) - reference
     low = angle - lower
@@ -296,7 +251,7 @@ def _solve_position(block, lane, joint, leg, anchor_x, limits, pose):
     angular_error = low_error if state > ZERO else high_error
     correction = correction if state != ZERO else ZERO
     angular_error = angular_error if state != ZERO else ZERO
-    turn = -block[MOTOR_MASS * LANES + lane] * correction
+    turn = -block[at.MOTOR_MASS * LANES + lane] * correction
     new_aa = aa - inv_inertia * turn
     new_ab = ab + LEG_INV_INERTIA * turn
     # pin
@@ -315,9 +270,9 @@ def _solve_position(block, lane, joint, leg, anchor_x, limits, pose):
     inv_det = ONE / (k11 * k22 - k12 * k12)
     px = inv_det * (k22 * cx - k12 * cy)
     py = inv_det * (k11 * cy - k12 * cx)
-    block[(leg * BODY + CENTER_X) * LANES + lane] = cbx if solved else cbx - LEG_INV_MASS * px
-    block[(leg * BODY + CENTER_Y) * LANES + lane] = cby if solved else cby - LEG_INV_MASS * py
-    block[(leg * BODY + ANGLE) * LANES + lane] = ab if solved else new_ab - LEG_INV_INERTIA * (bx * py - by * px)
+    block[(leg * BODY + at.CENTER_X) * LANES + lane] = cbx if solved else cbx - LEG_INV_MASS * px
+    block[(leg * BODY + at.CENTER_Y) * LANES + lane] = cby if solved else cby - LEG_INV_MASS * py
+    block[(leg * BODY + at.ANGLE) * LANES + lane] = ab if solved else new_ab - LEG_INV_INERTIA * (bx * py - by * px)
     okay = (position_error <= LINEAR_SLOP) and (angular_error <= ANGULAR_SLOP)
     return (ax_ + inv_mass * px, ay_ + inv_mass * py, new_aa + inv_inertia * (ax * py - ay * px)), okay
 
@@ -331,18 +286,18 @@ def solve_positions(block):
     """
     count = 0
     for lane in range(LANES):
-        solved = block[SOLVED * LANES + lane] != ZERO
-        x0 = block[CENTER_X * LANES + lane]
-        y0 = block[CENTER_Y * LANES + lane]
-        a0 = block[ANGLE * LANES + lane]
+        solved = block[at.SOLVED * LANES + lane] != ZERO
+        x0 = block[at.CENTER_X * LANES + lane]
+        y0 = block[at.CENTER_Y * LANES + lane]
+        a0 = block[at.ANGLE * LANES + lane]
         limits_1, limits_0 = (LOWER_1, UPPER_1, REFERENCE_1), (LOWER_0, UPPER_0, REFERENCE_0)
-        pose, okay_1 = _solve_position(block, lane, JOINT_1, LEG_1, ANCHOR_X_1, limits_1, (x0, y0, a0))
-        (x, y, a), okay_0 = _solve_position(block, lane, JOINT_0, LEG_0, ANCHOR_X_0, limits_0, pose)
-        block[CENTER_X * LANES + lane] = x0 if solved else x
-        block[CENTER_Y * LANES + lane] = y0 if solved else y
-        block[ANGLE * LANES + lane] = a0 if solved else a
-        okay = okay_0 and okay_1 and (block[PENETRATION * LANES + lane] >= CONTACT_TOLERANCE)
+        pose, okay_1 = _solve_position(block, lane, at.JOINT_1, LEG_1, ANCHOR_X_1, limits_1, (x0, y0, a0))
+        (x, y, a), okay_0 = _solve_position(block, lane, at.JOINT_0, LEG_0, ANCHOR_X_0, limits_0, pose)
+        block[at.CENTER_X * LANES + lane] = x0 if solved else x
+        block[at.CENTER_Y * LANES + lane] = y0 if solved else y
+        block[at.ANGLE * LANES + lane] = a0 if solved else a
+        okay = okay_0 and okay_1 and (block[at.PENETRATION * LANES + lane] >= CONTACT_TOLERANCE)
         now = solved or okay
-        block[SOLVED * LANES + lane] = ONE if now else ZERO
+        block[at.SOLVED * LANES + lane] = ONE if now else ZERO
         count += 1 if now else 0
     return count

@@ -3,7 +3,8 @@
 Between steps each sub-environment is a *row*: ``rows[env, FIELD]``, float32. To solve, ``LANES`` rows are transposed
 into a *block*, one flat float32 array in which field F of lane l is at ``block[F * LANES + l]``. LLVM turns the
 loop ``for lane in range(LANES)`` over such an array into full-width SIMD, provided that every offset is a compile-time
-constant, hence the module constants below. The first ``PACKED`` fields are the same in a row and in a block.
+constant, hence the module constants below. The first ``PACKED`` fields are the same in a row and in a block. Kernels
+import this module as ``at``, and by name what is no offset: ``block[at.OMEGA * LANES + lane]``.
 
 Touching contacts are *slots*: ``slots[(slot * SLOT + FIELD) * LANES + lane]``, the same idea.
 """
@@ -23,11 +24,8 @@ LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) el
 
 # ---- bodies --------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
-LANDER, LEG_0, LEG_1 = (
-    np.int64(0),
-    np.int64(1),
-    np.int64(2),
-)  # leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it
+# Leg 0 starts right of the lander (Gymnasium's i = -1), leg 1 left of it.
+LANDER, LEG_0, LEG_1 = np.int64(0), np.int64(1), np.int64(2)
 BODIES = 3
 
 _field = count()

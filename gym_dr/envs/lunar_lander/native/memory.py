@@ -8,21 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.compiled.pcg64 import STREAM
-from gym_dr.envs.lunar_lander.native.layout import (
-    BLOCK_FLOATS,
-    CONTACT_FLOATS,
-    CONTACT_INTS,
-    EDGES,
-    FLOAT_SCRATCH,
-    INT_SCRATCH,
-    MAX_CONTACTS,
-    OBSERVATION,
-    PARAMETERS,
-    ROW,
-    SLOT_FLOATS,
-    STATUS,
-    SUBSTEP_FLOATS,
-)
+from gym_dr.envs.lunar_lander.native import layout
+from gym_dr.envs.lunar_lander.native.layout import CONTACT_FLOATS, CONTACT_INTS, EDGES, MAX_CONTACTS, ROW, STATUS
 
 _CACHE_LINE = 64  # bytes
 
@@ -42,7 +29,7 @@ class Environments(NamedTuple):
     contact_ints: npt.NDArray[np.int16]  # (N, MAX_CONTACTS, CONTACT_INTS)
     contact_floats: npt.NDArray[np.float32]  # (N, MAX_CONTACTS, CONTACT_FLOATS)
     status: npt.NDArray[np.int64]  # (N, STATUS) flags and counters
-    params: npt.NDArray[np.float64]  # (N, PARAMETERS) in force
+    params: npt.NDArray[np.float64]  # (N, PARAMETERS) of the episodes under way
     shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     observations: npt.NDArray[np.float32]  # (N, 8)
@@ -58,10 +45,10 @@ class Environments(NamedTuple):
             contact_ints=np.zeros((num_envs, MAX_CONTACTS, CONTACT_INTS), np.int16),
             contact_floats=np.zeros((num_envs, MAX_CONTACTS, CONTACT_FLOATS), np.float32),
             status=np.zeros((num_envs, STATUS), np.int64),
-            params=np.zeros((num_envs, PARAMETERS), np.float64),
+            params=np.zeros((num_envs, layout.PARAMETERS), np.float64),
             shaping=np.zeros(num_envs, np.float64),
             streams=np.zeros((num_envs, STREAM), np.uint64),
-            observations=np.zeros((num_envs, OBSERVATION), np.float32),
+            observations=np.zeros((num_envs, layout.OBSERVATION), np.float32),
             rewards=np.zeros(num_envs, np.float64),
             terminations=np.zeros(num_envs, np.bool_),
         )
@@ -88,11 +75,11 @@ class Scratch(NamedTuple):
     def allocate() -> Scratch:
         """Zeroed working memory."""
         return Scratch(
-            floats=_aligned(int(FLOAT_SCRATCH)),
-            ints=np.zeros(INT_SCRATCH, np.int64),
-            blocks=_aligned(int(2 * BLOCK_FLOATS)),
-            slots=_aligned(int(2 * SLOT_FLOATS)),
-            substep=_aligned(int(SUBSTEP_FLOATS)),
+            floats=_aligned(int(layout.FLOAT_SCRATCH)),
+            ints=np.zeros(layout.INT_SCRATCH, np.int64),
+            blocks=_aligned(int(2 * layout.BLOCK_FLOATS)),
+            slots=_aligned(int(2 * layout.SLOT_FLOATS)),
+            substep=_aligned(int(layout.SUBSTEP_FLOATS)),
         )
 
 

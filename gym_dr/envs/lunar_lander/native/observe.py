@@ -12,22 +12,7 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE
 from gym_dr.envs.lunar_lander import constants as lander
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    AWAKE,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    MASS_CENTER_Y,
-    OMEGA,
-    S_CRASHED,
-    S_HAS_SHAPING,
-    S_LEG_0,
-    S_LEG_1,
-    SIN,
-    VELOCITY_X,
-    VELOCITY_Y,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
 
 _HALF_W = lander.WORLD_W / 2
 _HALF_H = lander.WORLD_H / 2
@@ -41,20 +26,20 @@ def observe(memory, env, main, side):
     The reward is the growth of a potential (``shaping``) less fuel, or a fixed prize at the end of an episode.
     """
     rows, status, shaping, observations = memory.rows, memory.status, memory.shaping, memory.observations
-    center_y = rows[env, MASS_CENTER_Y]
-    x = (np.float64(rows[env, CENTER_X] + rows[env, SIN] * center_y) - _HALF_W) / _HALF_W
-    y = (np.float64(rows[env, CENTER_Y] - rows[env, COS] * center_y) - _STANDING_Y) / _HALF_H
-    vx = np.float64(rows[env, VELOCITY_X]) * _HALF_W / lander.FPS
-    vy = np.float64(rows[env, VELOCITY_Y]) * _HALF_H / lander.FPS
-    angle = np.float64(rows[env, ANGLE])
-    leg_0 = 1.0 if status[env, S_LEG_0] != 0 else 0.0
-    leg_1 = 1.0 if status[env, S_LEG_1] != 0 else 0.0
+    center_y = rows[env, at.MASS_CENTER_Y]
+    x = (np.float64(rows[env, at.CENTER_X] + rows[env, at.SIN] * center_y) - _HALF_W) / _HALF_W
+    y = (np.float64(rows[env, at.CENTER_Y] - rows[env, at.COS] * center_y) - _STANDING_Y) / _HALF_H
+    vx = np.float64(rows[env, at.VELOCITY_X]) * _HALF_W / lander.FPS
+    vy = np.float64(rows[env, at.VELOCITY_Y]) * _HALF_H / lander.FPS
+    angle = np.float64(rows[env, at.ANGLE])
+    leg_0 = 1.0 if status[env, at.S_LEG_0] != 0 else 0.0
+    leg_1 = 1.0 if status[env, at.S_LEG_1] != 0 else 0.0
     observations[env, 0] = x
     observations[env, 1] = y
     observations[env, 2] = vx
     observations[env, 3] = vy
     observations[env, 4] = angle
-    observations[env, 5] = 20.0 * np.float64(rows[env, OMEGA]) / lander.FPS
+    observations[env, 5] = 20.0 * np.float64(rows[env, at.OMEGA]) / lander.FPS
     observations[env, 6] = leg_0
     observations[env, 7] = leg_1
     potential = (
@@ -64,16 +49,16 @@ def observe(memory, env, main, side):
         + 10 * leg_0
         + 10 * leg_1
     )
-    reward = potential - shaping[env] if status[env, S_HAS_SHAPING] != 0 else 0.0
+    reward = potential - shaping[env] if status[env, at.S_HAS_SHAPING] != 0 else 0.0
     shaping[env] = potential
-    status[env, S_HAS_SHAPING] = 1
+    status[env, at.S_HAS_SHAPING] = 1
     reward -= main * lander.MAIN_ENGINE_COST
     reward -= side * lander.SIDE_ENGINE_COST
     terminated = False
-    if status[env, S_CRASHED] != 0 or abs(x) >= 1.0:
+    if status[env, at.S_CRASHED] != 0 or abs(x) >= 1.0:
         terminated = True
         reward = lander.CRASH_REWARD
-    if rows[env, AWAKE] == np.float32(0):
+    if rows[env, at.AWAKE] == np.float32(0):
         terminated = True
         reward = lander.LANDED_REWARD
     memory.rewards[env] = reward

@@ -9,20 +9,8 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
-from gym_dr.envs.lunar_lander.native.layout import (
-    AWAKE,
-    BODY,
-    DT,
-    LANDER,
-    LANES,
-    LEG_0,
-    LEG_1,
-    OMEGA,
-    REST_TIME,
-    SOLVED,
-    VELOCITY_X,
-    VELOCITY_Y,
-)
+from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.layout import BODY, DT, LANDER, LANES, LEG_0, LEG_1
 from gym_dr.envs.lunar_lander.native.shapes import ANGULAR_SLOP
 
 f32 = np.float32
@@ -35,20 +23,20 @@ LINEAR_TOLERANCE_SQUARED = f32(f32(0.01) * f32(0.01))  # (m/s)^2
 @njit(**INLINE)
 def _rest_time(block, lane, body):
     """How long the body has been almost still (s), this step included."""
-    vx = block[(body * BODY + VELOCITY_X) * LANES + lane]
-    vy = block[(body * BODY + VELOCITY_Y) * LANES + lane]
-    w = block[(body * BODY + OMEGA) * LANES + lane]
+    vx = block[(body * BODY + at.VELOCITY_X) * LANES + lane]
+    vy = block[(body * BODY + at.VELOCITY_Y) * LANES + lane]
+    w = block[(body * BODY + at.OMEGA) * LANES + lane]
     moves = (w * w > ANGULAR_TOLERANCE_SQUARED) or (vx * vx + vy * vy > LINEAR_TOLERANCE_SQUARED)
-    rest = block[(body * BODY + REST_TIME) * LANES + lane] + DT
+    rest = block[(body * BODY + at.REST_TIME) * LANES + lane] + DT
     return ZERO if moves else rest
 
 
 @njit(**INLINE)
 def _settle(block, lane, body, rest, asleep):
-    block[(body * BODY + REST_TIME) * LANES + lane] = ZERO if asleep else rest
+    block[(body * BODY + at.REST_TIME) * LANES + lane] = ZERO if asleep else rest
     for k in range(3):  # x, y, angular
-        velocity = block[(body * BODY + VELOCITY_X + k) * LANES + lane]
-        block[(body * BODY + VELOCITY_X + k) * LANES + lane] = ZERO if asleep else velocity
+        velocity = block[(body * BODY + at.VELOCITY_X + k) * LANES + lane]
+        block[(body * BODY + at.VELOCITY_X + k) * LANES + lane] = ZERO if asleep else velocity
 
 
 @njit(**KERNEL)
@@ -60,8 +48,8 @@ def update(block):
         rest_1 = _rest_time(block, lane, LEG_1)
         least = rest if rest < rest_0 else rest_0
         least = least if least < rest_1 else rest_1
-        asleep = (least >= TIME_TO_SLEEP) and (block[SOLVED * LANES + lane] != ZERO)
+        asleep = (least >= TIME_TO_SLEEP) and (block[at.SOLVED * LANES + lane] != ZERO)
         _settle(block, lane, LANDER, rest, asleep)
         _settle(block, lane, LEG_0, rest_0, asleep)
         _settle(block, lane, LEG_1, rest_1, asleep)
-        block[AWAKE * LANES + lane] = ZERO if asleep else ONE
+        block[at.AWAKE * LANES + lane] = ZERO if asleep else ONE

@@ -19,47 +19,9 @@ import numpy as np
 
 from gym_dr.compiled import pcg64
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
+from gym_dr.envs.lunar_lander.native import layout as at
 from gym_dr.envs.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
-from gym_dr.envs.lunar_lander.native.layout import (
-    ANGLE,
-    AWAKE,
-    BODY,
-    BOX_HIGH_Y,
-    BOX_LOW_X,
-    C_BODY,
-    C_EDGE,
-    C_FACE_B,
-    C_ID_1,
-    C_POINTS,
-    C_TOUCHING,
-    CENTER_X,
-    CENTER_Y,
-    COS,
-    EDGES,
-    IMPULSE_X,
-    IMPULSE_Y,
-    JOINT,
-    JOINT_0,
-    LIMIT_IMPULSE,
-    LIMIT_STATE,
-    LOCAL_NORMAL_X,
-    MOTOR_IMPULSE,
-    NORMAL_IMPULSE_1,
-    OMEGA,
-    POINT_1_X,
-    REST_TIME,
-    S_CONTACTS,
-    S_CRASHED,
-    S_FRESH,
-    S_HAS_SHAPING,
-    S_LEG_0,
-    S_LEG_1,
-    S_TURBULENCE,
-    S_WIND,
-    SIN,
-    VELOCITY_X,
-    VELOCITY_Y,
-)
+from gym_dr.envs.lunar_lander.native.layout import BODY, EDGES
 from gym_dr.envs.lunar_lander.native.manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
 from gym_dr.envs.lunar_lander.native.memory import Environments
 
@@ -85,7 +47,7 @@ def from_box2d(
 ) -> None:
     """Copies the state of a Box2D environment that was reset into native sub-environment ``index``.
 
-    Its parameters must be in force there already (``memory.params`` and what ``episode.begin`` derives from them).
+    Its parameters must be set there already (``memory.params`` and what ``episode.begin`` derives from them).
 
     Args:
         memory: The native environments.
@@ -97,27 +59,24 @@ def from_box2d(
     for body, box2d in enumerate(_bodies(env)):
         base = body * BODY
         center, velocity = box2d.worldCenter, box2d.linearVelocity
-        row[base + CENTER_X], row[base + CENTER_Y], row[base + ANGLE] = center.x, center.y, box2d.angle
-        row[base + VELOCITY_X], row[base + VELOCITY_Y], row[base + OMEGA] = (
-            velocity.x,
-            velocity.y,
-            box2d.angularVelocity,
-        )
-        row[base + SIN], row[base + COS] = _rotation(box2d)
-        row[base + BOX_LOW_X : base + BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
-        row[base + REST_TIME] = rest_time[body]
+        row[base + at.CENTER_X], row[base + at.CENTER_Y], row[base + at.ANGLE] = center.x, center.y, box2d.angle
+        row[base + at.VELOCITY_X], row[base + at.VELOCITY_Y] = velocity.x, velocity.y
+        row[base + at.OMEGA] = box2d.angularVelocity
+        row[base + at.SIN], row[base + at.COS] = _rotation(box2d)
+        row[base + at.BOX_LOW_X : base + at.BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
+        row[base + at.REST_TIME] = rest_time[body]
     for leg, box2d in enumerate(env.legs):
-        _copy_joint(row, int(JOINT_0) + leg * JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
-    row[AWAKE] = 1.0 if env.lander.awake else 0.0
+        _copy_joint(row, int(at.JOINT_0) + leg * at.JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
+    row[at.AWAKE] = 1.0 if env.lander.awake else 0.0
     for edge, fixture in enumerate(_edges(env)):
         (x1, y1), (x2, y2) = fixture.shape.vertices
         memory.terrain[index, edge] = x1, y1, x2, y2
-    status[S_LEG_0], status[S_LEG_1] = (int(leg.ground_contact) for leg in env.legs)
-    status[S_CRASHED] = int(env.game_over)
-    status[S_FRESH] = 0
+    status[at.S_LEG_0], status[at.S_LEG_1] = (int(leg.ground_contact) for leg in env.legs)
+    status[at.S_CRASHED] = int(env.game_over)
+    status[at.S_FRESH] = 0
     if env.enable_wind:
-        status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
-    status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
+        status[at.S_WIND], status[at.S_TURBULENCE] = env.wind_idx, env.torque_idx
+    status[at.S_HAS_SHAPING] = int(env.prev_shaping is not None)
     memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
     memory.streams[index] = pcg64.pack(env.np_random.bit_generator.state)
     _copy_contacts(memory, index, env)
@@ -187,16 +146,16 @@ def _overlaps(world: Any, fixture: Any, box: tuple[float, float, float, float]) 
 def _copy_joint(row: Any, base: int, joint: Any, lander_angle: float, leg_angle: float, limits: Any) -> None:
     """Impulses of a joint. Its limit's state is only compared with the next one while its impulse is not 0."""
     force = joint.GetReactionForce(1.0)  # impulse times the inverse of the step: 1 gives the impulse
-    row[base + IMPULSE_X], row[base + IMPULSE_Y] = force.x, force.y
-    row[base + LIMIT_IMPULSE] = joint.GetReactionTorque(1.0)
-    row[base + MOTOR_IMPULSE] = joint.GetMotorTorque(1.0)
-    impulse = row[base + LIMIT_IMPULSE]
+    row[base + at.IMPULSE_X], row[base + at.IMPULSE_Y] = force.x, force.y
+    row[base + at.LIMIT_IMPULSE] = joint.GetReactionTorque(1.0)
+    row[base + at.MOTOR_IMPULSE] = joint.GetMotorTorque(1.0)
+    impulse = row[base + at.LIMIT_IMPULSE]
     if impulse != 0.0:
-        row[base + LIMIT_STATE] = 1.0 if impulse > 0.0 else -1.0
+        row[base + at.LIMIT_STATE] = 1.0 if impulse > 0.0 else -1.0
         return
     lower, upper, reference = limits
     angle = f32(f32(leg_angle) - f32(lander_angle)) - reference
-    row[base + LIMIT_STATE] = 1.0 if angle <= lower else (-1.0 if angle >= upper else 0.0)
+    row[base + at.LIMIT_STATE] = 1.0 if angle <= lower else (-1.0 if angle >= upper else 0.0)
 
 
 def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None:
@@ -208,22 +167,22 @@ def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None
         body = next((b for b, box2d in enumerate(bodies) if contact.fixtureB.body == box2d), None)
         if body is not None:  # a particle of the drawing is no part of the state
             listed.append((contact, body, ground[_edge_key(contact.fixtureA)]))
-    memory.status[index, S_CONTACTS] = len(listed)
+    memory.status[index, at.S_CONTACTS] = len(listed)
     for place, (contact, body, edge) in enumerate(reversed(listed)):
         manifold = contact.manifold
         ints, floats = memory.contact_ints[index, place], memory.contact_floats[index, place]
         points = manifold.pointCount
-        ints[C_BODY], ints[C_EDGE], ints[C_TOUCHING] = body, edge, int(contact.touching)
-        ints[C_FACE_B], ints[C_POINTS] = int(manifold.type_ == _FACE_B), points
+        ints[at.C_BODY], ints[at.C_EDGE], ints[at.C_TOUCHING] = body, edge, int(contact.touching)
+        ints[at.C_FACE_B], ints[at.C_POINTS] = int(manifold.type_ == _FACE_B), points
         floats[:4] = *manifold.localNormal, *manifold.localPoint
         for i in range(points):
             point = manifold.points[i]
-            at, impulse = POINT_1_X - LOCAL_NORMAL_X + 2 * i, NORMAL_IMPULSE_1 - LOCAL_NORMAL_X + 2 * i
-            floats[at], floats[at + 1] = point.localPoint
+            offset, impulse = at.POINT_1_X - at.LOCAL_NORMAL_X + 2 * i, at.NORMAL_IMPULSE_1 - at.LOCAL_NORMAL_X + 2 * i
+            floats[offset], floats[offset + 1] = point.localPoint
             floats[impulse], floats[impulse + 1] = point.normalImpulse, point.tangentImpulse
             key = point.id.cf
             faces = (FACE_FEATURE_EDGE if key.typeA else 0) | (FACE_FEATURE_POLYGON if key.typeB else 0)
-            ints[C_ID_1 + i] = key.indexA | key.indexB << 3 | faces
+            ints[at.C_ID_1 + i] = key.indexA | key.indexB << 3 | faces
 
 
 def _edge_key(fixture: Any) -> tuple[tuple[float, float], ...]:
@@ -241,19 +200,19 @@ def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
     row, status = memory.rows[index], memory.status[index]
     for body, box2d in enumerate(_bodies(env)):
         base = body * BODY
-        angle = float(row[base + ANGLE])
+        angle = float(row[base + at.ANGLE])
         local = box2d.localCenter
-        x = row[base + CENTER_X] + row[base + SIN] * f32(local.y)
-        y = row[base + CENTER_Y] - row[base + COS] * f32(local.y)
+        x = row[base + at.CENTER_X] + row[base + at.SIN] * f32(local.y)
+        y = row[base + at.CENTER_Y] - row[base + at.COS] * f32(local.y)
         box2d.transform = ((float(x), float(y)), angle)
-        box2d.linearVelocity = float(row[base + VELOCITY_X]), float(row[base + VELOCITY_Y])
-        box2d.angularVelocity = float(row[base + OMEGA])
+        box2d.linearVelocity = float(row[base + at.VELOCITY_X]), float(row[base + at.VELOCITY_Y])
+        box2d.angularVelocity = float(row[base + at.OMEGA])
     _rebuild_ground(env, memory.terrain[index])
-    for leg, field in zip(env.legs, (S_LEG_0, S_LEG_1), strict=True):
+    for leg, field in zip(env.legs, (at.S_LEG_0, at.S_LEG_1), strict=True):
         leg.ground_contact = bool(status[field])
-    env.game_over = bool(status[S_CRASHED])
-    env.wind_idx, env.torque_idx = int(status[S_WIND]), int(status[S_TURBULENCE])
-    env.prev_shaping = float(memory.shaping[index]) if status[S_HAS_SHAPING] else None
+    env.game_over = bool(status[at.S_CRASHED])
+    env.wind_idx, env.torque_idx = int(status[at.S_WIND]), int(status[at.S_TURBULENCE])
+    env.prev_shaping = float(memory.shaping[index]) if status[at.S_HAS_SHAPING] else None
     env.np_random.bit_generator.state = pcg64.unpack(memory.streams[index])
 
 

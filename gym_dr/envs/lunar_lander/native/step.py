@@ -38,41 +38,21 @@ from gym_dr.envs.lunar_lander.native import (
     sleep,
     slots,
 )
+from gym_dr.envs.lunar_lander.native import layout as at
 from gym_dr.envs.lunar_lander.native.layout import (
-    AWAKE,
-    BLOCK_FLOATS,
     BODIES,
     BODY,
-    BODY_FLOATS,
-    C_BODY,
-    C_EDGE,
-    C_POINTS,
-    C_TOUCHING,
-    CENTER_X,
     CHUNK,
     CLASSES,
     CONTACT_FLOATS,
     CONTACT_INTS,
     DT,
-    I_CLASS,
-    I_HISTOGRAM,
-    I_ORDER,
     LANDER,
     LANES,
     LEG_0,
     LEG_1,
-    MOVED,
-    PACKED,
-    PENETRATION,
-    PHYSICS,
-    RETURNED,
-    S_CONTACTS,
-    S_FRESH,
     SLOT,
-    SLOT_FLOATS,
     SLOT_STRIDE,
-    SOLVED,
-    START,
 )
 
 f32 = np.float32
@@ -86,21 +66,21 @@ BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position itera
 def _collide(memory, env, scratch):
     """``b2ContactManager::Collide``: drop contacts whose fat boxes parted, renew the others, newest first."""
     contact_ints, contact_floats, status = memory.contact_ints, memory.contact_floats, memory.status
-    for i in range(status[env, S_CONTACTS] - 1, -1, -1):
-        body = np.int64(contact_ints[env, i, C_BODY])
-        edge = np.int64(contact_ints[env, i, C_EDGE])
+    for i in range(status[env, at.S_CONTACTS] - 1, -1, -1):
+        body = np.int64(contact_ints[env, i, at.C_BODY])
+        edge = np.int64(contact_ints[env, i, at.C_EDGE])
         if broad_phase.overlaps(memory.rows, memory.terrain, env, edge, body):
             manifolds.update(memory, env, i, scratch)
             continue
-        if contact_ints[env, i, C_TOUCHING] != 0:
+        if contact_ints[env, i, at.C_TOUCHING] != 0:
             manifolds.announce(status, env, body, manifolds.ENDS)
-        last = status[env, S_CONTACTS] - 1
+        last = status[env, at.S_CONTACTS] - 1
         for j in range(i, last):
             for k in range(CONTACT_INTS):
                 contact_ints[env, j, k] = contact_ints[env, j + 1, k]
             for k in range(CONTACT_FLOATS):
                 contact_floats[env, j, k] = contact_floats[env, j + 1, k]
-        status[env, S_CONTACTS] = last
+        status[env, at.S_CONTACTS] = last
 
 
 @njit(**KERNEL)
@@ -126,24 +106,24 @@ def _before_solving(landers, env):
     force_x = ZERO
     force_y = ZERO
     main, side, direction = _throttles(actions, env)
-    if status[env, S_FRESH] != 0:
+    if status[env, at.S_FRESH] != 0:
         force_x, force_y = episode.begin(memory, env)
-        status[env, S_FRESH] = 1
+        status[env, at.S_FRESH] = 1
         main = 0.0
         side = 0.0
     wind, torque = forces.wind(memory, gusts, env)
     forces.engines(memory, env, main, side, direction)
-    if status[env, S_CONTACTS] > 0:
+    if status[env, at.S_CONTACTS] > 0:
         _collide(memory, env, scratch)
     forces.apply(rows, env, force_x + wind, force_y, torque)
     touching = 0
     pair = 0
-    for i in range(status[env, S_CONTACTS]):
-        if contact_ints[env, i, C_TOUCHING] != 0:
-            touching += 1 << 2 * int(contact_ints[env, i, C_BODY])
-            pair = 2 if contact_ints[env, i, C_POINTS] > 1 else pair
+    for i in range(status[env, at.S_CONTACTS]):
+        if contact_ints[env, i, at.C_TOUCHING] != 0:
+            touching += 1 << 2 * int(contact_ints[env, i, at.C_BODY])
+            pair = 2 if contact_ints[env, i, at.C_POINTS] > 1 else pair
     touching = min(touching, CLASSES // 4 - 1)
-    return 4 * touching + pair + (0 if rows[env, SOLVED] != ZERO else 1)
+    return 4 * touching + pair + (0 if rows[env, at.SOLVED] != ZERO else 1)
 
 
 @njit(**KERNEL)
@@ -151,18 +131,18 @@ def _load_rows(rows, ints, first, last, block):
     """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
     for lane in range(LANES):
         place = first + lane
-        env = ints[I_ORDER + (place if place < last else first)]
-        for k in range(PACKED):
+        env = ints[at.I_ORDER + (place if place < last else first)]
+        for k in range(at.PACKED):
             block[k * LANES + lane] = rows[env, k]
 
 
 @njit(**KERNEL)
 def _store_rows(rows, ints, first, last, block):
     for lane in range(last - first):
-        env = ints[I_ORDER + first + lane]
-        for k in range(PHYSICS):
+        env = ints[at.I_ORDER + first + lane]
+        for k in range(at.PHYSICS):
             rows[env, k] = block[k * LANES + lane]
-        for k in range(MOVED, RETURNED):
+        for k in range(at.MOVED, at.RETURNED):
             rows[env, k] = block[k * LANES + lane]
 
 
@@ -171,7 +151,7 @@ def _body_slots(memory, ints, first, last, body):
     """Slots that a body needs: the most touching contacts that it has in any environment of the block."""
     most = 0
     for place in range(first, last):
-        most = max(most, slots.touching(memory, ints[I_ORDER + place], body))
+        most = max(most, slots.touching(memory, ints[at.I_ORDER + place], body))
     return most
 
 
@@ -182,7 +162,7 @@ def _load_slots(memory, ints, first, last, body, slot_memory, slot):
     for k in range(slot * SLOT * LANES, (slot + needed) * SLOT * LANES):
         slot_memory[k] = ZERO
     for lane in range(last - first):
-        env = ints[I_ORDER + first + lane]
+        env = ints[at.I_ORDER + first + lane]
         slots.load(slot_memory, slot, lane, memory, env, body)
     return slot + needed
 
@@ -190,7 +170,7 @@ def _load_slots(memory, ints, first, last, body, slot_memory, slot):
 @njit(**KERNEL)
 def _store_slots(memory, ints, first, last, body, slot_memory, slot):
     for lane in range(last - first):
-        env = ints[I_ORDER + first + lane]
+        env = ints[at.I_ORDER + first + lane]
         slots.store(slot_memory, slot, lane, memory, env, body)
 
 
@@ -198,7 +178,7 @@ def _store_slots(memory, ints, first, last, body, slot_memory, slot):
 def _load_block(memory, ints, first, last, block, slot_memory):
     """Bring environments into a block; returns where the slots of leg 1, of the lander and of leg 0 end."""
     _load_rows(memory.rows, ints, first, last, block)
-    if ints[I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
+    if ints[at.I_CLASS + last - 1] < FIRST_TOUCHING:  # sorted, so none touches
         return 0, 0, 0
     leg_1 = _load_slots(memory, ints, first, last, LEG_1, slot_memory, FIRST_SLOT)
     hull = _load_slots(memory, ints, first, last, LANDER, slot_memory, leg_1)
@@ -210,7 +190,7 @@ def _load_block(memory, ints, first, last, block, slot_memory):
 def _base(j, ends):
     """Where in a block the fields of the body begin that slot ``j`` belongs to; ``ends`` is that of ``_load_block``."""
     body = LEG_1 if j < ends[0] else (LANDER if j < ends[1] else LEG_0)
-    return body * BODY_FLOATS
+    return body * at.BODY_FLOATS
 
 
 @njit(**KERNEL)
@@ -220,13 +200,13 @@ def _start_velocities(block, slot_memory, ends):
     for j in range(ends[2]):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-        contacts.prepare(block[base : base + BODY_FLOATS], slot)
+        contacts.prepare(block[base : base + at.BODY_FLOATS], slot)
         if contacts.any_pair(slot):
             pairs |= 1 << j
     for j in range(ends[2]):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-        contacts.warm_start(block[base : base + BODY_FLOATS], slot)
+        contacts.warm_start(block[base : base + at.BODY_FLOATS], slot)
     joints.prepare(block)
     return pairs
 
@@ -238,16 +218,16 @@ def _solve_contacts(block, slot_memory, ends, pairs):
         base = _base(j, ends)
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
         if (pairs >> j) & 1:
-            contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+            contacts.solve_velocity(block[base : base + at.BODY_FLOATS], slot)
         else:
-            contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
+            contacts.solve_single_velocity(block[base : base + at.BODY_FLOATS], slot)
 
 
 @njit(**KERNEL)
 def _solve_positions(block, slot_memory, ends):
     """Position iterations until every lane is solved."""
-    penetration = block[PENETRATION * LANES : (PENETRATION + 1) * LANES]
-    solved = block[SOLVED * LANES : (SOLVED + 1) * LANES]
+    penetration = block[at.PENETRATION * LANES : (at.PENETRATION + 1) * LANES]
+    solved = block[at.SOLVED * LANES : (at.SOLVED + 1) * LANES]
     for lane in range(LANES):
         solved[lane] = ZERO
     for _ in range(lander.POSITION_ITERATIONS):
@@ -256,7 +236,7 @@ def _solve_positions(block, slot_memory, ends):
         for j in range(ends[2]):
             base = _base(j, ends)
             slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-            contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+            contacts.solve_position(block[base : base + at.BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
         if joints.solve_positions(block) == LANES:
             break
 
@@ -266,8 +246,8 @@ def _finish_block(block, slot_memory, ends):
     """From solved velocities to new poses, rest times and fat boxes."""
     for body in range(BODIES):
         for k in range(3 * LANES):
-            block[(START + 3 * body) * LANES + k] = block[(body * BODY + CENTER_X) * LANES + k]
-        position.integrate(block[body * BODY_FLOATS : (body + 1) * BODY_FLOATS], DT)
+            block[(at.START + 3 * body) * LANES + k] = block[(body * BODY + at.CENTER_X) * LANES + k]
+        position.integrate(block[body * at.BODY_FLOATS : (body + 1) * at.BODY_FLOATS], DT)
     _solve_positions(block, slot_memory, ends)
     sleep.update(block)
     broad_phase.update_block(block)
@@ -290,10 +270,10 @@ def _solve_pair(memory, scratch, first, last):
     """
     ints, blocks, slot_memory = scratch.ints, scratch.blocks, scratch.slots
     middle = min(first + LANES, last)
-    block_a = blocks[:BLOCK_FLOATS]
-    block_b = blocks[BLOCK_FLOATS:]
-    slots_a = slot_memory[:SLOT_FLOATS]
-    slots_b = slot_memory[SLOT_FLOATS:]
+    block_a = blocks[: at.BLOCK_FLOATS]
+    block_b = blocks[at.BLOCK_FLOATS :]
+    slots_a = slot_memory[: at.SLOT_FLOATS]
+    slots_b = slot_memory[at.SLOT_FLOATS :]
     ends_a = _load_block(memory, ints, first, middle, block_a, slots_a)
     pairs_a = _start_velocities(block_a, slots_a, ends_a)
     ends_b = (0, 0, 0)
@@ -329,32 +309,32 @@ def _sort(ints, count):
     Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
     """
     for c in range(CLASSES + 1):
-        ints[I_HISTOGRAM + c] = 0
+        ints[at.I_HISTOGRAM + c] = 0
     for place in range(count):
-        ints[I_HISTOGRAM + 1 + (ints[I_CLASS + place] >> 40)] += 1
+        ints[at.I_HISTOGRAM + 1 + (ints[at.I_CLASS + place] >> 40)] += 1
     for c in range(CLASSES):
-        ints[I_HISTOGRAM + c + 1] += ints[I_HISTOGRAM + c]
+        ints[at.I_HISTOGRAM + c + 1] += ints[at.I_HISTOGRAM + c]
     for place in range(count):
-        item = ints[I_CLASS + place]
+        item = ints[at.I_CLASS + place]
         c = item >> 40
-        ints[I_ORDER + ints[I_HISTOGRAM + c]] = item
-        ints[I_HISTOGRAM + c] += 1
+        ints[at.I_ORDER + ints[at.I_HISTOGRAM + c]] = item
+        ints[at.I_HISTOGRAM + c] += 1
     for place in range(count):
-        item = ints[I_ORDER + place]
-        ints[I_CLASS + place] = item >> 40
-        ints[I_ORDER + place] = item & ((1 << 40) - 1)
+        item = ints[at.I_ORDER + place]
+        ints[at.I_CLASS + place] = item >> 40
+        ints[at.I_ORDER + place] = item & ((1 << 40) - 1)
 
 
 @njit(**INLINE)
 def _after_solving(memory, env, scratch):
     """New contacts and impacts."""
     rows = memory.rows
-    moved = np.int64(rows[env, MOVED])
+    moved = np.int64(rows[env, at.MOVED])
     if moved != 0:
         broad_phase.begin_contacts(memory, env, moved)
-    if memory.status[env, S_CONTACTS] > 0 and rows[env, AWAKE] != ZERO:
+    if memory.status[env, at.S_CONTACTS] > 0 and rows[env, at.AWAKE] != ZERO:
         hit = impacts.resolve(memory, env, scratch)
-        rows[env, SOLVED] = ZERO if hit else rows[env, SOLVED]
+        rows[env, at.SOLVED] = ZERO if hit else rows[env, at.SOLVED]
 
 
 @njit(**ENTRY)
@@ -366,7 +346,7 @@ def step(landers, envs, first, last):
         count = min(CHUNK, last - start)
         for place in range(count):
             env = envs[start + place]
-            ints[I_CLASS + place] = (_before_solving(landers, env) << 40) | env
+            ints[at.I_CLASS + place] = (_before_solving(landers, env) << 40) | env
         _sort(ints, count)
         for place in range(0, count, 2 * LANES):
             _solve_pair(memory, scratch, place, min(place + 2 * LANES, count))
@@ -374,11 +354,11 @@ def step(landers, envs, first, last):
             env = envs[start + place]
             _after_solving(memory, env, scratch)
             main, side, _ = _throttles(actions, env)
-            if status[env, S_FRESH] != 0:
+            if status[env, at.S_FRESH] != 0:
                 main = 0.0
                 side = 0.0
             observe.observe(memory, env, main, side)
-            if status[env, S_FRESH] != 0:
+            if status[env, at.S_FRESH] != 0:
                 memory.rewards[env] = 0.0
                 memory.terminations[env] = False
-                status[env, S_FRESH] = 0
+                status[env, at.S_FRESH] = 0

@@ -21,7 +21,8 @@ from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VEL
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.errors import ConfigError, InvalidActionError
+from gym_dr.envs.vector_arguments import check_choices, check_numbers
+from gym_dr.errors import ConfigError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
@@ -69,24 +70,8 @@ class LunarLanderBackend:
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
         """See ``Backend.check_actions``."""
-        array, num_envs = np.asarray(actions), len(self._all)
-        if self.continuous:
-            if array.shape != (num_envs, 2) or array.dtype.kind not in "fiu":
-                raise InvalidActionError(
-                    f"Expected throttles of shape ({num_envs}, 2), got shape {array.shape}, dtype {array.dtype}."
-                )
-            if not np.isfinite(array).all():
-                raise InvalidActionError("Expected finite throttles, got nan or infinity.")
-            return array
-        if array.shape != (num_envs,) or array.dtype.kind not in "iu":
-            raise InvalidActionError(
-                f"Expected whole numbers of shape ({num_envs},), got shape {array.shape} and dtype {array.dtype}."
-            )
-        choices = array.astype(np.int64)
-        if choices.view(np.uint64).max() > 3:  # as unsigned numbers, negative ones are large
-            wrong = array[(array < 0) | (array > 3)][0]
-            raise InvalidActionError(f"Expected actions from 0 to 3, got {wrong}.")
-        return choices
+        num_envs = len(self._all)
+        return check_numbers(actions, (num_envs, 2)) if self.continuous else check_choices(actions, (num_envs,), 0, 4)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         """See ``Backend.seed``."""
@@ -171,7 +156,7 @@ class LunarLanderVectorEnv(NativeVectorEnv):
 
 
 def _check_memory(num_envs: int) -> None:
-    """Raises ConfigError if so many environments do not fit into the machine's free memory."""
+    """Raises ConfigError if ``num_envs`` environments do not fit into the machine's free memory."""
     needed = bytes_needed(num_envs)
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
