@@ -10,9 +10,8 @@ from typing import Any
 
 from gym_dr.benchmark.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
 from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_room
-from gym_dr.benchmark.scaling import karp_flatt, max_speedup, speedup
 from gym_dr.benchmark.settings import BenchSettings
-from gym_dr.benchmark.timing import alternate
+from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
 
 Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second, one a round
 
