@@ -33,11 +33,10 @@ _LABELLED_SHARE = 0.06  # of a bar, from which a part has room for its percentag
 def draw_throughput(result: Result, path: Path) -> None:
     """Steps per second against the number of sub-environments, with the range over rounds."""
     figure, (ax,) = _figure()
-    rows = _throughput(result)
-    for mode, own in rows.groupby("mode", sort=False):
+    for mode, own in _by_mode(result).items():
         ax.plot(own["num_envs"], own["steps_per_second"], **_STYLES[mode], label=mode)
         ax.fill_between(own["num_envs"], own["lowest"], own["highest"], color=_STYLES[mode]["color"], alpha=0.15, lw=0)
-    _axis_of_sizes(ax, rows["num_envs"])
+    _axis_of_sizes(ax, _sizes(result))
     _log_axis(ax)
     ax.set(title=f"Speed of stepping {result['settings']['env']}", ylabel="Steps per second")
     _legend_beside(ax)
@@ -48,15 +47,14 @@ def draw_throughput(result: Result, path: Path) -> None:
 def draw_speedup(result: Result, path: Path) -> None:
     """The speed-up over one sub-environment, and the serial fraction that follows from it."""
     figure, (left, right) = _figure(2)
-    rows = _throughput(result)
-    sizes, largest = rows["num_envs"], rows["num_envs"].max()
-    for mode, own in rows.groupby("mode", sort=False):
+    sizes = _sizes(result)
+    for mode, own in _by_mode(result).items():
         most = own["max_speedup"].iloc[-1]
         label = mode if math.isnan(most) else f"{mode} ({most:,.3g})"
         left.plot(own["num_envs"], own["speedup"], **_STYLES[mode], label=label)
         known = own.dropna(subset="serial_fraction")
         right.plot(known["num_envs"], known["serial_fraction"], **_STYLES[mode])
-    left.plot([1, largest], [1, largest], color="black", ls="--", lw=1, label="N-fold")
+    left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="N-fold")
     _log_axis(left)
     left.set(title="Speed-up over one environment", ylabel="Speed-up")
     right.axhline(0, color="black", ls="--", lw=1)
@@ -65,7 +63,7 @@ def draw_speedup(result: Result, path: Path) -> None:
     right.margins(y=0.1)
     right.set(title="Karp-Flatt serial fraction", ylabel="Fraction e")
     _axis_of_sizes(left, sizes)
-    _axis_of_sizes(right, sizes[sizes > 1])
+    _axis_of_sizes(right, [size for size in sizes if size > 1])
     figure.get_layout_engine().set(wspace=0.06)
     figure.legend(loc="outside right upper", frameon=False, title="contender (1/e at its largest N)", alignment="left")
     note = "e = 0 scales perfectly, e = 1 not at all, above 1 it is slower than N = 1; 1/e is the greatest speed-up."
@@ -96,7 +94,7 @@ def draw_learning(result: Result, path: Path) -> None:
             text = f"{missing} of {(runs['num_envs'] == num_envs).sum()}"
             ax.annotate(text, (num_envs, limit), (0, 9), textcoords="offset points", ha="center", fontsize=9)
     ax.axhline(limit, color="black", ls="--", lw=1, label=f"limit of {limit:g} s")
-    _axis_of_sizes(ax, runs["num_envs"])
+    _axis_of_sizes(ax, [row["num_envs"] for row in rows])
     _log_axis(ax)
     ax.set_ylim(min([*passed["seconds"], limit / 4]) / 1.6, limit * 1.6)
     ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
@@ -151,13 +149,17 @@ def left_out_texts(result: Result) -> list[str]:
     return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
-def _throughput(result: Result) -> pd.DataFrame:
-    """A row for each contender and number of sub-environments, in the order of these numbers."""
+def _by_mode(result: Result) -> dict[str, pd.DataFrame]:
+    """The rows of each contender, in the order of the numbers of sub-environments."""
     import pandas as pd  # heavy
 
-    rows = pd.DataFrame(result["throughput"]["rows"])
-    numbers = rows.columns.drop("mode")  # None becomes NaN
-    return rows.astype(dict.fromkeys(numbers.drop("num_envs"), float)).sort_values("num_envs", kind="stable")
+    rows = pd.DataFrame(result["throughput"]["rows"]).sort_values("num_envs", kind="stable")
+    rows[["serial_fraction", "max_speedup"]] = rows[["serial_fraction", "max_speedup"]].astype(float)  # None is NaN
+    return {str(mode): own for mode, own in rows.groupby("mode", sort=False)}
+
+
+def _sizes(result: Result) -> list[int]:
+    return sorted({row["num_envs"] for row in result["throughput"]["rows"]})
 
 
 def _left_out(result: Result) -> str:
@@ -180,8 +182,7 @@ def _log_axis(ax: Any) -> None:
     ax.yaxis.set_major_formatter(_thousands)
 
 
-def _axis_of_sizes(ax: Any, sizes: pd.Series[int]) -> None:
-    sizes = sizes.drop_duplicates()
+def _axis_of_sizes(ax: Any, sizes: list[int]) -> None:
     ax.set_xscale("log", base=2)
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.minorticks_off()

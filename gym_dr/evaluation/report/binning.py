@@ -67,7 +67,7 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
     bins = pd.Series(returns.ravel()).groupby(np.broadcast_to(flat, returns.shape).ravel())
     table = bins.agg(mean="mean", worst="min", error="sem", count="size").reindex(range(math.prod(shape)))
     table["count"] = table["count"].fillna(0).astype(int)
-    return BinStatistics(**{name: column.to_numpy().reshape(shape) for name, column in table.items()})
+    return BinStatistics(**{str(name): column.to_numpy().reshape(shape) for name, column in table.items()})
 
 
 def _edges(centres: Array) -> Array:

@@ -184,6 +184,6 @@ class Comparison:
         table = self.evaluation.episodes
         first = table[table["policy"] == self.evaluation.policies[0]]
         return {
-            name: {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
+            str(name): {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
             for name, rows in first.groupby("set")
         }

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, sobol, training_box
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import RunPolicy, nominal_and_training
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace

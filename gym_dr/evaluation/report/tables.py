@@ -74,8 +74,8 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
             found = entry["statistics"]["mean"]
             if entry["policy"] == names[0]:
                 return Difference(**found)
-            value, high, low = [None if found[end] is None else -found[end] for end in ("value", "low", "high")]
-            return Difference(value=value, low=low, high=high)
+            high, low = [None if found[end] is None else -found[end] for end in ("low", "high")]
+            return Difference(value=-found["value"], low=low, high=high)
     a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.evaluation.report import maps, training
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, group_runs
