@@ -65,10 +65,9 @@ def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list
         ConfigError: The environment cannot be rendered.
     """
     strips = []
-    for group in range(min(MAX_GROUPS, len(comparison.groups))):
-        best, worst = extremes(comparison, group)
-        for words, episode in (("a good episode", best), ("the worst episode", worst)):
-            title = f"{comparison.groups[group].name}: {words}"
+    for index, group in enumerate(comparison.groups[:MAX_GROUPS]):
+        for words, episode in zip(("a good episode", "the worst episode"), extremes(comparison, index), strict=True):
+            title = f"{group.name}: {words}"
             progress(title)
             strips.append(_film_strip(title, comparison, episode))
     return strips
