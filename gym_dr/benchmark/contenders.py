@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -31,9 +32,9 @@ class LeftOutError(Exception):
     """A contender that cannot take part; the text says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stepper:
-    """What the makers below return: a reset vector environment."""
+@dataclass(kw_only=True)
+class Contender:
+    """Steps a reset vector environment with random actions; its episodes go on from call to call."""
 
     num_envs: int
     action_space: gym.Space[Any]  # of one sub-environment
@@ -41,18 +42,11 @@ class Stepper:
     resets_at_next_step: bool  # whether the step after an end only resets
     close: Callable[[], None]
 
-
-class Contender:
-    """Steps a vector environment with random actions; its episodes go on from call to call."""
-
-    def __init__(self, stepper: Stepper) -> None:
-        """Draws the actions."""
-        self.close, self._stepper = stepper.close, stepper
-        space = gym.vector.utils.batch_space(stepper.action_space, stepper.num_envs)
+    def __post_init__(self) -> None:
+        space = gym.vector.utils.batch_space(self.action_space, self.num_envs)
         space.seed(0)
-        self._actions = [space.sample() for _ in range(_ACTION_BATCHES)]
-        self._done = np.zeros(stepper.num_envs, np.bool_)
-        self._place = 0
+        self._actions = itertools.cycle([space.sample() for _ in range(_ACTION_BATCHES)])
+        self._done = np.zeros(self.num_envs, np.bool_)
 
     def rate(self, seconds: float) -> float:
         """Steps of sub-environments per second of stepping, steps that only reset not counted.
@@ -60,15 +54,14 @@ class Contender:
         Args:
             seconds: How long to step; at least one step that counts is made.
         """
-        step, spent, counted = self._stepper.step, 0.0, 0
+        step, spent, counted = self.step, 0.0, 0
         while spent < seconds or not counted:
-            actions = self._actions[self._place % _ACTION_BATCHES]
-            self._place += 1
+            actions = next(self._actions)
             begin = time.perf_counter()
             done = step(actions)
             spent += time.perf_counter() - begin
             counted += len(done) - int(self._done.sum())
-            if self._stepper.resets_at_next_step:
+            if self.resets_at_next_step:
                 self._done = done
         return counted / spent
 
@@ -79,14 +72,14 @@ def nominal_of(env_id: str) -> Randomization | None:
     return None if space is None else resolve("none", space)
 
 
-def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Stepper:
+def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Contender:
     """A vector environment that ``gym.make_vec`` makes."""
     try:
         envs = make_vector_env(env_id, num_envs, vectorization, nominal_of(env_id))
     except GymDrError as error:  # no native one, or not memory enough
         raise LeftOutError(str(error)) from None
     envs.reset(seed=0)
-    return Stepper(
+    return Contender(
         num_envs=num_envs,
         action_space=envs.single_action_space,
         step=lambda actions: _ended(*envs.step(actions)),
@@ -100,7 +93,7 @@ def _ended(_: Any, __: Any, terminated: Mask, truncated: Mask, ___: Any) -> Mask
     return terminated | truncated
 
 
-def _envpool(env_id: str, num_envs: int) -> Stepper:
+def _envpool(env_id: str, num_envs: int) -> Contender:
     """EnvPool's environment of the same name; resets at the next step, as Gymnasium does."""
     try:
         import envpool
@@ -113,7 +106,7 @@ def _envpool(env_id: str, num_envs: int) -> Stepper:
     pool = envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
     pool.reset()
     dtype = pool.action_space.dtype
-    return Stepper(
+    return Contender(
         num_envs=num_envs,
         action_space=pool.action_space,
         step=lambda actions: _ended(*pool.step(actions.astype(dtype))),
@@ -122,7 +115,7 @@ def _envpool(env_id: str, num_envs: int) -> Stepper:
     )
 
 
-def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Stepper:
+def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Contender:
     """A vector environment of Stable-Baselines3 around the same single environments; resets within the step."""
     try:
         from stable_baselines3.common import vec_env
@@ -136,7 +129,7 @@ def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Stepper:
         envs = getattr(vec_env, kind)([make] * num_envs, **kwargs)
     envs.seed(0)
     envs.reset()
-    return Stepper(
+    return Contender(
         num_envs=num_envs,
         action_space=envs.action_space,
         step=lambda actions: envs.step(actions)[2],
@@ -145,9 +138,7 @@ def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Stepper:
     )
 
 
-Maker = Callable[[str, int], Stepper]
-
-MAKERS: dict[str, Maker] = {
+MAKERS: dict[str, Callable[[str, int], Contender]] = {
     "native": partial(_gymnasium, "native"),
     "sync": partial(_gymnasium, "sync"),
     "async": partial(_gymnasium, "async"),
@@ -169,7 +160,7 @@ def make_contender(mode: str, env_id: str, num_envs: int) -> Contender:
     """
     before = set(multiprocessing.active_children())
     try:
-        return Contender(MAKERS[mode](env_id, num_envs))
+        return MAKERS[mode](env_id, num_envs)
     except (OSError, MemoryError, EOFError) as error:  # what a system says that has no room for more processes
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()

@@ -13,7 +13,7 @@ from typing import Any
 
 from gym_dr.compiled.threads import usable_threads
 
-UNKNOWN_PROCESS = 200 * 2**20  # bytes that a process is taken to need where the system does not tell
+UNKNOWN_PROCESS = 200 * 2**20  # bytes that a process is assumed to need where the system does not say
 _MEMORY_SHARE = 0.6  # of the free memory that processes may take; the rest is for what they grow by, and for others
 _DESCRIPTORS = 4  # open files in this process for each of its children: a pipe for calls, and those of multiprocessing
 _SPARE_DESCRIPTORS = 100
@@ -44,7 +44,7 @@ def _requirements() -> list[str]:
 
 
 def private_memory(pid: int) -> int:
-    """Bytes that a process shares with no other; ``UNKNOWN_PROCESS`` where the system does not tell."""
+    """Bytes that a process shares with no other; ``UNKNOWN_PROCESS`` where the system does not say."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def private_memory(pid: int) -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that can still be used, by the machine and by this process's control group; None if nothing tells."""
+    """Bytes that can still be used, by the machine and by this process's control group; None where neither is known."""
     known = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -65,10 +65,10 @@ def free_memory() -> int | None:
 
 
 def why_no_room(processes: int, bytes_each: int) -> str | None:
-    """Why so many processes more cannot be had; None if they can.
+    """Why there is no room for more processes; None if there is.
 
     Args:
-        processes: How many.
+        processes: How many more.
         bytes_each: Memory of one that it shares with no other.
     """
     free = free_memory()

@@ -15,7 +15,7 @@ from gym_dr.benchmark.profile import measure_profile
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.benchmark.throughput import measure_throughput
 from gym_dr.errors import RunFolderError
-from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.training.api import Algorithm
 
 FORMAT = 2  # of bench.json
@@ -69,14 +69,10 @@ def prepare(folder: Path) -> None:
     Raises:
         RunFolderError: It is not empty, or cannot be made.
     """
-    try:
+    with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise RunFolderError(f"{folder}: exists already and is not empty. Choose another --output.")
-    except RunFolderError:
-        raise
-    except OSError as error:
-        raise RunFolderError(f"{folder}: cannot be written: {error.strerror or error}.") from None
 
 
 def write(result: dict[str, Any], folder: Path) -> list[Path]:

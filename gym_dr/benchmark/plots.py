@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gym_dr.benchmark.profile import PARTS
-from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.plots import new_figure, save_figure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Result = dict[str, Any]
 
@@ -28,12 +33,9 @@ _LABELLED_SHARE = 0.06  # of a bar, from which a part has room for its percentag
 def draw_throughput(result: Result, path: Path) -> None:
     """Steps per second against the number of sub-environments, with the range over rounds."""
     figure, (ax,) = _figure()
-    for mode, rows in _by_mode(result).items():
-        sizes = [row["num_envs"] for row in rows]
-        rates = [row["steps_per_second"] for row in rows]
-        ax.plot(sizes, rates, **_STYLES[mode], label=mode)
-        lowest, highest = ([row[name] for row in rows] for name in ("lowest", "highest"))
-        ax.fill_between(sizes, lowest, highest, color=_STYLES[mode]["color"], alpha=0.15, lw=0)
+    for mode, own in _by_mode(result).items():
+        ax.plot(own["num_envs"], own["steps_per_second"], **_STYLES[mode], label=mode)
+        ax.fill_between(own["num_envs"], own["lowest"], own["highest"], color=_STYLES[mode]["color"], alpha=0.15, lw=0)
     _axis_of_sizes(ax, _sizes(result))
     _log_axis(ax)
     ax.set(title=f"Speed of stepping {result['settings']['env']}", ylabel="Steps per second")
@@ -46,14 +48,12 @@ def draw_speedup(result: Result, path: Path) -> None:
     """The speed-up over one sub-environment, and the serial fraction that follows from it."""
     figure, (left, right) = _figure(2)
     sizes = _sizes(result)
-    for mode, rows in _by_mode(result).items():
-        numbers = [row["num_envs"] for row in rows]
-        most = rows[-1]["max_speedup"]
-        label = mode if most is None else f"{mode} ({most:,.3g})"
-        left.plot(numbers, [row["speedup"] for row in rows], **_STYLES[mode], label=label)
-        known = [row for row in rows if row["serial_fraction"] is not None]
-        fractions = [row["serial_fraction"] for row in known]
-        right.plot([row["num_envs"] for row in known], fractions, **_STYLES[mode])
+    for mode, own in _by_mode(result).items():
+        most = own["max_speedup"].iloc[-1]
+        label = mode if math.isnan(most) else f"{mode} ({most:,.3g})"
+        left.plot(own["num_envs"], own["speedup"], **_STYLES[mode], label=label)
+        known = own.dropna(subset="serial_fraction")
+        right.plot(known["num_envs"], known["serial_fraction"], **_STYLES[mode])
     left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="N-fold")
     _log_axis(left)
     left.set(title="Speed-up over one environment", ylabel="Speed-up")
@@ -72,27 +72,31 @@ def draw_speedup(result: Result, path: Path) -> None:
 
 def draw_learning(result: Result, path: Path) -> None:
     """The wall time until the mean training return passes the threshold: each seed, and the median."""
+    import pandas as pd  # heavy
+
     learning = result["learning"]
     limit, rows = learning["limit_seconds"], learning["rows"]
     figure, (ax,) = _figure()
-    passed = [(row["num_envs"], run["seconds"]) for row in rows for run in row["runs"] if run["passed"]]
-    failed = [row["num_envs"] for row in rows for run in row["runs"] if not run["passed"]]
-    medians = [(row["num_envs"], row["median_seconds"]) for row in rows if row["median_seconds"] is not None]
-    if passed:
-        ax.scatter(*zip(*passed, strict=True), color="#0072B2", alpha=0.4, s=24, linewidths=0, label="a seed")
-    if medians:
-        ax.plot(*zip(*medians, strict=True), color="#0072B2", marker="o", markersize=6, label="median of all seeds")
-    if failed:
-        ax.scatter(failed, [limit] * len(failed), color="#D55E00", marker="x", s=40, label="a seed that did not pass")
-        for row in rows:
-            missing = len(row["runs"]) - row["passed"]
-            if missing:
-                text = f"{missing} of {len(row['runs'])}"
-                ax.annotate(text, (row["num_envs"], limit), (0, 9), textcoords="offset points", ha="center", fontsize=9)
+    runs = pd.DataFrame([{**run, "num_envs": row["num_envs"]} for row in rows for run in row["runs"]])
+    passed, failed = runs[runs["passed"]], runs[~runs["passed"]]
+    medians = pd.DataFrame(rows).dropna(subset="median_seconds")
+    if len(passed):
+        ax.scatter(
+            passed["num_envs"], passed["seconds"], color="#0072B2", alpha=0.4, s=24, linewidths=0, label="a seed"
+        )
+    if len(medians):
+        label = "median of all seeds"
+        ax.plot(medians["num_envs"], medians["median_seconds"], color="#0072B2", marker="o", markersize=6, label=label)
+    if len(failed):
+        label = "a seed that did not pass"
+        ax.scatter(failed["num_envs"], [limit] * len(failed), color="#D55E00", marker="x", s=40, label=label)
+        for num_envs, missing in failed.groupby("num_envs").size().items():
+            text = f"{missing} of {(runs['num_envs'] == num_envs).sum()}"
+            ax.annotate(text, (num_envs, limit), (0, 9), textcoords="offset points", ha="center", fontsize=9)
     ax.axhline(limit, color="black", ls="--", lw=1, label=f"limit of {limit:g} s")
     _axis_of_sizes(ax, [row["num_envs"] for row in rows])
     _log_axis(ax)
-    ax.set_ylim(min([seconds for _, seconds in passed] + [limit / 4]) / 1.6, limit * 1.6)
+    ax.set_ylim(min([*passed["seconds"], limit / 4]) / 1.6, limit * 1.6)
     ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
     _legend_beside(ax)
     note = "A seed passes when the mean of the last 100 episodes does. Default hyper-parameters, constant rates."
@@ -138,17 +142,20 @@ PICTURES: dict[str, Callable[[Result, Path], None]] = {
 
 def left_out_texts(result: Result) -> list[str]:
     """Who could not take part and why, one text for each reason."""
-    by_reason: dict[str, list[str]] = {}
+    by_reason = defaultdict(list)
     for entry in result["throughput"]["left_out"]:
         size = f" with {entry['num_envs']}" if entry["num_envs"] else ""
-        by_reason.setdefault(entry["reason"], []).append(entry["mode"] + size)
+        by_reason[entry["reason"]].append(entry["mode"] + size)
     return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
-def _by_mode(result: Result) -> dict[str, list[dict[str, Any]]]:
-    rows = result["throughput"]["rows"]
-    modes = list(dict.fromkeys(row["mode"] for row in rows))
-    return {mode: sorted((r for r in rows if r["mode"] == mode), key=lambda r: int(r["num_envs"])) for mode in modes}
+def _by_mode(result: Result) -> dict[str, pd.DataFrame]:
+    """The rows of each contender, in the order of the numbers of sub-environments."""
+    import pandas as pd  # heavy
+
+    rows = pd.DataFrame(result["throughput"]["rows"]).sort_values("num_envs", kind="stable")
+    rows[["serial_fraction", "max_speedup"]] = rows[["serial_fraction", "max_speedup"]].astype(float)  # None is NaN
+    return {str(mode): own for mode, own in rows.groupby("mode", sort=False)}
 
 
 def _sizes(result: Result) -> list[int]:
@@ -187,15 +194,7 @@ def _legend_beside(ax: Any) -> None:
 
 
 def _figure(columns: int = 1, height: float = _SIZE[1]) -> tuple[Any, list[Any]]:
-    """A figure without pyplot, so that nothing is left open and no display is needed."""
-    import seaborn as sns  # heavy, as those below
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with sns.axes_style("whitegrid"):
-        figure = Figure(figsize=(_SIZE[0] * (1.4 if columns > 1 else 1.0), height), layout="constrained")
-        FigureCanvasAgg(figure)
-        return figure, list(figure.subplots(1, columns, squeeze=False).flat)
+    return new_figure(1, columns, (_SIZE[0] * (1.4 if columns > 1 else 1.0), height))
 
 
 def _save(figure: Any, path: Path, result: Result, note: str) -> None:
@@ -207,7 +206,4 @@ def _save(figure: Any, path: Path, result: Result, note: str) -> None:
         f"gym-dr {versions.get('gym-dr', '')}, gymnasium {versions.get('gymnasium', '')}, Python {versions['python']}"
     )
     figure.supxlabel(f"{note}\n{where}", fontsize=8, color="#444444", x=0.01, ha="left")
-    try:
-        figure.savefig(path, dpi=130)
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
+    save_figure(figure, path, dpi=130)

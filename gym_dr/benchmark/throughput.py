@@ -10,9 +10,8 @@ from typing import Any
 
 from gym_dr.benchmark.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
 from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_room
-from gym_dr.benchmark.scaling import karp_flatt, max_speedup, speedup
 from gym_dr.benchmark.settings import BenchSettings
-from gym_dr.benchmark.timing import alternate
+from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
 
 Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second, one a round
 
@@ -35,7 +34,7 @@ def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -
     singles: dict[str, Contender] = {}
     try:
         for mode in MAKERS:
-            _add(singles, mode, settings.env, 1, left_out)
+            _add(singles, mode, 1, settings, left_out)
         for num_envs in settings.sizes:
             report(f"stepping {num_envs} environments")
             rates = _measure(singles, num_envs, settings, left_out)
@@ -53,11 +52,7 @@ def _measure(
     try:
         if num_envs > 1:
             for mode in singles:
-                reason = _why_not(mode, num_envs, settings) if mode in PROCESSES else None
-                if reason is None:
-                    _add(many, mode, settings.env, num_envs, left_out)
-                else:
-                    left_out.append({"mode": mode, "num_envs": num_envs, "reason": reason})
+                _add(many, mode, num_envs, settings, left_out)
         sides = {(mode, 1): contender for mode, contender in singles.items() if num_envs == 1 or mode in many}
         sides |= {(mode, num_envs): contender for mode, contender in many.items()}
         return alternate({name: partial(side.rate, settings.seconds) for name, side in sides.items()}, settings.rounds)
@@ -66,22 +61,24 @@ def _measure(
 
 
 def _add(
-    contenders: dict[str, Contender], mode: str, env_id: str, num_envs: int, left_out: list[dict[str, Any]]
+    contenders: dict[str, Contender], mode: str, num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
 ) -> None:
     try:
-        contenders[mode] = make_contender(mode, env_id, num_envs)
+        if mode in PROCESSES and num_envs > 1:
+            _check_room(num_envs, settings)
+        contenders[mode] = make_contender(mode, settings.env, num_envs)
     except LeftOutError as error:
         # who cannot even take part with one is left out altogether
         left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
 
 
-def _why_not(mode: str, num_envs: int, settings: BenchSettings) -> str | None:
-    """Why a mode that takes a process for each sub-environment cannot have so many; None if it can."""
-    if num_envs > settings.max_processes:
-        return f"more than the {settings.max_processes} processes that this run may start"
+def _check_room(processes: int, settings: BenchSettings) -> None:
+    if processes > settings.max_processes:
+        raise LeftOutError(f"more than the {settings.max_processes} processes that this run may start")
     children = [process.pid for process in multiprocessing.active_children() if process.pid]
     each = max((private_memory(pid) for pid in children), default=UNKNOWN_PROCESS)
-    return why_no_room(num_envs, each)
+    if reason := why_no_room(processes, each):
+        raise LeftOutError(reason)
 
 
 def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,12 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     write_atomically(root / METRICS, metrics.to_csv(index=False).encode())
     plot_training(folders, root / CURVE)
 
-    values = {"final training return": {s: float(t["return_mean"].iloc[-1]) for s, t in tables.items()}}
+    values = defaultdict[str, dict[int, float]](dict)
+    values["final training return"] = {seed: float(table["return_mean"].iloc[-1]) for seed, table in tables.items()}
     for folder in folders:
-        for name, mean in _evaluation(folder).items():
-            values.setdefault(f"evaluation on {name}", {})[_seed(folder)] = mean
+        document = read_document(folder.evaluation)
+        for row in document["results"] if document else []:  # nothing where the run was not evaluated
+            values[f"evaluation on {row['set']}"][_seed(folder)] = row["statistics"]["mean"]["value"]
     summary = {}
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # no return before an episode
@@ -68,10 +71,3 @@ def _seed(folder: RunFolder) -> int:
     if not isinstance(seed, int):
         raise RunFolderError(f"{folder.config}: expected a whole number 'seed', got {shortened(seed)}.")
     return seed
-
-
-def _evaluation(folder: RunFolder) -> dict[str, float]:
-    """Mean return by set of cells; nothing where the run was not evaluated."""
-    document = read_document(folder.evaluation)
-    rows = [] if document is None else document["results"]
-    return {row["set"]: row["statistics"]["mean"]["value"] for row in rows}

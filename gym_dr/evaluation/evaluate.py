@@ -21,6 +21,7 @@ from gym_dr.evaluation.results import (
     EPISODES,
     Evaluation,
     check_folder,
+    nominal_values,
     read_document,
     read_episodes,
     write_document,
@@ -128,7 +129,7 @@ def _reusable_rows(
     definitions = {cells.name: cells.to_dict() for cells in new}
     same = [cells.name for cells in old if definitions.get(cells.name) == cells.to_dict()]
     kept = table[table["set"].isin(same)]
-    nominal = {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
+    nominal = nominal_values(document)
     kept = kept.assign(**{name: value for name, value in nominal.items() if name not in kept})
     return _sorted(kept[[*COLUMNS, *nominal]], document)
 
@@ -136,12 +137,12 @@ def _reusable_rows(
 def _sorted(table: pd.DataFrame, document: dict[str, Any]) -> pd.DataFrame:
     """Rows in the order of the document's policies and sets, each episode once, with the outcome by the document."""
     orders = {
-        "policy": {policy["name"]: k for k, policy in enumerate(document["policies"])},
-        "set": {cells["name"]: k for k, cells in enumerate(document["sets"])},
+        "policy": [policy["name"] for policy in document["policies"]],
+        "set": [cells["name"] for cells in document["sets"]],
     }
     keys = ["policy", "set", "cell", "episode"]
     ordered = table.drop_duplicates(keys).sort_values(
-        keys, key=lambda column: column.map(orders[column.name]) if column.name in orders else column
+        keys, key=lambda column: column.map(orders[column.name].index) if column.name in orders else column
     )
     outcome = [_outcome(value, document["success"]) for value in ordered["return"]]
     return ordered.assign(outcome=outcome).reset_index(drop=True)
@@ -210,11 +211,8 @@ def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.
 def _row(policy: str, cells: CellSet, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
     """The row of episode ``k`` of a set."""
     cell, episode = divmod(k, cells.episodes)
-    nominal = {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
     drawn = {name: record.params[name] for name in cells.randomization or ()}
     head = (policy, cells.name, cell, episode, EVALUATION_SEED + k, record.episode_return, record.length)
     outcome = _outcome(record.episode_return, document["success"])
-    return {
-        **dict(zip(COLUMNS, (*head, int(record.terminated), outcome), strict=True)),
-        **{**nominal, **drawn, **cells.cell(cell)},
-    }
+    row = dict(zip(COLUMNS, (*head, int(record.terminated), outcome), strict=True))
+    return {**row, **nominal_values(document), **drawn, **cells.cell(cell)}

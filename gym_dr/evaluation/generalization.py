@@ -12,8 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.evaluation.cells import CellSet, distribution
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
+
 VERSIONS = {"D": "nominal", "R": "random", "E": "extreme"}  # version -> set of cells
 PRESETS = {"none": "D", "random": "R", "extreme": "E"}  # what a run was trained on -> version
+
+
+def dre(space: ParamSpace, episodes: int) -> list[CellSet]:
+    """R and E of the generalization protocol (Packer et al. 2018); D is the set of nominal values.
+
+    Raises:
+        UnknownNameError: The environment has no such presets.
+    """
+    return [distribution(name, resolve(name, space), episodes) for name in ("random", "extreme")]
 
 
 def generalization(

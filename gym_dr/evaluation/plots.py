@@ -1,4 +1,4 @@
-"""Plots of training: one run, or several as mean and spread."""
+"""Plots of training, one run or several as mean and spread; how logs are read and pictures written."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gym_dr.runs.metrics import whole_rows
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 MOVING_AVERAGE = 20  # updates
 
@@ -73,49 +74,56 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
     """
-    import pandas as pd  # heavy, as those below: only when something is plotted
+    import pandas as pd  # heavy, as the next: only when something is plotted
     import seaborn as sns
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     tables = [read_metrics(folder) for folder in folders]
-    known = {name: (title, label) for name, title, label in _PANELS}
-    columns = [name for name in known if any(name in table for table in tables)]
-    with sns.axes_style("whitegrid"):
-        figure = Figure(figsize=(12, 8), layout="constrained")  # no pyplot: nothing is left open, no display needed
-        FigureCanvasAgg(figure)
-        axes = list(figure.subplots(2, 2).flat)
+    panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
+    figure, axes = new_figure(2, 2, (12, 8))
     names = ", ".join(folder.path.name for folder in folders)
     several = f"{len(folders)} runs, mean and standard deviation of their moving averages ({MOVING_AVERAGE} updates)"
     figure.suptitle(
         names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several, parse_math=False
     )
-    for ax, column in zip(axes, columns, strict=False):
-        title, label = known[column]
-        with_column = [table for table in tables if column in table]
-        smooth = [_smoothed(table, column) for table in with_column]
+    for ax, (column, title, label) in zip(axes, panels, strict=False):
+        smooth = [
+            table.assign(value=table[column].rolling(MOVING_AVERAGE, min_periods=1).mean())
+            for table in tables
+            if column in table
+        ]
         if len(smooth) == 1:
-            raw = with_column[0]
-            ax.plot(raw["update"], raw[column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
-            ax.plot(smooth[0]["update"], smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
+            updates = smooth[0]["update"]
+            ax.plot(updates, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
+            ax.plot(updates, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
         else:
-            sns.lineplot(
-                pd.concat(smooth, ignore_index=True), x="update", y="value", errorbar="sd", ax=ax, label="mean"
-            )
+            every = pd.concat(smooth, ignore_index=True)
+            sns.lineplot(every, x="update", y="value", errorbar="sd", ax=ax, label="mean")
         ax.set(title=title, xlabel="Update", ylabel=label)
         ax.legend()
-    for ax in axes[len(columns) :]:
+    for ax in axes[len(panels) :]:
         ax.set_visible(False)
+    save_figure(figure, path, dpi=110)
+
+
+def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
+    """A figure and its axes; ``size`` is in inches. Without pyplot nothing is left open, and no display is needed."""
+    import seaborn as sns  # heavy, as the next
+    from matplotlib.figure import Figure
+
+    with sns.axes_style("whitegrid"):
+        figure = Figure(figsize=size, layout="constrained")
+        return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+def save_figure(figure: Figure, path: Path, dpi: int) -> None:
+    """Writes a picture whole or not at all.
+
+    Raises:
+        RunFolderError: It cannot be written, or its format is unknown.
+    """
     picture = io.BytesIO()
     try:
-        figure.savefig(picture, dpi=110, format=path.suffix[1:] or "png")
+        figure.savefig(picture, dpi=dpi, format=path.suffix[1:] or "png")
     except ValueError as error:  # an unknown format
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
     write_atomically(path, picture.getvalue())
-
-
-def _smoothed(table: Any, column: str) -> Any:
-    import pandas as pd
-
-    average = table[column].rolling(MOVING_AVERAGE, min_periods=1).mean()
-    return pd.DataFrame({"update": table["update"], "value": average})

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError
-from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import NONE, presets, resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -67,20 +67,12 @@ class RunPolicy:
 
         It accepts ``options["params"]`` for the values of the cells.
         """
-        native = self._has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        has_params = self.config.randomization is not None
+        native = has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes)
-        return self._make_envs(num_envs, cells.randomization or Randomization(), (*cells.names, *cells.fixed))
-
-    @property
-    def _has_params(self) -> bool:
-        """Whether the environment has parameters."""
-        return self.config.randomization is not None
-
-    def _make_envs(
-        self, num_envs: int, randomization: Randomization, settable: Sequence[str]
-    ) -> VectorEnv[Any, Any, Any]:
-        if not self._has_params:
+        if not has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
+        randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
         envs = make_vector_env(self.env, num_envs, "auto", randomization)
         if settable:
             envs = with_params(envs)
@@ -93,7 +85,7 @@ class RunPolicy:
             ConfigError: It fails on the environment's observations, or returns actions of the wrong shape.
             CheckpointError: Its weights do not fit.
         """
-        with contextlib.closing(self._make_envs(2, Randomization(), ())) as envs:
+        with contextlib.closing(self.make_envs(nominal(episodes=2))) as envs:
             observations, _ = envs.reset(seed=0)
             policy = self.make(envs)
             try:
@@ -143,6 +135,30 @@ def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> lis
     for policy in policies:
         policy.check()
     return policies
+
+
+def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
+    """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
+
+    Args:
+        policies: Policies that are evaluated together.
+        space: What may vary; None for an environment without parameters.
+        episodes: Of each set.
+
+    Returns:
+        "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: RUN" for each
+        that differs.
+    """
+    owners: dict[Randomization, RunPolicy] = {}
+    for policy in policies:
+        if policy.config.randomization:
+            owners.setdefault(policy.config.randomization, policy)
+    sets = [nominal(episodes)]
+    for randomization, policy in owners.items():
+        preset = policy.trained_on(space)
+        suffix = f": {policy.name if preset == CUSTOM else preset}" if len(owners) > 1 else ""
+        sets.append(distribution(f"training{suffix}", randomization, episodes))
+    return sets
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +97,11 @@ class Evaluation:
         """A numeric column of one set's episodes, shape ``(policies, cells, episodes)``."""
         values: Array = self.episodes.loc[self.episodes["set"] == cells.name, name].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
+
+
+def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
+    """Name -> value in the unchanged environment, of the parameters that some set varies."""
+    return {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
 
 
 def _resume_hint(document: dict[str, Any]) -> str:

@@ -66,16 +66,13 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
             max(1, _BATCH // means.size),
         )
     values = indices(np.arange(n)[None])[:, 0]
-    ends = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
-    rows: list[Interval] = [
-        {"value": _finite_or_none(value), "low": _finite_or_none(low), "high": _finite_or_none(high)}
-        for value, low, high in ends
-    ]
+    numbers = [[_finite_or_none(number) for number in row] for row in np.stack([values, low, high], axis=1).tolist()]
+    rows: list[Interval] = [dict(zip(("value", "low", "high"), row, strict=True)) for row in numbers]
     return {
         "parameters": list(cells.names),
         "first_order": rows[:d],
         "total": rows[d : 2 * d],
-        "noise": _finite_or_none(float(values[-1])) if repeated else None,
+        "noise": rows[-1]["value"] if repeated else None,
     }
 
 
@@ -139,7 +136,7 @@ def least_perturbation(
     varies = np.ptp(values, axis=0) > 0
     moved = np.where(varies, np.abs(values - centre) / np.where(width > 0, width, 1.0), 0.0)
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
-    nearest = int(next(cell for cell in order if fails[cell]))
+    nearest = int(order[fails[order]][0])
     return {
         **result,
         "found": True,

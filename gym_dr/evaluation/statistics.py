@@ -109,10 +109,10 @@ def policy_statistics(
 
 def mean_with_interval(values: Array) -> Interval:
     """The mean of one cell's episodes with its 95 % bootstrap interval; none for one episode."""
-    if len(values) < 2:
-        return {"value": float(values.mean()), "low": None, "high": None}
-    low, high = bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES)
-    return {"value": float(values.mean()), "low": float(low), "high": float(high)}
+    low = high = None
+    if len(values) > 1:
+        low, high = bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES).tolist()
+    return {"value": float(values.mean()), "low": low, "high": high}
 
 
 def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
-from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation
+from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace
 
 
 def initial_document(
@@ -37,7 +38,7 @@ def initial_document(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {} if space is None else {name: _parameter(space, name) for name in space if name in varied},
+        "parameters": {name: _parameter(space[name]) for name in space if name in varied} if space else {},
         "policies": [_policy(policy, folder, space) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
@@ -46,9 +47,8 @@ def initial_document(
     }
 
 
-def _parameter(space: ParamSpace, name: str) -> dict[str, Any]:
-    form = dataclasses.asdict(space[name])
-    return {key: form[key] for key in ("nominal", "low", "high", "unit", "kind", "doc")}
+def _parameter(parameter: Param) -> dict[str, Any]:
+    return {key: getattr(parameter, key) for key in ("nominal", "low", "high", "unit", "kind", "doc")}
 
 
 def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
@@ -82,15 +82,19 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
     success = document["success"]
-    nominal = {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
-    unchanged = {c.name: evaluation.returns(c.name)[:, 0] for c in evaluation.sets if c.kind == "nominal"}
-    fails = failing(unchanged["nominal"], success) if success is not None and unchanged else [False] * len(policies)
+    nominal = nominal_values(document)
+    fails = np.zeros(len(policies), np.bool_)
+    if success is not None and any(cells.kind == "nominal" for cells in evaluation.sets):
+        fails = failing(evaluation.returns("nominal")[:, 0], success)
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
         lengths = evaluation.column("length", cells).reshape(len(returns), -1)
         for k, name in enumerate(policies):
-            several = cells.num_cells > 1
+            worst = least = None
+            if cells.num_cells > 1:
+                worst = _worst_cell(returns[k], cells)
+                least = least_perturbation(returns[k], cells, nominal, success, fails_at_nominal=bool(fails[k]))
             results.append(
                 {
                     "policy": name,
@@ -100,12 +104,8 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
                     "min": float(returns[k].min()),
                     "max": float(returns[k].max()),
                     "length_mean": float(lengths[k].mean()),
-                    "worst_cell": _worst_cell(returns[k], cells) if several else None,
-                    "least_perturbation": least_perturbation(
-                        returns[k], cells, nominal, success, fails_at_nominal=bool(fails[k])
-                    )
-                    if several
-                    else None,
+                    "worst_cell": worst,
+                    "least_perturbation": least,
                     "sensitivity": sensitivity(returns[k], cells) if cells.kind == "sobol" else None,
                 }
             )

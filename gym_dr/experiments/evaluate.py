@@ -119,12 +119,13 @@ def _sets(
     episodes: int | None,
 ) -> list[CellSet]:
     """Where to look, all checked."""
-    from gym_dr.evaluation import cells, default_sets
+    from gym_dr.evaluation import cells, generalization
+    from gym_dr.evaluation.policies import nominal_and_training
     from gym_dr.runs.environments import param_space_of
 
     each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
     space = param_space_of(policies[0].env)
-    sets = default_sets.nominal_and_training(policies, space, each["draws"])
+    sets = nominal_and_training(policies, space, each["draws"])
     if not (grid or corners or sobol is not None or protocol):
         return sets
     if space is None:
@@ -132,7 +133,7 @@ def _sets(
             f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol."
         )
     if protocol:
-        sets += default_sets.dre(space, each["draws"])
+        sets += generalization.dre(space, each["draws"])
     if grid:
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
         sets.append(cells.grid(space, axes, each["cell"]))

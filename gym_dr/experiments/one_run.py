@@ -7,10 +7,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from gym_dr.errors import Interrupted, PluginError
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.plots import plot_training
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of

@@ -43,9 +43,8 @@ def report(
     """
     from gym_dr.evaluation.policies import open_policies  # heavy, as those below
     from gym_dr.evaluation.report.assemble import assemble
-    from gym_dr.evaluation.report.comparison import Comparison
+    from gym_dr.evaluation.report.comparison import Comparison, group_runs
     from gym_dr.evaluation.report.evaluation import complete_evaluation
-    from gym_dr.evaluation.report.groups import group_runs
     from gym_dr.evaluation.report.page import check_installed, write_report
     from gym_dr.evaluation.results import evaluation_folder
 

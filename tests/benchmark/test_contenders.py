@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gym_dr.benchmark import contenders, machine, throughput
-from gym_dr.benchmark.contenders import Contender, LeftOutError, Stepper, make_contender, stock_id
+from gym_dr.benchmark.contenders import Contender, LeftOutError, make_contender, stock_id
 from tests.benchmark.tiny import TINY
 
 
@@ -25,13 +25,11 @@ def scripted(done: list[list[bool]], *, resets_at_next_step: bool) -> Contender:
     """A contender whose episodes end as told, one row a step, again and again."""
     rows = itertools.cycle(np.array(done))
     return Contender(
-        Stepper(
-            num_envs=len(done[0]),
-            action_space=gym.spaces.Discrete(2),
-            step=lambda actions: next(rows),
-            resets_at_next_step=resets_at_next_step,
-            close=lambda: None,
-        )
+        num_envs=len(done[0]),
+        action_space=gym.spaces.Discrete(2),
+        step=lambda actions: next(rows),
+        resets_at_next_step=resets_at_next_step,
+        close=lambda: None,
     )
 
 

@@ -12,8 +12,8 @@ import pytest
 from gym_dr import Randomization
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
-from gym_dr.evaluation import cells, default_sets
-from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation import cells, generalization
+from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, open_policies
 from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -108,7 +108,7 @@ def test_other_rules_are_a_runs_own(runs: Path) -> None:
 
 
 def names(*policies: RunPolicy) -> list[str]:
-    return [made.name for made in default_sets.nominal_and_training(policies, LUNAR_LANDER, 3)]
+    return [made.name for made in nominal_and_training(policies, LUNAR_LANDER, 3)]
 
 
 def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:
@@ -122,11 +122,11 @@ def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:
 
 
 def test_the_protocol_is_the_presets_random_and_extreme() -> None:
-    made = default_sets.dre(LUNAR_LANDER, 7)
+    made = generalization.dre(LUNAR_LANDER, 7)
     assert [(m.name, m.episodes) for m in made] == [("random", 7), ("extreme", 7)]
     assert made[1].randomization == Randomization.from_dict(resolve("extreme", LUNAR_LANDER).to_dict())
 
 
 def test_a_protocol_without_presets_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="Unknown preset of Bare 'random'"):
-        default_sets.dre(ParamSpace("Bare", []), 1)
+        generalization.dre(ParamSpace("Bare", []), 1)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from gym_dr.evaluation import cells, play
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report import film_strips
-from gym_dr.evaluation.report.comparison import Comparison
-from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.report.comparison import Comparison, group_runs
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused, train

@@ -29,18 +29,13 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
         RunFolderError: A run has no metrics or draws, or they are damaged.
     """
     document = comparison.document
-    sections = [
-        heat_maps(comparison),
-        along_parameters(comparison),
-        distributions(comparison),
-        difference_maps(comparison),
-        sensitivity(comparison),
-        learning_curves(comparison.groups),
-        draw_history(comparison.groups, param_space_of(document["env"])),
-    ]
+    plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity)
+    sections = [make(comparison) for make in plots]
+    sections.append(learning_curves(comparison.groups))
+    sections.append(draw_history(comparison.groups, param_space_of(document["env"])))
     strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]
-    episodes = sum(entry["cells"] * entry["episodes"] for entry in document["sets"])
+    episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)
     runs = sum(len(group.policies) for group in comparison.groups)
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{runs} run{'s' if runs > 1 else ''}", f"{episodes:,} episodes a run", success]
@@ -49,10 +44,10 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
         facts=[fact for fact in facts if fact],
         findings=findings(comparison),
         tables=[*config_diff(comparison.groups), *summary_tables(comparison)],
-        sections=[section for section in sections if section is not None],
+        sections=[section for section in sections if section.views],
         film_strips=strips,
         film_strip_notes=notes,
-        provenance=provenance(comparison.groups),
+        provenance=[provenance(group) for group in comparison.groups],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=package_versions(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,22 +60,14 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
         x: Bins of the first parameter.
         y: Bins of the second; None for the first alone.
     """
+    import pandas as pd  # heavy
+
     shape = (len(x.centres),) if y is None else (len(y.centres), len(x.centres))
     flat = x.index if y is None else y.index * len(x.centres) + x.index
-    flat, values, size = np.broadcast_to(flat, returns.shape).ravel(), returns.ravel(), int(np.prod(shape))
-    count = np.bincount(flat, minlength=size)
-    worst = np.full(size, np.inf)
-    np.minimum.at(worst, flat, values)
-    with np.errstate(invalid="ignore", divide="ignore"):  # empty bins
-        mean = np.bincount(flat, values, size) / count
-        squares = np.bincount(flat, (values - mean[flat]) ** 2, size)
-        error = np.sqrt(squares / (count - 1) / count)
-    return BinStatistics(
-        mean=mean.reshape(shape),
-        worst=np.where(count > 0, worst, np.nan).reshape(shape),
-        error=np.where(count > 1, error, np.nan).reshape(shape),
-        count=count.reshape(shape),
-    )
+    bins = pd.Series(returns.ravel()).groupby(np.broadcast_to(flat, returns.shape).ravel())
+    table = bins.agg(mean="mean", worst="min", error="sem", count="size").reindex(range(math.prod(shape)))
+    table["count"] = table["count"].fillna(0).astype(int)
+    return BinStatistics(**{str(name): column.to_numpy().reshape(shape) for name, column in table.items()})
 
 
 def _edges(centres: Array) -> Array:

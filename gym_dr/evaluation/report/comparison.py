@@ -1,7 +1,9 @@
-"""An evaluation as a report compares it: by groups of runs rather than by single runs."""
+"""An evaluation as a report compares it: by groups of runs that differ in their seed alone, not by single runs."""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,20 +13,60 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.evaluation.report.groups import Group
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.runs.config import RunConfig
 
 Array = npt.NDArray[np.float64]
 
 WIDEST_FIRST = ("sobol", "grid", "corners", "distribution", "nominal")  # kinds of sets
-LABELS = {
-    "nominal": "nominal physics",
-    "sobol": "the whole randomized box",
-    "corners": "the corners of the randomized box",
-    "grid": "the grid",
+PLACES = {  # kind of a set -> preposition, label
+    "nominal": ("On", "nominal physics"),
+    "sobol": ("Over", "the whole randomized box"),
+    "corners": ("In", "the corners of the randomized box"),
+    "grid": ("On", "the grid"),
 }
 
 MAX_PARAMETERS = 8  # whose pairs are drawn: 28 of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The runs of one configuration."""
+
+    name: str  # in tables and plots
+    policies: tuple[RunPolicy, ...]  # in the order of their seeds
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the first run; the others differ in the seed."""
+        return self.policies[0].config
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of the runs."""
+        return [policy.config.settings.seed for policy in self.policies]
+
+
+def group_runs(policies: Sequence[RunPolicy]) -> list[Group]:
+    """Groups runs by their configuration less the seed, in the order in which they are named.
+
+    A single run keeps its name. Several are named after the folder that holds them; where others have that name, too,
+    after its whole path.
+    """
+    alike = defaultdict(list)
+    for policy in policies:
+        form = policy.config.to_dict()
+        del form["seed"]
+        alike[json.dumps(form, sort_keys=True)].append(policy)
+    groups = [sorted(group, key=lambda policy: policy.config.settings.seed) for group in alike.values()]
+    folders = [group[0].folder.path.resolve().parent for group in groups]
+    short = [group[0].name if len(group) == 1 else folder.name for group, folder in zip(groups, folders, strict=True)]
+    return [
+        Group(name=name if short.count(name) == 1 else str(folder), policies=tuple(group))
+        for name, folder, group in zip(short, folders, groups, strict=True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +84,7 @@ class Comparison:
     @property
     def sets(self) -> list[str]:
         """Names of the sets, in the order of the file."""
-        return [entry["name"] for entry in self.document["sets"]]
+        return [cells.name for cells in self.evaluation.sets]
 
     @cached_property
     def policies(self) -> list[list[int]]:
@@ -58,15 +100,23 @@ class Comparison:
     @property
     def widest(self) -> str:
         """The set that covers most: one that fills the box, else a grid, else draws."""
-        return min(self.sets, key=lambda name: WIDEST_FIRST.index(self.set_entry(name)["kind"]))
+        return min(self.sets, key=self.rank)
+
+    def rank(self, set_name: str) -> int:
+        """The place of a set's kind in ``WIDEST_FIRST``."""
+        return WIDEST_FIRST.index(self.cells(set_name).kind)
 
     def label(self, set_name: str) -> str:
         """The name of a set in a report."""
-        return LABELS.get(self.set_entry(set_name)["kind"], set_name)
+        return PLACES.get(self.cells(set_name).kind, ("", set_name))[1]
 
-    def set_entry(self, name: str) -> dict[str, Any]:
-        """The entry of one set in ``evaluation.json``."""
-        return next(entry for entry in self.document["sets"] if entry["name"] == name)
+    def place(self, set_name: str) -> str:
+        """A set in words, for the beginning of a sentence."""
+        return " ".join(PLACES.get(self.cells(set_name).kind, ("On the draws of", set_name)))
+
+    def cells(self, set_name: str) -> CellSet:
+        """The set with a name."""
+        return self.evaluation.cell_set(set_name)
 
     def entries(self, group: int) -> list[dict[str, Any]]:
         """The entries of a group's runs in ``evaluation.json``."""
@@ -74,9 +124,8 @@ class Comparison:
 
     def results(self, group: int, set_name: str) -> list[dict[str, Any]]:
         """The results of each of a group's runs on a set."""
-        names = [entry["name"] for entry in self.entries(group)]
         found = {r["policy"]: r for r in self.document["results"] if r["set"] == set_name}
-        return [found[name] for name in names]
+        return [found[entry["name"]] for entry in self.entries(group)]
 
     def training_range(self, group: int, parameter: str) -> tuple[float, float]:
         """Smallest and largest value of a parameter in training; both nominal where it was not randomized."""
@@ -104,13 +153,12 @@ class Comparison:
     def left_out(self, set_name: str) -> str:
         """A sentence on the parameters that ``pairs`` leaves out; empty where it has all."""
         names = self.important(set_name)
-        plotted, others = names[:MAX_PARAMETERS], names[MAX_PARAMETERS:]
-        if not others:
+        if len(names) <= MAX_PARAMETERS:
             return ""
+        count = f"{MAX_PARAMETERS} of {len(names)} parameters"
         known = any(self._totals.get(name) for name in names)
-        count, total = len(plotted), f"{len(names)} parameters"
-        choice = f"The {count} of {total} that matter most" if known else f"The first {count} of {total}"
-        return f"{choice} are shown; the others: {', '.join(others)}."
+        choice = f"The {count} that matter most" if known else f"The first {count}"
+        return f"{choice} are shown; the others: {', '.join(names[MAX_PARAMETERS:])}."
 
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
@@ -120,11 +168,11 @@ class Comparison:
     @cached_property
     def _totals(self) -> dict[str, float]:
         """Total sensitivities by parameter, summed over runs; empty where none are known."""
-        totals: dict[str, float] = {}
+        totals: dict[str, float] = defaultdict(float)
         for result in self.document["results"]:
             if found := result["sensitivity"]:
                 for name, index in zip(found["parameters"], found["total"], strict=True):
-                    totals[name] = totals.get(name, 0.0) + (index["value"] or 0.0)  # none where nothing varied
+                    totals[name] += index["value"] or 0.0  # none where nothing varied
         return totals
 
     @cached_property
@@ -134,10 +182,8 @@ class Comparison:
     @cached_property
     def _values(self) -> dict[str, dict[str, Array]]:
         table = self.evaluation.episodes
-        first = table[table["policy"] == self.document["policies"][0]["name"]]
-        found = {}
-        for name in self.sets:
-            rows = first[first["set"] == name]
-            columns = {p: rows[p].to_numpy(dtype=np.float64) for p in self.document["parameters"]}
-            found[name] = {p: column for p, column in columns.items() if np.ptp(column) > 0}
-        return found
+        first = table[table["policy"] == self.evaluation.policies[0]]
+        return {
+            str(name): {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
+            for name, rows in first.groupby("set")
+        }

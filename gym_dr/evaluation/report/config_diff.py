@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gym_dr.evaluation.report.groups import Group
+from gym_dr.evaluation.report.comparison import Group
 from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.runs.config import RunConfig
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.evaluation.report.binning import bin_statistics, evenly_spaced, make_bins
-from gym_dr.evaluation.report.comparison import WIDEST_FIRST, Comparison
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
-from gym_dr.evaluation.report.style import line, new_figure, parameter_title, series, show_bins, translucent
+from gym_dr.evaluation.report.style import line, new_figure, parameter_axis, series, translucent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -35,51 +35,36 @@ def distributions(comparison: Comparison) -> Section:
     )
 
 
-def along_parameters(comparison: Comparison) -> Section | None:
-    """Mean return along each single parameter, the training range shaded.
-
-    Returns:
-        None where no set varies a parameter.
-    """
-    views = []
-    for name in sorted(comparison.sets, key=lambda name: WIDEST_FIRST.index(comparison.set_entry(name)["kind"])):
-        panels = [_along(comparison, name, parameter) for parameter in comparison.values(name)]
-        if panels:
-            views.append(View(name=comparison.label(name), panels=panels))
-    if not views:
-        return None
+def along_parameters(comparison: Comparison) -> Section:
+    """Mean return along each single parameter, the training range marked."""
+    panels = {
+        name: [_along(comparison, name, parameter) for parameter in comparison.values(name)]
+        for name in sorted(comparison.sets, key=comparison.rank)
+    }
     return Section(
         key="along",
         title="One parameter at a time",
         lead="Mean return along each parameter, whatever the others were.",
         how_to_read="The band is two standard errors of the mean over episodes to either side. The bar at the bottom "
         "spans the range that the policy of that colour was trained on; a diamond is its only value.",
-        views=views,
+        views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )
 
 
-def sensitivity(comparison: Comparison) -> Section | None:
-    """First-order and total Sobol indices of each parameter, a bar for each policy.
-
-    Returns:
-        None where no set allows them.
-    """
-    names = [n for n in comparison.sets if comparison.set_entry(n)["kind"] == "sobol"]
-    if not names:
-        return None
-    panels = [
-        _indices(comparison, names[0], "first_order", "On its own (first order)"),
-        _indices(comparison, names[0], "total", "With interactions (total)"),
-    ]
+def sensitivity(comparison: Comparison) -> Section:
+    """First-order and total Sobol indices of each parameter, a bar for each policy."""
+    sets = [cells.name for cells in comparison.evaluation.sets if cells.kind == "sobol"]
+    orders = {"first_order": "On its own (first order)", "total": "With interactions (total)"}
     return Section(
         key="sensitivity",
         title="What it depends on",
         lead="Which parameter moves the return of each policy.",
         how_to_read="A bar is the share of the variance of the mean return, over the whole randomized box, that comes "
         "from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
-        f"smallest and largest value; one that holds 0 may be chance.{_noise(comparison, names[0])}",
-        views=[View(panels=panels)],
+        "smallest and largest value; one that holds 0 may be chance."
+        + "".join(_noise(comparison, name) for name in sets),
+        views=[View(panels=[_indices(comparison, name, *order) for order in orders.items()]) for name in sets],
     )
 
 
@@ -132,34 +117,23 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
                 "<extra>%{fullData.name}</extra>",
             ),
         ]
-    figure = new_figure(traces, x=parameter_title(comparison, parameter), y="Mean return", height=340)
-    show_bins(figure.update_xaxes, comparison, parameter, bins)
+    axis = parameter_axis(comparison, parameter, bins)
+    figure = new_figure(traces, xaxis=axis, y="Mean return", height=340)
     _mark_ranges(figure, comparison, parameter)
-    return Panel(
-        title=parameter, figure=figure, description=f"Mean return along {parameter}, on {comparison.label(set_name)}."
-    )
+    description = f"Mean return along {parameter}, on {comparison.label(set_name)}."
+    return Panel(title=parameter, figure=figure, description=description)
 
 
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> None:
     """A line for each policy, above the axis, over the values that it was trained on."""
     for index in range(len(comparison.groups)):
         low, high = comparison.training_range(index, parameter)
-        height = 0.015 + 0.03 * index
+        y, colour = 0.015 + 0.03 * index, series(index)[0]
         if low == high:
-            figure.add_annotation(
-                x=low, y=height, yref="y domain", text="\u25c6", showarrow=False, font={"color": series(index)[0]}
-            )
+            figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})
         else:
-            figure.add_shape(
-                type="line",
-                x0=low,
-                x1=high,
-                y0=height,
-                y1=height,
-                yref="y domain",
-                line={"color": series(index)[0], "width": 5},
-                opacity=0.8,
-            )
+            line = {"color": colour, "width": 5}
+            figure.add_shape(type="line", x0=low, x1=high, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
 
 
 def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> Panel:
@@ -170,10 +144,8 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
         found = [result["sensitivity"] for result in comparison.results(index, set_name)]
         parameters = found[0]["parameters"]
         values = np.array([[item["value"] for item in one[order]] for one in found], dtype=float)  # None becomes NaN
-        middle = values.mean(axis=0)
-        if len(found) > 1:
-            low, high = values.min(axis=0), values.max(axis=0)
-        else:
+        middle, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+        if len(found) == 1:
             low, high = (np.array([item[end] for item in found[0][order]], dtype=float) for end in ("low", "high"))
         bars.append(
             go.Bar(

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, sobol, training_box
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import RunPolicy, nominal_and_training
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -34,23 +33,16 @@ def complete_evaluation(
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be read or written.
     """
-    document = read_document(folder)
-    known = [CellSet.from_dict(form) for form in document["sets"]] if document else []
+    document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
+    known = [CellSet.from_dict(form) for form in document["sets"]]
     names = {cells.name for cells in known}
     missing = [cells for cells in _required_sets(policies, param_space_of(policies[0].env)) if cells.name not in names]
-    digests = {policy["digest"] for policy in document["policies"]} if document else set()
-    if document and document["complete"] and not missing and all(policy.digest in digests for policy in policies):
+    digests = {policy["digest"] for policy in document["policies"]}
+    if document["complete"] and not missing and all(policy.digest in digests for policy in policies):
         return Evaluation.load(folder)
-    commands = dict.fromkeys([document["command"], command] if document else [command])
-    success = document["success"] if document else None
-    return evaluate_policies(
-        policies,
-        [*known, *missing],
-        folder,
-        success=success,
-        command=" && ".join(filter(None, commands)),
-        progress=progress,
-    )
+    commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
+    success = document["success"]
+    return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
 
 
 def _required_sets(policies: Sequence[RunPolicy], space: ParamSpace | None) -> list[CellSet]:

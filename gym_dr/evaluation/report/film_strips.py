@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from gym_dr.evaluation.protocol import play_batch
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import FilmStrip
-from gym_dr.evaluation.report.tables import describe_set
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
 from gym_dr.wrappers.disturbed_space import undisturbed
@@ -65,10 +65,9 @@ def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list
         ConfigError: The environment cannot be rendered.
     """
     strips = []
-    for group in range(min(MAX_GROUPS, len(comparison.groups))):
-        best, worst = extremes(comparison, group)
-        for words, episode in (("a good episode", best), ("the worst episode", worst)):
-            title = f"{comparison.groups[group].name}: {words}"
+    for index, group in enumerate(comparison.groups[:MAX_GROUPS]):
+        for words, episode in zip(("a good episode", "the worst episode"), extremes(comparison, index), strict=True):
+            title = f"{group.name}: {words}"
             progress(title)
             strips.append(_film_strip(title, comparison, episode))
     return strips
@@ -76,14 +75,12 @@ def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list
 
 def extremes(comparison: Comparison, group: int) -> tuple[Episode, Episode]:
     """A group's episode at the 90th percentile of returns, which is good but not exceptional, and its worst."""
-    episodes = []
-    for name in comparison.sets:
-        returns = comparison.returns(group, name)
-        for run, policy in enumerate(comparison.groups[group].policies):
-            episodes += [
-                Episode(policy=policy, set_name=name, number=k, episode_return=float(value))
-                for k, value in enumerate(returns[run])
-            ]
+    episodes = [
+        Episode(policy=policy, set_name=name, number=k, episode_return=float(value))
+        for name in comparison.sets
+        for policy, returns in zip(comparison.groups[group].policies, comparison.returns(group, name), strict=True)
+        for k, value in enumerate(returns)
+    ]
     episodes.sort(key=lambda episode: episode.episode_return)
     return episodes[int(0.9 * (len(episodes) - 1))], episodes[0]
 
@@ -105,15 +102,13 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     fps = env.metadata.get("render_fps")
     frames: list[tuple[str, Frame]] = []
     total = 0.0
-    try:
+    with contextlib.closing(env):
         env.reset(seed=seed, options={"params": params} if params else None)
         for step in range(len(actions) + 1):
             if step in rendered:
                 frames.append((f"step {step}" + (f", {step / fps:.1f} s" if fps else ""), _picture(env)))
             if step < len(actions):
                 total += float(env.step(actions[step])[1])
-    finally:
-        env.close()
     frames = [frames[i] for i in select_frames([picture for _, picture in frames])]
     return Replay(frames=frames, params=params, seed=seed, length=len(actions), episode_return=total)
 
@@ -135,9 +130,8 @@ def select_frames(pictures: Sequence[Frame]) -> list[int]:
 
 def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[str, float], int]:
     """The actions of an episode, its parameter values and its seed."""
-    cells = comparison.evaluation.cell_set(episode.set_name)
-    envs = episode.policy.make_envs(cells)
-    try:
+    cells = comparison.cells(episode.set_name)
+    with contextlib.closing(episode.policy.make_envs(cells)) as envs:
         start = episode.number // envs.num_envs * envs.num_envs  # of its batch
         size = min(envs.num_envs, cells.num_episodes - start)
         index = episode.number - start
@@ -152,18 +146,16 @@ def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[
         seed = comparison.document["seed"] + start
         params = cells.params(np.arange(start, start + size))
         record = play_batch(record_action, envs, size, seed, params=params)[index]
-    finally:
-        envs.close()
     return taken[: record.length], dict(record.params), seed + index
 
 
 def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStrip:
     played = replay(comparison, episode)
-    entry = comparison.set_entry(episode.set_name)
-    cell, number = divmod(episode.number, entry["episodes"])
-    place = f"cell {cell}, episode {number}" if entry["cells"] > 1 else f"episode {number}"
+    cells = comparison.cells(episode.set_name)
+    cell, number = divmod(episode.number, cells.episodes)
+    place = f"cell {cell}, episode {number}" if cells.num_cells > 1 else f"episode {number}"
     text = f"Return {episode.episode_return:.1f} after {played.length} steps. "
-    text += f"{describe_set(comparison, episode.set_name)}: {place}. Run {episode.policy.name}."
+    text += f"{comparison.place(episode.set_name)}: {place}. Run {episode.policy.name}."
     if not np.isclose(played.episode_return, episode.episode_return, rtol=1e-4):
         text += f" The replay returned {played.episode_return:.1f}."
     known = comparison.document["parameters"]

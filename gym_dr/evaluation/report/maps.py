@@ -9,8 +9,7 @@ import numpy as np
 from gym_dr.evaluation.report.binning import Array, Bins, BinStatistics, bin_statistics, make_bins
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
-from gym_dr.evaluation.report.style import new_figure, parameter_title, show_bins
-from gym_dr.evaluation.report.tables import describe_set
+from gym_dr.evaluation.report.style import new_figure, parameter_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -18,15 +17,9 @@ if TYPE_CHECKING:
 STATISTICS = (("mean", "mean return"), ("worst", "worst episode"))
 
 
-def heat_maps(comparison: Comparison) -> Section | None:
-    """Mean and worst return of each policy over each pair of parameters, with the training range drawn on them.
-
-    Returns:
-        None where no set varies two parameters.
-    """
-    views = [_view(comparison, set_name, x, y) for set_name, x, y in _places(comparison)]
-    if not views:
-        return None
+def heat_maps(comparison: Comparison) -> Section:
+    """Mean and worst return of each policy over each pair of parameters, with the training range drawn on them."""
+    maps = _maps(comparison)
     return Section(
         key="maps",
         title="Where it works",
@@ -34,25 +27,20 @@ def heat_maps(comparison: Comparison) -> Section | None:
         how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
         "that the policy was trained on, a white cross its only value. Tiles without an episode are left out.",
-        views=views,
+        views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )
 
 
-def difference_maps(comparison: Comparison) -> Section | None:
-    """The paired difference of every two policies over each pair of parameters.
-
-    Returns:
-        None for a single policy, or where no set varies two parameters.
-    """
+def difference_maps(comparison: Comparison) -> Section:
+    """The paired difference of every two policies over each pair of parameters."""
+    maps = _maps(comparison)
     views = []
-    for groups in comparison.group_pairs:
-        a, b = (comparison.groups[g].name for g in groups)
-        for set_name, x, y in _places(comparison):
-            name = f"{a} minus {b}: {_pair_name(comparison, set_name, x, y)}"
-            views.append(View(name=name, panels=[_difference(comparison, groups, set_name, x, y)]))
-    if not views:
-        return None
+    for first, second in comparison.group_pairs:
+        title = f"{comparison.groups[first].name} minus {comparison.groups[second].name}"
+        for name, place in maps.items():
+            panel = _difference(comparison, title, first, second, *place)
+            views.append(View(name=f"{title}: {name}", panels=[panel]))
     return Section(
         key="differences",
         title="Which policy is better where",
@@ -65,74 +53,75 @@ def difference_maps(comparison: Comparison) -> Section | None:
     )
 
 
-def _places(comparison: Comparison) -> list[tuple[str, str, str]]:
-    """(set, x, y) of all maps: of a chosen grid first, then of what fills the box; of draws where there is neither."""
-    kinds = {entry["name"]: entry["kind"] for entry in comparison.document["sets"]}
+def _sets(comparison: Comparison) -> list[str]:
+    """The sets that have maps: a chosen grid first, then what fills the box; draws where there is neither."""
     for choice in (("grid", "sobol"), ("distribution",), ("corners",)):
-        names = sorted((name for name in kinds if kinds[name] in choice), key=lambda name: choice.index(kinds[name]))
-        if places := [(name, x, y) for name in names for x, y in comparison.pairs(name)]:
-            return places
+        sets = [cells.name for kind in choice for cells in comparison.evaluation.sets if cells.kind == kind]
+        if sets := [name for name in sets if comparison.pairs(name)]:
+            return sets
     return []
+
+
+def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
+    """Name of each map -> (set, x, y)."""
+    sets = _sets(comparison)
+    return {
+        f"{x} and {y}" + (f" ({comparison.label(name)})" if len(sets) > 1 else ""): (name, x, y)
+        for name in sets
+        for x, y in comparison.pairs(name)
+    }
 
 
 def _left_out(comparison: Comparison) -> str:
     """Which parameters have no maps, since there would be too many, as sentences that follow others."""
-    sets = dict.fromkeys(place[0] for place in _places(comparison))
+    sets = _sets(comparison)
     sentences = {name: text for name in sets if (text := comparison.left_out(name))}
     if len(sets) > 1:
-        return "".join(f" {describe_set(comparison, name)}, {t[0].lower()}{t[1:]}" for name, t in sentences.items())
+        return "".join(f" {comparison.place(name)}, {t[0].lower()}{t[1:]}" for name, t in sentences.items())
     return "".join(f" {text}" for text in sentences.values())
 
 
-def _pair_name(comparison: Comparison, set_name: str, x: str, y: str) -> str:
-    several = len({place[0] for place in _places(comparison)}) > 1
-    return f"{x} and {y}" + (f" ({comparison.label(set_name)})" if several else "")
-
-
-def _view(comparison: Comparison, set_name: str, x: str, y: str) -> View:
-    across, up = _bins(comparison, set_name, x, y)
-    found = [bin_statistics(comparison.returns(g, set_name), across, up) for g in range(len(comparison.groups))]
+def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Panel]:
+    """Mean and worst return of each policy."""
+    axes = _axes(comparison, set_name, x, y)
+    found = [bin_statistics(comparison.returns(g, set_name), *axes.values()) for g in range(len(comparison.groups))]
     panels = []
     for index, group in enumerate(comparison.groups):
         for key, words in STATISTICS:
             together = np.stack([getattr(t, key) for t in found])
             scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(together)), "zmax": float(np.nanmax(together))}
-            figure = _map(comparison, (x, across), (y, up), getattr(found[index], key), found[index], words, scale)
-            _draw_range(figure, comparison, index, (x, across), (y, up))
-            title = f"{group.name}: {words}"
-            panels.append(Panel(title=title, figure=figure, description=f"Heat map, {title}, over {x} and {y}."))
-    return View(name=_pair_name(comparison, set_name, x, y), panels=panels)
+            values, title = getattr(found[index], key), f"{group.name}: {words}"
+            panels.append(_map(comparison, axes, title, values, found[index], words, scale))
+            _draw_range(panels[-1].figure, comparison, index, axes)
+    return panels
 
 
-def _bins(comparison: Comparison, set_name: str, x: str, y: str) -> tuple[Bins, Bins]:
-    values = comparison.values(set_name)
-    return make_bins(values[x]), make_bins(values[y])
-
-
-def _difference(comparison: Comparison, groups: tuple[int, int], set_name: str, x: str, y: str) -> Panel:
-    across, up = _bins(comparison, set_name, x, y)
-    first, second = (comparison.returns(g, set_name).mean(axis=0) for g in groups)  # over seeds
-    found = bin_statistics((first - second)[None], across, up)
+def _difference(comparison: Comparison, names: str, first: int, second: int, set_name: str, x: str, y: str) -> Panel:
+    axes = _axes(comparison, set_name, x, y)
+    returns, others = (comparison.returns(g, set_name).mean(axis=0) for g in (first, second))  # over seeds
+    found = bin_statistics((returns - others)[None], *axes.values())
     largest = float(np.nanmax(np.abs(found.mean))) or 1.0
     scale = {"colorscale": "RdBu", "zmin": -largest, "zmax": largest}
-    figure = _map(comparison, (x, across), (y, up), found.mean, found, "difference", scale)
-    a, b = (comparison.groups[g].name for g in groups)
-    title = f"{a} minus {b}: difference of mean returns"
-    return Panel(title=title, figure=figure, description=f"Heat map, {title}, over {x} and {y}.")
+    return _map(comparison, axes, f"{names}: difference of mean returns", found.mean, found, "difference", scale)
+
+
+def _axes(comparison: Comparison, set_name: str, x: str, y: str) -> dict[str, Bins]:
+    """The parameters of a map, x before y, and their bins."""
+    return {name: make_bins(comparison.values(set_name)[name]) for name in (x, y)}
 
 
 def _map(
     comparison: Comparison,
-    across: tuple[str, Bins],
-    up: tuple[str, Bins],
+    axes: dict[str, Bins],
+    title: str,
     values: Array,
     found: BinStatistics,
     words: str,
     scale: dict[str, Any],
-) -> go.Figure:
+) -> Panel:
     import plotly.graph_objects as go
 
-    (x, x_bins), (y, y_bins) = across, up
+    (x, x_bins), (y, y_bins) = axes.items()
     heat = go.Heatmap(
         x=x_bins.edges.tolist(),
         y=y_bins.edges.tolist(),
@@ -144,18 +133,15 @@ def _map(
         "<br>standard error of the mean %{customdata[1]:.1f}<br>%{customdata[0]} episodes<extra></extra>",
         **scale,
     )
-    titles = {"x": parameter_title(comparison, x), "y": parameter_title(comparison, y)}
-    figure = new_figure([heat], **titles, height=360, margin_t=36)
-    for name, bins, update in ((x, x_bins, figure.update_xaxes), (y, y_bins, figure.update_yaxes)):
-        show_bins(update, comparison, name, bins, showgrid=False, zeroline=False)
-    return figure
+    xaxis, yaxis = (parameter_axis(comparison, n, b, showgrid=False, zeroline=False) for n, b in axes.items())
+    figure = new_figure([heat], height=360, margin_t=36, xaxis=xaxis, yaxis=yaxis)
+    return Panel(title=title, figure=figure, description=f"Heat map, {title}, over {x} and {y}.")
 
 
-def _draw_range(
-    figure: go.Figure, comparison: Comparison, group: int, across: tuple[str, Bins], up: tuple[str, Bins]
-) -> None:
+def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
     """A frame around the values of training, a cross where there was only one; white on black shows on any colour."""
-    (x0, x1), (y0, y1) = (comparison.training_range(group, name) for name, _ in (across, up))
+    ranges = {name: comparison.training_range(group, name) for name in axes}
+    (x0, x1), (y0, y1) = ranges.values()
     if x0 == x1 and y0 == y1:
         figure.add_scatter(
             x=[x0],
@@ -166,14 +152,13 @@ def _draw_range(
             hovertemplate="the only value in training<extra></extra>",
         )
         return
-    (left, right), (bottom, top) = (
-        _inside(low, high, bins, whole=comparison.document["parameters"][name]["kind"] != "float")
-        for (low, high), (name, bins) in zip(((x0, x1), (y0, y1)), (across, up), strict=True)
+    (x0, x1), (y0, y1) = (
+        _inside(*ranges[name], bins, whole=comparison.document["parameters"][name]["kind"] != "float")
+        for name, bins in axes.items()
     )
-    for colour, width, dash in (("black", 5, "solid"), ("white", 2.5, "solid")):
-        figure.add_shape(
-            type="rect", x0=left, x1=right, y0=bottom, y1=top, line={"color": colour, "width": width, "dash": dash}
-        )
+    for colour, width in (("black", 5), ("white", 2.5)):
+        frame = {"color": colour, "width": width, "dash": "solid"}
+        figure.add_shape(type="rect", x0=x0, x1=x1, y0=y0, y1=y1, line=frame)
 
 
 def _inside(low: float, high: float, bins: Bins, *, whole: bool) -> tuple[float, float]:

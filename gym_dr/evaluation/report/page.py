@@ -32,7 +32,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Plots that are shown together."""
+    """Plots that stand together."""
 
     panels: Sequence[Panel]
     name: str = ""  # in the list of views

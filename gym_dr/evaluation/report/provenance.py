@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Sequence
 from importlib.metadata import version
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.report.groups import Group
+from gym_dr.evaluation.report.comparison import Group
 from gym_dr.evaluation.report.page import Provenance
 from gym_dr.runs.folder import RunFolder
 
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # whose versions results may depend on
-
-
-def provenance(groups: Sequence[Group]) -> list[Provenance]:
-    """The provenance of each policy."""
-    return [_provenance(group) for group in groups]
 
 
 def package_versions() -> str:
@@ -26,19 +20,19 @@ def package_versions() -> str:
     return f"{', '.join(parts)} on {platform.system()} {platform.machine()}."
 
 
-def _provenance(group: Group) -> Provenance:
-    first = group.policies[0]
-    config = group.config
-    typed = {_typed(policy.folder): None for policy in group.policies}  # a command of several seeds made all of them
+def provenance(group: Group) -> Provenance:
+    """The provenance of one policy."""
+    config, seeds = group.config, ", ".join(map(str, group.seeds))
+    typed = dict.fromkeys(_typed(policy.folder) for policy in group.policies)  # one command may have made several seeds
     commands = [("As it was typed", command) for command in typed if command]
-    repeat = ["gymdr", "train", config.algorithm, "--config", str(first.folder.config), "--run-dir", "runs/again"]
+    path = str(group.policies[0].folder.config)
+    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
+    text = f"{config.algorithm} on {config.settings.env}, seed {seeds}."
     if len(group.seeds) > 1:
         repeat += ["--seeds", ",".join(map(str, group.seeds))]
-    commands.append(("To repeat it", shlex.join(repeat)))
-    seeds = ", ".join(map(str, group.seeds))
-    text = f"{config.algorithm} on {config.settings.env}, seed{'s' if len(group.seeds) > 1 else ''} {seeds}."
-    if len(group.seeds) > 1:
+        text = f"{config.algorithm} on {config.settings.env}, seeds {seeds}."
         text += " The configuration is the first seed's; the others differ in their seed alone."
+    commands.append(("To repeat it", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
 
 

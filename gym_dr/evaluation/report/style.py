@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.evaluation.report.binning import Array, Bins
@@ -45,24 +45,21 @@ def with_unit(name: str, unit: str) -> str:
     return plain(f"{name} ({unit})" if unit else name)
 
 
-def parameter_title(comparison: Comparison, name: str) -> str:
-    """A parameter of an evaluation with its unit, as a plot's label."""
-    return with_unit(name, comparison.document["parameters"][name]["unit"])
+def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any) -> dict[str, Any]:
+    """Plotly's axis of a parameter, which its bins fill; ``options`` are Plotly's."""
+    parameter = comparison.document["parameters"][name]
+    axis = {"title": {"text": with_unit(name, parameter["unit"])}, "range": bins.edges[[0, -1]].tolist(), **options}
+    if parameter["kind"] != "float" and len(bins.centres) <= 2:
+        axis["tickvals"] = bins.centres.tolist()  # a half has no meaning
+    return axis
 
 
-def show_bins(update_axis: Callable[..., Any], comparison: Comparison, name: str, bins: Bins, **options: Any) -> None:
-    """Fits an axis to the bins of a parameter; ``options`` are Plotly's."""
-    update_axis(range=[float(bins.edges[0]), float(bins.edges[-1])], **options)
-    if comparison.document["parameters"][name]["kind"] != "float" and len(bins.centres) <= 2:
-        update_axis(tickvals=bins.centres.tolist())  # a half has no meaning
-
-
-def new_figure(traces: Sequence[Any], *, x: str, y: str, height: int = HEIGHT, **layout: Any) -> go.Figure:
+def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int = HEIGHT, **layout: Any) -> go.Figure:
     """A figure without colours of its own: the page's style sheet sets them.
 
     Args:
         traces: Plotly's.
-        x: Title of the axis, as ``plain`` text.
+        x: Title of the axis, as ``plain`` text, unless ``layout`` has one.
         y: The other's.
         height: Pixels; the width is that of the page.
         layout: Plotly's.

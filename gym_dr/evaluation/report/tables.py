@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_dr.evaluation.report.comparison import Array, Comparison
+from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import Cell, Table
 
 STATISTICS = {  # name in evaluation.json -> heading
@@ -39,24 +39,18 @@ def summary_tables(comparison: Comparison) -> list[Table]:
     """A table for each set, with a row for each run."""
     tables = []
     for name in comparison.sets:
-        results = [
-            (entry["name"], result)
-            for g in range(len(comparison.groups))
-            for entry, result in zip(comparison.entries(g), comparison.results(g, name), strict=True)
-        ]
-        columns = [key for key in STATISTICS if key in results[0][1]["statistics"]]
-        cells = comparison.set_entry(name)["cells"] > 1
+        results = _results(comparison, name)
+        columns = [key for key in STATISTICS if key in results[0]["statistics"]]
+        cells = comparison.cells(name).num_cells > 1
         heads = ["Policy", *(STATISTICS[key] for key in columns), *(["Worst cell"] if cells else []), "Worst episode"]
         rows = []
-        for policy, result in results:
+        for result in results:
             row = [_cell(result["statistics"][key], percent=key == "success_rate") for key in columns]
             if cells:
                 row.append(_cell(result["worst_cell"]["mean"]))
-            rows.append((policy, [*row, Cell(value=_number(result["min"]))]))
-        tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows))
-    if tables:
-        last = tables[-1]
-        tables[-1] = Table(caption=last.caption, columns=last.columns, rows=last.rows, notes=[NOTE])
+            rows.append((result["policy"], [*row, Cell(value=_number(result["min"]))]))
+        notes = [NOTE] if name == comparison.sets[-1] else []
+        tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows, notes=notes))
     return [*tables, *_differences(comparison), *_failures(comparison), *_generalization(comparison)]
 
 
@@ -68,46 +62,39 @@ def findings(comparison: Comparison) -> list[str]:
     return differences + [_level(comparison, group) for group in range(len(comparison.groups))]
 
 
-def describe_set(comparison: Comparison, set_name: str) -> str:
-    """A set in words, for the beginning of a sentence."""
-    kind = comparison.set_entry(set_name)["kind"]
-    words = {"nominal": "On", "sobol": "Over", "grid": "On", "corners": "In"}.get(kind)
-    return f"{words} {comparison.label(set_name)}" if words else f"On the draws of {set_name}"
-
-
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Difference:
     """Mean return of one group minus that of another.
 
     For single runs it is the evaluation's paired difference over episodes. For several seeds the seeds' means are
-    comparison (Welch's t interval), since a policy that is trained again has another seed.
+    compared (Welch's t interval), since a policy that is trained again has another seed.
     """
-    names = [[entry["name"] for entry in comparison.entries(g)] for g in (first, second)]
-    if len(names[0]) == len(names[1]) == 1:
-        for entry in comparison.document["differences"]:
-            if entry["set"] == set_name and {entry["policy"], entry["other"]} == {names[0][0], names[1][0]}:
-                found = entry["statistics"]["mean"]
-                if entry["policy"] == names[0][0]:
-                    return Difference(**found)
-                low, high = [None if found[end] is None else -found[end] for end in ("high", "low")]
-                return Difference(value=-found["value"], low=low, high=high)
+    names = [entry["name"] for g in (first, second) for entry in comparison.entries(g)]
+    for entry in comparison.document["differences"]:
+        if entry["set"] == set_name and sorted(names) == sorted([entry["policy"], entry["other"]]):
+            found = entry["statistics"]["mean"]
+            if entry["policy"] == names[0]:
+                return Difference(**found)
+            high, low = [None if found[end] is None else -found[end] for end in ("low", "high")]
+            return Difference(value=-found["value"], low=low, high=high)
     a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
         return Difference(value=value, low=None, high=None)
-    return Difference(value, *_welch(a, b))
-
-
-def _welch(a: Array, b: Array) -> tuple[float, float]:
     from scipy import stats  # heavy
 
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
-    return float(interval.low), float(interval.high)
+    return Difference(value=value, low=float(interval.low), high=float(interval.high))
+
+
+def _results(comparison: Comparison, set_name: str) -> list[dict[str, Any]]:
+    """The results of the runs of all groups on a set."""
+    return [result for g in range(len(comparison.groups)) for result in comparison.results(g, set_name)]
 
 
 def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:
     found = difference(comparison, first, second, set_name)
     a, b = (comparison.groups[g].name for g in (first, second))
-    place = describe_set(comparison, set_name)
+    place = comparison.place(set_name)
     words = "more" if found.value >= 0 else "less"
     text = f"{place}, {a} returns {abs(found.value):.1f} {words} than {b} on average"
     if found.low is None or found.high is None:
@@ -126,7 +113,7 @@ def _level(comparison: Comparison, group: int) -> str:
     name = comparison.groups[group].name
     results = comparison.results(group, comparison.widest)
     mean = np.mean([result["statistics"]["mean"]["value"] for result in results])
-    text = f"{describe_set(comparison, comparison.widest)}, {name} returns {mean:.1f} on average"
+    text = f"{comparison.place(comparison.widest)}, {name} returns {mean:.1f} on average"
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
         text += f" and succeeds in {solved:.0%} of the episodes"
@@ -156,22 +143,21 @@ def _differences(comparison: Comparison) -> list[Table]:
 
 def _failures(comparison: Comparison) -> list[Table]:
     """The worst cell and the least perturbation that makes a policy fail, on the widest set, if that has cells."""
+    if comparison.cells(comparison.widest).num_cells == 1:
+        return []
     rows = []
-    for g in range(len(comparison.groups)):
-        for entry, result in zip(comparison.entries(g), comparison.results(g, comparison.widest), strict=True):
-            worst, least = result["worst_cell"], result["least_perturbation"]
-            if worst is None or least is None:
-                return []
-            near = Cell(
-                value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
-                interval=_values(least["params"]) if least["params"] else least["reason"],
-            )
-            bad = Cell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
-            rows.append((entry["name"], [bad, near]))
+    for result in _results(comparison, comparison.widest):
+        worst, least = result["worst_cell"], result["least_perturbation"]
+        near = Cell(
+            value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
+            interval=_values(least["params"]) if least["params"] else least["reason"],
+        )
+        bad = Cell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
+        rows.append((result["policy"], [bad, near]))
     note = "Least perturbation: the cell nearest to nominal in which the policy fails. Its distance is that of the "
     note += "parameter that is moved furthest, as a share of the parameter's range."
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
-    caption = f"What breaks it, {describe_set(comparison, comparison.widest).lower()}"
+    caption = f"What breaks it, {comparison.place(comparison.widest).lower()}"
     return [Table(caption=caption, columns=columns, rows=rows, notes=[note])]
 
 
@@ -191,9 +177,9 @@ def _generalization(comparison: Comparison) -> list[Table]:
 
 
 def _caption(comparison: Comparison, set_name: str) -> str:
-    entry = comparison.set_entry(set_name)
-    episodes = f"{entry['cells']:,} cells of {entry['episodes']} episodes" if entry["cells"] > 1 else ""
-    return f"{describe_set(comparison, set_name)}: {episodes or str(entry['episodes']) + ' episodes'}"
+    cells = comparison.cells(set_name)
+    count = f"{cells.num_cells:,} cells of " if cells.num_cells > 1 else ""
+    return f"{comparison.place(set_name)}: {count}{cells.episodes} episodes"
 
 
 def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gym_dr.evaluation.plots import read_log, read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
-from gym_dr.evaluation.report.groups import Group
+from gym_dr.evaluation.report.comparison import Group
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import line, new_figure, series, with_unit
 from gym_dr.randomization.space import ParamSpace
@@ -64,34 +64,29 @@ def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str =
     return line(index, x, y, name=name, legendgroup=str(index), hovertemplate=hover, **options)
 
 
-def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section | None:
+def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
     """For each policy and each of its varying parameters the sampled values against the returns.
 
     Args:
         groups: Policies.
         space: What may vary in their environment.
 
-    Returns:
-        None where nothing was varied.
-
     Raises:
         RunFolderError: A file of draws is damaged.
     """
     import pandas as pd
 
-    if space is None:
-        return None
     views = []
     for group in groups:
         tables = [read_draws(policy.folder) for policy in group.policies if policy.folder.draws.exists()]
-        if not tables:  # no episode had ended yet
+        if space is None or not tables:  # nothing may vary, or no episode had ended yet
             continue
-        table = pd.concat([table.assign(progress=_progress(len(table))) for table in tables], ignore_index=True)
+        # how far training was at each episode, 0 to 1
+        tables = [table.assign(progress=(np.arange(len(table)) + 0.5) / len(table)) for table in tables]
+        table = pd.concat(tables, ignore_index=True)
         varying = [name for name in space if name in table and table[name].nunique() > 1]
         if varying:
-            views.append(View(name=group.name, panels=[_draws_of(table, name, space) for name in varying]))
-    if not views:
-        return None
+            views.append(View(name=group.name, panels=[_draws_of(table, name, space[name].unit) for name in varying]))
     return Section(
         key="draws",
         title="Draws of training",
@@ -113,11 +108,10 @@ def read_draws(folder: RunFolder) -> pd.DataFrame:
     return read_log(folder.draws, ("return",))
 
 
-def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
+def _draws_of(table: pd.DataFrame, name: str, unit: str) -> Panel:
     import plotly.graph_objects as go
 
     late = table[table["progress"] >= 1 - FINAL_SHARE]
-    title = with_unit(name, space[name].unit)
     layout: dict[str, Any] = {}
     if table[name].nunique() <= MAX_BOXES:
         traces: list[Any] = [
@@ -132,7 +126,9 @@ def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
         layout["xaxis_type"] = "category"
     else:
         episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
-        low, middle = _medians(late, name)
+        # medians of equally large groups of episodes, ordered by the value
+        parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), NUM_BINS)
+        x, y = np.transpose([np.median(part, axis=0) for part in parts if len(part)]).tolist()
         traces = [
             go.Scatter(
                 x=episodes[name].tolist(),
@@ -152,35 +148,22 @@ def _draws_of(table: pd.DataFrame, name: str, space: ParamSpace) -> Panel:
                 showlegend=False,
             ),
             go.Scatter(
-                x=low,
-                y=middle,
+                x=x,
+                y=y,
                 mode="lines+markers",
                 line={"color": series(1)[0], "width": 3},
                 hovertemplate="near %{x:.3g}: median %{y:.1f}<extra></extra>",
                 showlegend=False,
             ),
         ]
-    figure = new_figure(traces, x=title, y="Episode return", showlegend=False, margin_t=36, **layout)
+    x_title = with_unit(name, unit)
+    figure = new_figure(traces, x=x_title, y="Episode return", showlegend=False, margin_t=36, **layout)
     return Panel(title=name, figure=figure, description=f"Episode return against sampled {name}.")
-
-
-def _medians(late: pd.DataFrame, name: str) -> tuple[list[float], list[float]]:
-    """Median value and median return of equally large groups of episodes, ordered by the value."""
-    ordered = late.sort_values(name)
-    parts = [part for part in np.array_split(np.arange(len(ordered)), NUM_BINS) if len(part)]
-    rows = [ordered.iloc[part] for part in parts]
-    return [float(r[name].median()) for r in rows], [float(r["return"].median()) for r in rows]
 
 
 def _mean_of_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Row by row, of the updates that all seeds have made."""
     import pandas as pd
 
-    updates = min(len(table) for table in tables)
-    columns = ("steps", "return_mean")
-    return pd.DataFrame({c: np.mean([table[c].to_numpy()[:updates] for table in tables], axis=0) for c in columns})
-
-
-def _progress(rows: int) -> np.ndarray[Any, Any]:
-    """How far training was at each episode, 0 to 1."""
-    return (np.arange(rows) + 0.5) / max(rows, 1)
+    updates, columns = min(map(len, tables)), ["steps", "return_mean"]
+    return pd.DataFrame(np.mean([table[columns].to_numpy()[:updates] for table in tables], axis=0), columns=columns)

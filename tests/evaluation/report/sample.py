@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import gym_dr.evaluation.cells as cells
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, open_policies
-from gym_dr.evaluation.report.comparison import Comparison
-from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, open_policies
+from gym_dr.evaluation.report.comparison import Comparison, group_runs
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run

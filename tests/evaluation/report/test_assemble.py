@@ -5,14 +5,11 @@ from pathlib import Path
 import pytest
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.default_sets import nominal_and_training
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.evaluation.report import maps, training
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.comparison import Comparison
-from gym_dr.evaluation.report.groups import group_runs
-from gym_dr.evaluation.report.page import Section
+from gym_dr.evaluation.report.comparison import Comparison, group_runs
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
@@ -21,13 +18,8 @@ from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run
 
 
-def section(found: Section | None) -> Section:
-    assert found is not None
-    return found
-
-
 def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> None:
-    view = section(maps.heat_maps(comparison)).views[0]
+    view = maps.heat_maps(comparison).views[0]
     assert [panel.title.rpartition(": ")[2] for panel in view.panels] == ["mean return", "worst episode"] * 2
     heat = view.panels[2].figure.data[0]  # the second policy, on the grid, which comes first
     returns = comparison.evaluation.returns("grid")[1].reshape(3, 2, 2)  # gravity, wind, episodes
@@ -37,7 +29,7 @@ def test_heat_maps_show_the_means_of_the_evaluation(comparison: Comparison) -> N
 
 
 def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> None:
-    nominal, _, wide, _ = section(maps.heat_maps(comparison)).views[0].panels
+    nominal, _, wide, _ = maps.heat_maps(comparison).views[0].panels
     mark = nominal.figure.data[1]
     assert {(mark.x[0], mark.y[0])} <= {(-10.0, 15.0), (15.0, -10.0)}
     frame = wide.figure.layout.shapes[-1]
@@ -49,11 +41,11 @@ def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> Non
 
 def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     for made in (maps.heat_maps, maps.difference_maps):
-        assert "others" not in section(made(comparison)).lead  # all four have theirs
+        assert "others" not in made(comparison).lead  # all four have theirs
     monkeypatch.setattr("gym_dr.evaluation.report.comparison.MAX_PARAMETERS", 2)
     shown, left = comparison.important("sobol")[:2], comparison.important("sobol")[2:]
     for made in (maps.heat_maps, maps.difference_maps):
-        found = section(made(comparison))
+        found = made(comparison)
         sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
         assert found.lead.endswith(f" Over the whole randomized box, {sentence}")
         assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the whole randomized box)")
@@ -70,13 +62,13 @@ def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(
 
 
 def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comparison) -> None:
-    panel = section(maps.difference_maps(comparison)).views[0].panels[0]
+    panel = maps.difference_maps(comparison).views[0].panels[0]
     returns = comparison.evaluation.returns("grid").mean(axis=2)
     assert max(map(max, panel.figure.data[0].z)) == pytest.approx((returns[1] - returns[0]).max())
 
 
 def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
-    views = section(training.draw_history(comparison.groups, param_space_of(comparison.document["env"]))).views
+    views = training.draw_history(comparison.groups, param_space_of(comparison.document["env"])).views
     assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
     assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
 
@@ -102,7 +94,7 @@ def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path
     policies = tiny_policies(tmp_path, "nominal", "wide")
     for policy in policies:
         policy.folder.draws.unlink()
-    assert training.draw_history(group_runs(policies), param_space_of(policies[0].env)) is None
+    assert training.draw_history(group_runs(policies), param_space_of(policies[0].env)).views == []
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])

@@ -29,7 +29,7 @@ def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -
     found = tables.summary_tables(comparison)
     for table, name in zip(found, comparison.sets, strict=False):
         assert [row for row, _ in table.rows] == [policy["name"] for policy in comparison.document["policies"]]
-        assert ("Worst cell" in table.columns) == (comparison.set_entry(name)["cells"] > 1)
+        assert ("Worst cell" in table.columns) == (comparison.cells(name).num_cells > 1)
         assert all(len(cells) == len(table.columns) - 1 for _, cells in table.rows)
     mean = comparison.results(1, "nominal")[0]["statistics"]["mean"]["value"]
     assert float(found[0].rows[1][1][0].value) == pytest.approx(mean, abs=0.5)

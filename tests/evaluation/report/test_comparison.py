@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gym_dr.evaluation.policies import RunPolicy
-from gym_dr.evaluation.report.groups import group_runs
+from gym_dr.evaluation.report.comparison import group_runs
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
 

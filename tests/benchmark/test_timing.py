@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gym_dr.benchmark.learning import median_time
-from gym_dr.benchmark.scaling import karp_flatt, max_speedup, speedup
-from gym_dr.benchmark.timing import alternate
+from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
 
 
 @pytest.mark.parametrize(
