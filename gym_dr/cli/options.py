@@ -67,21 +67,17 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
     """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; a name may hold colons.
 
     Raises:
-        ConfigError: A text is malformed, or a name is given twice.
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
     """
+    expected = "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got"
     axes: dict[str, tuple[float, float, int]] = {}
-    for text in texts:
-        name, equals, numbers = (part.strip() for part in text.partition("="))
+    for name, numbers in _pairs(texts, expected).items():
         try:
             low, high, count = numbers.split(":")
-            ends = float(low), float(high), int(count)
+            axes[name] = float(low), float(high), int(count)
         except ValueError:
-            equals = ""
-        if not (equals and name):
-            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
-        if name in axes:
-            raise ConfigError(f"--grid: parameter {name!r} is given twice.")
-        axes[name] = ends
+            raise ConfigError(f"{expected} {f'{name}={numbers}'!r}.") from None
     return axes
 
 
@@ -89,17 +85,23 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
     """Splits ``--randomize name=distribution`` options; the distributions are read later, with the parameters known.
 
     Raises:
-        ConfigError: A text has no ``=``, or a name is given twice.
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
     """
-    rules: dict[str, str] = {}
+    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got")
+
+
+def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
+    """Splits texts of the form NAME=VALUE."""
+    pairs: dict[str, str] = {}
     for text in texts:
-        name, equals, rule = text.partition("=")
-        if not equals or not name.strip() or not rule.strip():
-            raise ConfigError(f"--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got {text!r}.")
-        if name.strip() in rules:
-            raise RandomizationError(f"--randomize: parameter {name.strip()!r} is given twice.")
-        rules[name.strip()] = rule.strip()
-    return rules
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise ConfigError(f"{expected} {text!r}.")
+        if name in pairs:
+            raise RandomizationError(f"{expected.partition(':')[0]}: parameter {name!r} is given twice.")
+        pairs[name] = value
+    return pairs
 
 
 def _option(field: dataclasses.Field[Any], hint: Any, default: Any) -> click.Option:

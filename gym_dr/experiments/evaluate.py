@@ -56,7 +56,7 @@ def evaluate(
         output: Folder for the results; None for ``evaluation`` in the folder of the run, if there is one.
         trust: Modules that the configurations may have imported.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: What asked for the evaluation, which the folder keeps for its readers.
+        command: The command that asked for the evaluation, recorded in its folder.
 
     Returns:
         The evaluation, with its ``episodes`` and their ``summary`` as data frames.
@@ -84,9 +84,7 @@ def evaluate(
             f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."
         )
     with playing(progress) as show:
-        sets = _sets(
-            policies, show, grid=grid or {}, corners=corners, sobol=sobol, protocol=protocol, episodes=episodes
-        )
+        sets = _sets(policies, show, grid or {}, corners, sobol, protocol, episodes)
         return evaluate_policies(policies, sets, folder, success=success, command=command, progress=show)
 
 
@@ -104,14 +102,13 @@ def playing(progress: bool) -> Iterator[Progress]:
             yield show
         except KeyboardInterrupt as stopped:
             raise Interrupted(
-                "Stopped. Finished cells are kept; the same command goes on from there.", *stopped.args[-1:]
+                "Stopped. Finished cells are saved; the same command goes on from there.", *stopped.args[-1:]
             ) from None
 
 
 def _sets(
     policies: Sequence[RunPolicy],
     show: Progress,
-    *,
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
     sobol: int | None,

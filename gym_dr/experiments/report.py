@@ -1,4 +1,4 @@
-"""``gym_dr.report``: what policies can bear, as one HTML file."""
+"""``gym_dr.report``: how robust policies are, as one HTML file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report(
         output: File to write; None for ``report.html``, in the run's folder if there is one.
         evaluation: Folder of an evaluation; None for ``evaluation`` in the run's folder, or beside the file.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: What asked for the report, which the page names.
+        command: The command that asked for the report, named on the page.
 
     Returns:
         The file.

@@ -7,7 +7,7 @@ imported here: ``gymdr list algorithms`` does not load torch.
 from __future__ import annotations
 
 import dataclasses
-import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -136,10 +136,4 @@ def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
 
 
 def _load(target: Any) -> Any:
-    if not isinstance(target, str):
-        return target
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-__all__ = ["Algorithm", "LoadPolicy", "Policy", "Session", "Train", "option", "seed_for"]
+    return pkgutil.resolve_name(target) if isinstance(target, str) else target
