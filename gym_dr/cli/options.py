@@ -5,23 +5,15 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 import click
-from click.core import ParameterSource
 
 from gym_dr.errors import ConfigError, RandomizationError
 
-FC = TypeVar("FC", bound=Callable[..., Any])
-
-
-def trust_option(function: FC) -> FC:
-    """The option ``--trust``."""
-    option = click.option(
-        "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
-    )
-    return option(function)
+trust_option = click.option(
+    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
+)
 
 
 class NumberList(click.ParamType[Any]):
@@ -48,18 +40,8 @@ def field_options(cls: type, **defaults: Any) -> list[click.Option]:
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
-def given() -> dict[str, Any]:
-    """The values of those options that were written on the command line."""
-    ctx = click.get_current_context()
-    return {
-        name: value
-        for name, value in ctx.params.items()
-        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
-    }
-
-
-def typed() -> str:
-    """The whole command line, which folders and pages keep for their readers."""
+def command_line() -> str:
+    """The whole command line, which folders and pages record."""
     return str(click.get_current_context().find_root().obj)
 
 
@@ -108,10 +90,10 @@ def _option(field: dataclasses.Field[Any], hint: Any, default: Any) -> click.Opt
     flag = "--" + field.name.replace("_", "-")
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
-    shown: Mapping[str, Any] = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
+    shared: Any = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
     if hint is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}"], **shown)
+        return click.Option([f"{flag}/--no-{flag[2:]}"], **shared)
     if get_origin(hint) is tuple:
         text = ",".join(map(str, default))
-        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shown, "show_default": text})
-    return click.Option([flag], type=hint, **shown)
+        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shared, "show_default": text})
+    return click.Option([flag], type=hint, **shared)

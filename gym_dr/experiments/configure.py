@@ -63,7 +63,8 @@ def resolve_config(
         check_module(settings.get("env", ""), trust)
     whole = from_file.get("randomization") if randomization is None else randomization
     if randomize:
-        whole = _with_rules(whole, randomize, settings.get("env", RunSettings.env))
+        space = None if whole is None else param_space_of(settings.get("env", RunSettings.env))
+        whole = dict(randomize) if space is None else {**resolve(whole, space).to_dict(), **randomize}
     return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole)
 
 
@@ -108,9 +109,3 @@ def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
             )
         table["randomization"] = str(folder / named)
     return table
-
-
-def _with_rules(whole: Any, rules: Mapping[str, Any], env_id: str) -> Any:
-    """Puts rules for single parameters over a randomization."""
-    space = None if whole is None else param_space_of(env_id)
-    return dict(rules) if space is None else {**resolve(whole, space).to_dict(), **rules}

@@ -24,7 +24,7 @@ from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.progress import Display
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.stopping import StopRequest, children_end_with_us, stop_signals
+from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -144,7 +144,7 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
 def _launch_ray(
     folders: Sequence[RunFolder], address: str | None, trust: Collection[str], display: Display
 ) -> Failures:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     if address is None:
         # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -202,11 +202,7 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
     from gym_dr.evaluation.aggregate import aggregate  # heavy
 
     stop = StopRequest()
-    try:
+    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
         with stop_signals(stop):
             aggregate(folders, root)
         stop.check()
-    except KeyboardInterrupt as stopped:
-        raise Interrupted(
-            f"All runs are trained. Aggregate them with: gymdr resume {root}", *stopped.args[-1:]
-        ) from None

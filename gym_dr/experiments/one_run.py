@@ -16,7 +16,7 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.runs.stopping import StopRequest, stop_signals
+from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.training.api import Algorithm
 
 
@@ -35,14 +35,9 @@ def train_run(
     stop = StopRequest()
     with one_thread(), folder.locked(), stop_signals(stop):
         _train(folder, config, algorithm, stop, resume, display)
-        try:
-            _look_at_result(folder, config, algorithm, stop)
-        except KeyboardInterrupt as stopped:
-            raise Interrupted(
-                "Trained, but stopped before the plots and the evaluation were done. Go on with: "
-                f"gymdr resume {folder.path}",
-                *stopped.args[-1:],
-            ) from None
+        unfinished = "Trained, but stopped before the plots and the evaluation were done."
+        with explain_interrupt(f"{unfinished} Go on with: gymdr resume {folder.path}"):
+            _plot_and_evaluate(folder, config, algorithm, stop)
     if stop.number:  # it came when nothing was left to stop; who has sent it waits for its exit code
         raise Interrupted(f"Stopped when all was done. Run folder: {folder.path}", stop.number)
 
@@ -66,7 +61,7 @@ def _train(
     """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
     try:
         train = algorithm.train_function()
-    except Exception as error:  # whatever a stranger's module raises when it is imported
+    except Exception as error:  # a plugin's module may raise anything when it is imported
         raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
@@ -92,7 +87,7 @@ def _train(
             session.close()
 
 
-def _look_at_result(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
+def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
     """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
     stop.check()
     plot_training([folder], folder.plots)

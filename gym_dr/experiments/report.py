@@ -58,8 +58,8 @@ def report(
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(paths, None if evaluation is None else str(evaluation))
     policies = open_policies([run.parts for run in opened])
-    with playing(progress) as show:
-        found = complete_evaluation(policies, folder, command, show)
+    with playing(progress) as display:
+        found = complete_evaluation(policies, folder, command, display)
         compared = Comparison(groups=group_runs(policies), evaluation=found)
-        write_report(assemble(compared, command, show.note), page)
+        write_report(assemble(compared, command, display.note), page)
     return page
