@@ -6,7 +6,7 @@ A registry lives in the layer that owns what is in it; plugins fill it.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import pkgutil
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -17,10 +17,7 @@ T = TypeVar("T")
 
 def load_object(target: Any) -> Any:
     """What text of the form "module:name" stands for, imported now; anything else itself."""
-    if not isinstance(target, str):
-        return target
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(target) if isinstance(target, str) else target
 
 
 class Registry(Generic[T]):

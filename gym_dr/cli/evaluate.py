@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import read_grid, trust_option, typed
+from gym_dr.cli.options import command_line, read_grid, trust_option
 from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 
 
@@ -20,7 +20,7 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 )
 @click.option("--corners", is_flag=True, help="the corners of the box that the runs were trained on")
 @click.option(
-    "--sobol", type=int, metavar="POINTS", help="fill that box and tell which parameter matters; POINTS is a power of 2"
+    "--sobol", type=int, metavar="POINTS", help="fill that box and say which parameter matters; POINTS is a power of 2"
 )
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
@@ -40,6 +40,6 @@ def command(runs: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> Non
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    evaluation = evaluate(runs, grid=read_grid(grid), command=typed(), **options)
+    evaluation = evaluate(runs, grid=read_grid(grid), command=command_line(), **options)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

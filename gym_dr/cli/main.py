@@ -18,7 +18,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "train": "Train an algorithm on a randomized environment.",
     "resume": "Go on with a run that was interrupted.",
     "evaluate": "Evaluate trained policies.",
-    "report": "Write what policies can bear as one HTML file.",
+    "report": "Write how robust policies are as one HTML file.",
     "plot": "Draw the training of one or several runs.",
     "play": "Watch a trained policy, or fly yourself.",
     "bench": "Measure this machine and draw it.",
@@ -65,7 +65,7 @@ def main(args: Sequence[str] | None = None) -> None:
     warnings.formatwarning = _short_warning
     warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
     try:
-        # the root context keeps what was typed, which run folders record
+        # the root context has the command line, which run folders record
         cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)

@@ -5,23 +5,15 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 import click
-from click.core import ParameterSource
 
 from gym_dr.errors import ConfigError, RandomizationError
 
-FC = TypeVar("FC", bound=Callable[..., Any])
-
-
-def trust_option(function: FC) -> FC:
-    """The option ``--trust``."""
-    option = click.option(
-        "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
-    )
-    return option(function)
+trust_option = click.option(
+    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
+)
 
 
 class NumberList(click.ParamType[Any]):
@@ -48,18 +40,8 @@ def field_options(cls: type, **defaults: Any) -> list[click.Option]:
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
-def given() -> dict[str, Any]:
-    """The values of those options that were written on the command line."""
-    ctx = click.get_current_context()
-    return {
-        name: value
-        for name, value in ctx.params.items()
-        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
-    }
-
-
-def typed() -> str:
-    """The whole command line, which folders and pages keep for their readers."""
+def command_line() -> str:
+    """The whole command line, which folders and pages record."""
     return str(click.get_current_context().find_root().obj)
 
 
@@ -67,21 +49,17 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
     """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; a name may hold colons.
 
     Raises:
-        ConfigError: A text is malformed, or a name is given twice.
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
     """
+    expected = "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got"
     axes: dict[str, tuple[float, float, int]] = {}
-    for text in texts:
-        name, equals, numbers = (part.strip() for part in text.partition("="))
+    for name, numbers in _pairs(texts, expected).items():
         try:
             low, high, count = numbers.split(":")
-            ends = float(low), float(high), int(count)
+            axes[name] = float(low), float(high), int(count)
         except ValueError:
-            equals = ""
-        if not (equals and name):
-            raise ConfigError(f"--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got {text!r}.")
-        if name in axes:
-            raise ConfigError(f"--grid: parameter {name!r} is given twice.")
-        axes[name] = ends
+            raise ConfigError(f"{expected} {f'{name}={numbers}'!r}.") from None
     return axes
 
 
@@ -89,27 +67,33 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
     """Splits ``--randomize name=distribution`` options; the distributions are read later, with the parameters known.
 
     Raises:
-        ConfigError: A text has no ``=``, or a name is given twice.
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
     """
-    rules: dict[str, str] = {}
+    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got")
+
+
+def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
+    """Splits texts of the form NAME=VALUE."""
+    pairs: dict[str, str] = {}
     for text in texts:
-        name, equals, rule = text.partition("=")
-        if not equals or not name.strip() or not rule.strip():
-            raise ConfigError(f"--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got {text!r}.")
-        if name.strip() in rules:
-            raise RandomizationError(f"--randomize: parameter {name.strip()!r} is given twice.")
-        rules[name.strip()] = rule.strip()
-    return rules
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not (name and value):
+            raise ConfigError(f"{expected} {text!r}.")
+        if name in pairs:
+            raise RandomizationError(f"{expected.partition(':')[0]}: parameter {name!r} is given twice.")
+        pairs[name] = value
+    return pairs
 
 
 def _option(field: dataclasses.Field[Any], hint: Any, default: Any) -> click.Option:
     flag = "--" + field.name.replace("_", "-")
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
-    shown: Mapping[str, Any] = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
+    shared: Any = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
     if hint is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}"], **shown)
+        return click.Option([f"{flag}/--no-{flag[2:]}"], **shared)
     if get_origin(hint) is tuple:
         text = ",".join(map(str, default))
-        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shown, "show_default": text})
-    return click.Option([flag], type=hint, **shown)
+        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shared, "show_default": text})
+    return click.Option([flag], type=hint, **shared)

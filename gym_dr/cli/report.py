@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gym_dr.cli.options import typed
+from gym_dr.cli.options import command_line
 from gym_dr.experiments.report import report
 
 
@@ -22,4 +22,4 @@ def command(runs: tuple[str, ...], output: str | None, evaluation: str | None) -
     It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
     training, and points that fill the box around them. A RUN that is a folder of seeds stands for all of them.
     """
-    click.echo(f"Wrote {report(runs, output=output, evaluation=evaluation, command=typed())}")
+    click.echo(f"Wrote {report(runs, output=output, evaluation=evaluation, command=command_line())}")

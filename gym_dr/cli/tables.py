@@ -22,7 +22,7 @@ _COLUMNS = {  # statistic -> heading
 
 
 def show_training(trained: Run | Runs) -> None:
-    """What training has brought: a line for each set of one policy's evaluation, or a table over seeds."""
+    """The results of training: a line for each set of one policy's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
         _show_seeds(trained)
         click.echo(f"Run folders: {trained.path}/seed-*")

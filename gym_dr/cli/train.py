@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
-from gym_dr.cli.options import NumberList, field_options, given, read_randomize, typed
+from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize
 from gym_dr.experiments.configure import option_names
 from gym_dr.experiments.train import train
 from gym_dr.plugins.manager import load_plugins
@@ -73,6 +74,8 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
 def _train(algorithm: Algorithm) -> None:
     from gym_dr.cli.tables import show_training  # heavy
 
-    options = given()
+    ctx = click.get_current_context()
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
+    options = {name: ctx.params[name] for name in given}
     randomize = read_randomize(options.pop("randomize", ()))
-    show_training(train(algorithm.name, randomize=randomize, command=typed(), **options))
+    show_training(train(algorithm.name, randomize=randomize, command=command_line(), **options))

@@ -40,21 +40,14 @@ def option_names(algorithm: Algorithm) -> list[str]:
 def resolve_config(
     algorithm: Algorithm,
     given: Mapping[str, Any],
-    *,
     config: str | Path | None = None,
     trust: Collection[str] = (),
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """What was given over what a file says over the defaults.
+    """What was ``given``, fields of ``RunSettings`` and of the algorithm's, over what a file says over the defaults.
 
-    Args:
-        algorithm: What trains.
-        given: Fields of ``RunSettings`` and of the algorithm's configuration.
-        config: A TOML or JSON file with some of them.
-        trust: Modules that the file may have imported.
-        randomization: As an environment takes it; None for the file's.
-        randomize: Rules by parameter, put over the randomization, or else alone.
+    The other arguments are those of ``gym_dr.train``.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
@@ -70,7 +63,8 @@ def resolve_config(
         check_module(settings.get("env", ""), trust)
     whole = from_file.get("randomization") if randomization is None else randomization
     if randomize:
-        whole = _with_rules(whole, randomize, settings.get("env", RunSettings.env))
+        space = None if whole is None else param_space_of(settings.get("env", RunSettings.env))
+        whole = dict(randomize) if space is None else {**resolve(whole, space).to_dict(), **randomize}
     return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole)
 
 
@@ -103,13 +97,8 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
 
 
 def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
-    """Reads a configuration; errors name the file, and a file that it names lies beside it."""
+    """Reads a configuration; a file that it names lies beside it."""
     table = read_config_file(path, algorithm)
-    try:
-        RunSettings(**table["settings"])
-        algorithm.config_class()(**table["options"])
-    except GymDrError as error:
-        raise type(error)(f"{path}: {error}") from None
     named = table.get("randomization")
     if isinstance(named, str) and (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
         folder = Path(path).parent
@@ -120,9 +109,3 @@ def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
             )
         table["randomization"] = str(folder / named)
     return table
-
-
-def _with_rules(whole: Any, rules: Mapping[str, Any], env_id: str) -> Any:
-    """Puts rules for single parameters over a randomization."""
-    space = None if whole is None else param_space_of(env_id)
-    return dict(rules) if space is None else {**resolve(whole, space).to_dict(), **rules}

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gym_dr.errors import ConfigError, Interrupted, unknown_name
+from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import RunLike, open_runs
+from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -56,7 +57,7 @@ def evaluate(
         output: Folder for the results; None for ``evaluation`` in the folder of the run, if there is one.
         trust: Modules that the configurations may have imported.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: What asked for the evaluation, which the folder keeps for its readers.
+        command: The command that asked for the evaluation, recorded in its folder.
 
     Returns:
         The evaluation, with its ``episodes`` and their ``summary`` as data frames.
@@ -83,11 +84,9 @@ def evaluate(
         raise ConfigError(
             f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."
         )
-    with playing(progress) as show:
-        sets = _sets(
-            policies, show, grid=grid or {}, corners=corners, sobol=sobol, protocol=protocol, episodes=episodes
-        )
-        return evaluate_policies(policies, sets, folder, success=success, command=command, progress=show)
+    with playing(progress) as display:
+        sets = _sets(policies, display, grid or {}, corners, sobol, protocol, episodes)
+        return evaluate_policies(policies, sets, folder, success=success, command=command, progress=display)
 
 
 @contextlib.contextmanager
@@ -99,19 +98,14 @@ def playing(progress: bool) -> Iterator[Progress]:
     """
     from gym_dr.experiments.one_run import one_thread  # heavy
 
-    with one_thread(), Progress("episode", "bar" if progress else "nothing") as show:
-        try:
-            yield show
-        except KeyboardInterrupt as stopped:
-            raise Interrupted(
-                "Stopped. Finished cells are kept; the same command goes on from there.", *stopped.args[-1:]
-            ) from None
+    message = "Stopped. Finished cells are saved; the same command goes on from there."
+    with one_thread(), Progress("episode", "bar" if progress else "nothing") as display, explain_interrupt(message):
+        yield display
 
 
 def _sets(
     policies: Sequence[RunPolicy],
-    show: Progress,
-    *,
+    display: Progress,
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
     sobol: int | None,
@@ -138,7 +132,7 @@ def _sets(
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
         sets.append(cells.grid(space, axes, each["cell"]))
         for switch in sets[-1].fixed:
-            show.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
+            display.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
     if corners or sobol is not None:
         box = cells.training_box(space, [policy.config.randomization for policy in policies])
         if corners:

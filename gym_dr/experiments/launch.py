@@ -24,10 +24,12 @@ from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.progress import Display
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.stopping import StopRequest, children_end_with_us, stop_signals
+from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
+
+Failures = dict[str, TrainingError]  # by the path of the run
 
 
 def check_launcher(launcher: str) -> None:
@@ -52,31 +54,25 @@ def launch(
     trust: Collection[str] = (),
     display: Display = "lines",
 ) -> None:
-    """Trains the runs of several folders whose configurations are written.
-
-    Args:
-        folders: One for each seed.
-        launcher: "local" or "ray".
-        workers: Runs at a time on this machine; None for one a core.
-        ray_address: Of a running cluster; None starts one on this machine.
-        trust: Modules that the configurations may have imported.
-        display: How the runs show their progress.
+    """Trains the runs of folders whose configurations are written, with the arguments of ``gym_dr.train``.
 
     Raises:
-        UnknownNameError: There is no such launcher.
-        ConfigError: Ray is not installed or there is no cluster at the address.
+        ConfigError: There is no Ray cluster at the address.
         LostRunError: A run's process was ended from outside.
         TrainingError: A run has failed; the others have been trained.
         Interrupted: A signal has ended the runs; the message says how to go on.
     """
-    check_launcher(launcher)
     if launcher == "ray":
         with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
             for folder in folders:
                 held.enter_context(folder.locked())
-            _launch_ray(folders, ray_address, trust, display)
+            failed = _launch_ray(folders, ray_address, trust, display)
     else:
-        _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
+        failed = _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
+    if failed:
+        lines = "\n".join(f"  {path}: {failed[path]}" for path in sorted(failed))
+        kind = LostRunError if any(isinstance(error, LostRunError) for error in failed.values()) else TrainingError
+        raise kind(f"{len(failed)} of the runs failed; the others are complete:\n{lines}")
 
 
 def train_folder(path: str, trust: Collection[str], display: Display) -> str:
@@ -110,11 +106,10 @@ def train_config(name: str, config_json: str, trust: Collection[str], display: D
     return message, files
 
 
-def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> None:
+def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> Failures:
     """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
-    failed: dict[str, str] = {}
-    lost: dict[str, str] = {}
+    failed: Failures = {}
     received: list[int] = []
 
     def stop(number: int) -> None:
@@ -131,25 +126,25 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
-                message = ""
                 try:
-                    message = future.result()
+                    if message := future.result():
+                        failed[path] = TrainingError(message)
                 except BrokenProcessPool:
-                    lost[path] = f"its process was ended from outside. Go on with: gymdr resume {path}"
+                    failed[path] = LostRunError(f"its process was ended from outside. Go on with: gymdr resume {path}")
                 if received:
                     raise KeyboardInterrupt(received[0])
-                if message:
-                    failed[path] = message
             if received:  # when all were through
                 raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             raise Interrupted(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
-    _report(failed, lost)
+    return failed
 
 
-def _launch_ray(folders: Sequence[RunFolder], address: str | None, trust: Collection[str], display: Display) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # training here tells nobody about it
+def _launch_ray(
+    folders: Sequence[RunFolder], address: str | None, trust: Collection[str], display: Display
+) -> Failures:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     if address is None:
         # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -167,23 +162,23 @@ def _launch_ray(folders: Sequence[RunFolder], address: str | None, trust: Collec
             task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trust, display): folder
             for folder in folders
         }
-        failed: dict[str, str] = {}
-        lost: dict[str, str] = {}
+        failed: Failures = {}
         while waiting:
             (done,), _ = ray.wait(list(waiting), num_returns=1)
             folder = waiting.pop(done)
             try:
                 message, files = ray.get(done)
             except ray.exceptions.RayError as error:
-                lost[str(folder.path)] = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
+                problem = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
+                failed[str(folder.path)] = LostRunError(problem)
                 continue
             _unpack(folder, files)
             if message:
-                failed[str(folder.path)] = message
+                failed[str(folder.path)] = TrainingError(message)
     finally:
         if started:
             ray.shutdown()
-    _report(failed, lost)
+    return failed
 
 
 def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
@@ -197,15 +192,6 @@ def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
         write_atomically(path, content)
 
 
-def _report(failed: dict[str, str], lost: dict[str, str]) -> None:
-    """Raises an error with the messages of the runs that are not complete, by their paths."""
-    messages = sorted({**failed, **lost}.items())
-    if messages:
-        lines = "\n".join(f"  {path}: {message}" for path, message in messages)
-        kind = LostRunError if lost else TrainingError
-        raise kind(f"{len(messages)} of the runs failed; the others are complete:\n{lines}")
-
-
 def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
     """Writes the aggregate of several trained seeds.
 
@@ -216,9 +202,7 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
     from gym_dr.evaluation.aggregate import aggregate  # heavy
 
     stop = StopRequest()
-    try:
+    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
         with stop_signals(stop):
             aggregate(folders, root)
         stop.check()
-    except KeyboardInterrupt as stopped:
-        raise Interrupted(f"All runs are trained. Sum them up with: gymdr resume {root}", *stopped.args[-1:]) from None

@@ -15,21 +15,14 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.runs.stopping import StopRequest, stop_signals
-from gym_dr.training.api import Algorithm, Train
+from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
+from gym_dr.training.api import Algorithm
 
 
 def train_run(
     folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, resume: bool, display: Display = "bar"
 ) -> None:
-    """Trains, draws the plots and evaluates.
-
-    Args:
-        folder: Of the run, with its configuration written.
-        config: Resolved.
-        algorithm: What trains.
-        resume: Whether to go on from the newest checkpoint.
-        display: How progress is shown; runs beside each other print lines.
+    """Trains the run of a folder whose configuration is written, draws the plots and evaluates.
 
     Raises:
         PluginError: The algorithm's function cannot be imported.
@@ -38,21 +31,12 @@ def train_run(
         TrainingError: Training cannot go on.
         Interrupted: A signal has ended the run; the message says how to go on.
     """
-    try:
-        train = algorithm.train_function()
-    except Exception as error:  # whatever a stranger's module raises when it is imported
-        raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     stop = StopRequest()
     with one_thread(), folder.locked(), stop_signals(stop):
-        _train(folder, config, algorithm, train, stop, resume=resume, display=display)
-        try:
-            _look_at_result(folder, config, algorithm, stop)
-        except KeyboardInterrupt as stopped:
-            raise Interrupted(
-                "Trained, but stopped before the plots and the evaluation were done. Go on with: "
-                f"gymdr resume {folder.path}",
-                *stopped.args[-1:],
-            ) from None
+        _train(folder, config, algorithm, stop, resume, display)
+        unfinished = "Trained, but stopped before the plots and the evaluation were done."
+        with explain_interrupt(f"{unfinished} Go on with: gymdr resume {folder.path}"):
+            _plot_and_evaluate(folder, config, algorithm, stop)
     if stop.number:  # it came when nothing was left to stop; who has sent it waits for its exit code
         raise Interrupted(f"Stopped when all was done. Run folder: {folder.path}", stop.number)
 
@@ -71,23 +55,22 @@ def one_thread() -> Iterator[None]:
 
 
 def _train(
-    folder: RunFolder,
-    config: RunConfig,
-    algorithm: Algorithm,
-    train: Train,
-    stop: StopRequest,
-    *,
-    resume: bool,
-    display: Display,
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest, resume: bool, display: Display
 ) -> None:
     """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
+    try:
+        train = algorithm.train_function()
+    except Exception as error:  # a plugin's module may raise anything when it is imported
+        raise PluginError(f"Algorithm {algorithm.name!r}: {algorithm.train!r} cannot be imported: {error}") from error
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
         if folder.killed_owner:
             progress.note(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
-            progress(title, updates, total, steps=row["steps"], result=_return(row))
+            mean = row["return_mean"]
+            result = "no episode yet" if math.isnan(mean) else f"return {mean:.1f}"
+            progress(title, updates, total, steps=row["steps"], result=result)
 
         session = RunSession(folder, config, report, resume=resume, stop=lambda: stop.number)
         progress(title, session.first_update, total)
@@ -103,12 +86,7 @@ def _train(
             session.close()
 
 
-def _return(row: Mapping[str, float]) -> str:
-    """The mean return; nothing to say before the first episode has ended."""
-    return "no episode yet" if math.isnan(row["return_mean"]) else f"return {row['return_mean']:.1f}"
-
-
-def _look_at_result(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
+def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
     """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
     stop.check()
     plot_training([folder], folder.plots)

@@ -1,4 +1,4 @@
-"""``gym_dr.report``: what policies can bear, as one HTML file."""
+"""``gym_dr.report``: how robust policies are, as one HTML file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report(
         output: File to write; None for ``report.html``, in the run's folder if there is one.
         evaluation: Folder of an evaluation; None for ``evaluation`` in the run's folder, or beside the file.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: What asked for the report, which the page names.
+        command: The command that asked for the report, named on the page.
 
     Returns:
         The file.
@@ -57,8 +57,8 @@ def report(
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(paths, None if evaluation is None else str(evaluation))
     policies = open_policies([run.parts for run in opened])
-    with playing(progress) as show:
-        found = complete_evaluation(policies, folder, command, show)
+    with playing(progress) as display:
+        found = complete_evaluation(policies, folder, command, display)
         compared = Comparison(groups=group_runs(policies), evaluation=found)
-        write_report(assemble(compared, command, show.note), page)
+        write_report(assemble(compared, command, display.note), page)
     return page

@@ -8,10 +8,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import RunFolderError, unknown_name
+from gym_dr.errors import RunFolderError
 from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.launch import aggregate_runs, launch
-from gym_dr.runs.config import ON_NAN, RunConfig, check_device
+from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.training.api import Algorithm, Policy
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.results import Evaluation
 
 
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Run:
-    """One run, in its folder.
+    """One run, in its folder; ``gym_dr.load_run`` opens it.
 
     Example:
         >>> run = gym_dr.load_run("runs/first")
@@ -35,10 +36,9 @@ class Run:
         config: The resolved configuration.
     """
 
-    def __init__(self, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> None:
-        """Takes over what ``open_run`` gives; ``gym_dr.load_run`` makes runs of paths."""
-        self.folder, self.config = folder, config
-        self._algorithm = algorithm
+    folder: RunFolder
+    config: RunConfig
+    _algorithm: Algorithm
 
     @property
     def path(self) -> Path:
@@ -117,7 +117,7 @@ class Run:
         """
         from gym_dr.experiments.one_run import train_run  # heavy
 
-        (run,) = _ready([self], on_nan)
+        run = _ready(self, on_nan)
         train_run(*run.parts, resume=True, display="bar" if progress else "nothing")
         return run
 
@@ -158,7 +158,7 @@ class Runs(Sequence[Run]):
         """The final training return and each evaluation over seeds: mean, deviation, interquartile mean, its interval.
 
         Raises:
-            RunFolderError: The runs have not been summed up, since not all of them are trained.
+            RunFolderError: There is no summary yet, since not all runs are trained.
         """
         import pandas as pd  # heavy
 
@@ -174,7 +174,7 @@ class Runs(Sequence[Run]):
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:
         """Goes on with every run; see ``Run.resume``."""
-        runs = _ready(self, on_nan)
+        runs = [_ready(run, on_nan) for run in self]
         folders = [run.folder for run in runs]
         launch(folders, trust=self._trust, display="lines" if progress else "nothing")
         aggregate_runs(folders, self.path)
@@ -224,22 +224,16 @@ def open_runs(given: RunLike | Sequence[RunLike], trust: Collection[str] = ()) -
     return [str(one.path) for one in opened], runs
 
 
-def _ready(runs: Sequence[Run], on_nan: str | None) -> list[Run]:
-    """Runs that can go on here, with what ``on_nan`` changes in their files.
+def _ready(run: Run, on_nan: str | None) -> Run:
+    """A run that can go on here; ``on_nan`` changes its configuration and the file that holds it.
 
     Raises:
-        ConfigError: Their device is not there.
+        ConfigError: Its device is not there.
         UnknownNameError: There is no such ``on_nan``.
     """
-    if on_nan not in (None, *ON_NAN):
-        raise unknown_name("on_nan", on_nan, ON_NAN)
-    for run in runs:
-        check_device(run.config.settings.device)
-    return [run if on_nan is None else _with_on_nan(run, on_nan) for run in runs]
-
-
-def _with_on_nan(run: Run, on_nan: str) -> Run:
-    """Changes the configuration, and the file that holds it."""
+    check_device(run.config.settings.device)
+    if on_nan is None:
+        return run
     folder, config, algorithm = run.parts
     changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, on_nan=on_nan))
     with folder.locked():

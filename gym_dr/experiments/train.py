@@ -59,7 +59,7 @@ def train(
             that is given, and else alone.
         overwrite: Whether a run that is in the folder already is replaced.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: What asked for the training, which the run folder keeps for its readers.
+        command: The command that asked for the training, recorded in the run folder.
         **options: Settings of every run (``env``, ``seed``, ``num_envs``, ...) and of the algorithm's configuration;
             ``gymdr train NAME --help`` lists them.
 
@@ -76,14 +76,10 @@ def train(
     """
     load_plugins()
     found = find_algorithm(algorithm)
-    _check_seeds(seeds, options, launcher=launcher, workers=workers, ray_address=ray_address)
-    several = [{}] if seeds is None else [{"seed": seed} for seed in seeds]
-    configs = [
-        resolve_config(
-            found, {**options, **seed}, config=config, trust=trust, randomization=randomization, randomize=randomize
-        )
-        for seed in several
-    ]
+    launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
+    _check_seeds(seeds, options, launching)
+    each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
+    configs = [resolve_config(found, given, config, trust, randomization, randomize) for given in each]
     check_device(configs[0].settings.device)
     check_launcher(launcher)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
@@ -96,14 +92,7 @@ def train(
             train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing")
             return runs[0]
         trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
-        launch(
-            folders,
-            launcher=launcher,
-            workers=workers,
-            ray_address=ray_address,
-            trust=trusted,
-            display="lines" if progress else "nothing",
-        )
+        launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
         aggregate_runs(folders, root)
         return Runs(root, runs, trusted)
     except LostRunError:
@@ -117,11 +106,11 @@ def train(
             folder.delete_replaced()
 
 
-def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], *, launcher: str, **given: Any) -> None:
+def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launching: Mapping[str, Any]) -> None:
     """Checks that what is for several seeds comes with them."""
     if seeds is None:
-        for name, value in {**given, "launcher": None if launcher == "local" else launcher}.items():
-            if value is not None:
+        for name, value in launching.items():
+            if value not in (None, "local"):
                 raise ConfigError(f"--{name.replace('_', '-')}: expected with --seeds, which it is for.")
         return
     if "seed" in options:

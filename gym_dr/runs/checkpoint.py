@@ -37,11 +37,10 @@ def save_checkpoint(
         CheckpointError: The state contains something other than tensors and plain values.
         RunFolderError: A file cannot be written; earlier checkpoints are intact.
     """
-    content = {"format": FORMAT, "version": VERSION, "update": update, "config": config}
-    content |= {"state": dict(state), "session": dict(session)}
+    content = {"update": update, "state": state, "session": session, "config": config}
     path: Path = folder.checkpoints / f"update-{update:08d}.safetensors"
     try:
-        packed = pack(content)
+        packed = pack({"format": FORMAT, "version": VERSION, **content})
     except MemoryError:
         raise RunFolderError("There is not enough memory to write a checkpoint.") from None
     except (TypeError, ValueError) as error:
@@ -118,8 +117,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             f"{path}: expected checkpoint version {VERSION}, got {content.get('version')!r}. "
             "Use the version of gym_dr that wrote it."
         )
-    missing = {"update", "state", "session", "config"} - content.keys()
-    if missing:
+    if missing := {"update", "state", "session", "config"} - content.keys():
         raise CheckpointError(f"{path}: is a checkpoint of gym_dr, but lacks {', '.join(sorted(missing))}.")
     for name in ("state", "session", "config"):
         if not isinstance(content[name], dict):

@@ -102,10 +102,10 @@ class RunConfig:
 
 
 def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
-    """Reads a configuration file and checks its names and types, but not yet its ranges.
+    """Reads a configuration file and checks its settings and options, but not yet its randomization.
 
     Raises:
-        ConfigError: The file cannot be read, is for another algorithm, or a value has the wrong type.
+        ConfigError: The file cannot be read, is for another algorithm, or a value has the wrong type or range.
         UnknownNameError: It has an unknown key.
     """
     table = read_table(path)
@@ -113,9 +113,8 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
     options = table.pop(algorithm.name, {})
-    own = {field.name for field in dataclasses.fields(algorithm.config_class())}
-    randomization = table.pop("randomization", None)
-    misplaced = sorted(own & table.keys())
+    others = {"randomization": table.pop("randomization")} if "randomization" in table else {}
+    misplaced = sorted(table.keys() & {field.name for field in dataclasses.fields(algorithm.config_class())})
     if misplaced:
         raise ConfigError(
             f"{path}: {', '.join(misplaced)}: expected in the table [{algorithm.name}], not outside of it."
@@ -123,15 +122,13 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {shortened(options)}.")
     try:
-        checked: dict[str, Any] = {
-            "settings": check_fields(RunSettings, table, also=("algorithm", "randomization", algorithm.name)),
-            "options": check_fields(algorithm.config_class(), options),
-        }
+        settings = check_fields(RunSettings, table, also=("algorithm", "randomization", algorithm.name))
+        options = check_fields(algorithm.config_class(), options)
+        RunSettings(**settings)
+        _make_options(algorithm, options)
     except GymDrError as error:
         raise type(error)(f"{path}: {error}") from None
-    if randomization is not None:
-        checked["randomization"] = randomization
-    return checked
+    return {"settings": settings, "options": options, **others}
 
 
 def build_config(
@@ -151,13 +148,8 @@ def build_config(
         RandomizationError: A range is impossible.
     """
     run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **settings})
-    try:
-        config = algorithm.config_class()(**options)
-    except GymDrError:
-        raise
-    except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
-        raise ConfigError(f"{algorithm.name}: {error}") from None
     SAMPLERS.get(run_settings.sampler)
+    own = _make_options(algorithm, options)
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
@@ -167,7 +159,7 @@ def build_config(
                 f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
                 "or leave the randomization out."
             )
-        return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=config)
+        return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
     ranges = None
     if run_settings.context == OBSERVATION:
@@ -177,17 +169,23 @@ def build_config(
             )
         ranges = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
     return RunConfig(
-        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=config, context_ranges=ranges
+        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=own, context_ranges=ranges
     )
+
+
+def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
+    try:
+        return algorithm.config_class()(**options)
+    except GymDrError:
+        raise
+    except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
+        raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
     """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
 
-    Args:
-        cls: The dataclass.
-        values: By field.
-        also: Other valid names in the same file, to suggest for an unknown one.
+    For an unknown name it suggests the fields and ``also``.
 
     Raises:
         UnknownNameError: The dataclass has no such field.

@@ -7,7 +7,7 @@ import csv
 import errno
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,22 +92,17 @@ def whole_rows(path: Path) -> str:
     return content[: content.rfind(b"\n") + 1].decode()
 
 
-def filter_rows(path: Path, keep: Callable[[dict[str, str]], bool]) -> None:
-    """Rewrites a CSV file with only the rows for which ``keep`` is true, atomically; a missing file stays missing.
+def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None:
+    """Rewrites a CSV file with only the rows for which it is true, atomically; a missing file stays missing.
 
     Raises:
-        RunFolderError: The file cannot be read or written, or ``keep`` fails on a row.
+        RunFolderError: The file cannot be read or written, or ``predicate`` fails on a row.
     """
     if not path.exists():
         return
-    try:
-        reader = csv.DictReader(io.StringIO(whole_rows(path)))
+    with _reading(path) as reader:
         columns = list(reader.fieldnames or [])
-        rows = [row for row in reader if keep(row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RunFolderError(f"{path}: cannot be read: {error}.") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{path}: was not written by a run ({error}).") from None
+        rows = [row for row in reader if predicate(row)]
     if any(None in row or None in row.values() for row in rows):  # how csv marks too many or too few values
         raise RunFolderError(f"{path}: was not written by a run (a row has other columns than the first).")
     out = io.StringIO(newline="")
@@ -126,7 +121,15 @@ def last_update(path: Path) -> int:
     """
     if not path.exists():
         return -1
+    with _reading(path) as reader:
+        return max((int(row["update"]) for row in reader), default=-1)
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[csv.DictReader[str]]:
     try:
-        return max((int(row["update"]) for row in csv.DictReader(io.StringIO(whole_rows(path)))), default=-1)
-    except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
+        yield csv.DictReader(io.StringIO(whole_rows(path)))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RunFolderError(f"{path}: cannot be read: {error}.") from None
+    except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{path}: was not written by a run ({error}).") from None

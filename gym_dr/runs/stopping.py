@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gym_dr.errors import Interrupted
+
 _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
@@ -58,6 +60,15 @@ def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
     finally:
         for number in mine:
             signal.signal(number, _DEFAULTS[number])
+
+
+@contextlib.contextmanager
+def explain_interrupt(message: str) -> Iterator[None]:
+    """Raises an interrupt as ``Interrupted`` with a message that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(message, *stopped.args[-1:]) from None
 
 
 @contextlib.contextmanager

@@ -62,22 +62,10 @@ class ActorCritic:
         continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
         critic_context: bool = False,
     ) -> None:
-        """Builds networks for the environment's spaces.
+        """Builds networks for the environment's spaces, on ``device``; weights and actions follow from the run's seed.
 
-        Args:
-            envs: The vector environment.
-            seed: Of the run; weights and actions follow from it.
-            device: Where the networks are.
-            hidden_sizes: Units of the hidden layers of each network.
-            optimizer: Makes the optimizer of each network.
-            actor_lr: First learning rate of the actor.
-            critic_lr: And of the critic.
-            entropy_coef: First weight of the entropy bonus.
-            max_grad_norm: Largest norm of each network's gradient; 0 for no clipping.
-            activation: "relu" or "tanh".
-            init: First weights, "torch" or "orthogonal".
-            continuous: Which actor serves continuous actions.
-            critic_context: Whether the critic sees the draw.
+        ``optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions, and the
+        other keywords are the options that ``A2CConfig`` documents.
 
         Raises:
             ConfigError: The spaces are not of a kind that the networks know.

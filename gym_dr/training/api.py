@@ -133,6 +133,3 @@ def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
     """
     word = np.random.SeedSequence(run_seed, spawn_key=(stream, index)).generate_state(1, np.uint64)[0]
     return (stream << 61) + (int(word) >> 4)
-
-
-__all__ = ["Algorithm", "LoadPolicy", "Policy", "Session", "Train", "option", "seed_for"]

@@ -63,7 +63,7 @@ def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dic
         NotFiniteError: The loss or its gradient is not finite; the networks are unchanged then.
     """
     learned = config.baseline == "learned"
-    # what a reward of 1 for ever is worth: the network's outputs stay near 1, where it is after some dozen updates.
+    # what a reward of 1 forever is worth: the network's outputs stay near 1, where it is after some dozen updates.
     # To reach returns of 100 itself takes hundreds, in which every action looks good and every truncation bad, and
     # the policy collapses
     horizon = 1.0 / max(1.0 - config.gamma, 1.0 / _MAX_HORIZON)

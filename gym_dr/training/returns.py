@@ -30,7 +30,7 @@ def gae(
         rewards: Shape ``(T, N)``.
         values: ``V(s_t)``, shape ``(T, N)``.
         next_values: ``V(s_{t+1})``, where an episode ends that of its final observation, shape ``(T, N)``.
-        terminated: Whether the episode ended by itself at step t, shape ``(T, N)``.
+        terminated: Whether the episode reached a terminal state at step t, shape ``(T, N)``.
         truncated: Whether it was cut at step t, shape ``(T, N)``.
         valid: False on reset steps, which get advantage 0, shape ``(T, N)``.
         gamma: Discount factor.

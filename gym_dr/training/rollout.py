@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -37,7 +37,7 @@ class Rollout:
     truncated: npt.NDArray[np.bool_]  # (T, N)
     # (T, N), False on steps that count in nothing, such as resets, which ignore the action
     valid: npt.NDArray[np.bool_]
-    # (T + 1, N, k) draws in force at each observation, in [-1, 1]; None where nobody is shown them
+    # (T + 1, N, k) current draws at each observation, in [-1, 1]; None where nobody sees them
     context: Tensor | None = None
 
 
@@ -45,7 +45,7 @@ class RolloutCollector:
     """Steps a NEXT_STEP vector environment, from rollout to rollout, without building a graph."""
 
     def __init__(
-        self, envs: VectorEnv[Any, Any, Any], rollout_steps: int, device: str, shown: Sequence[ContextRange] = ()
+        self, envs: VectorEnv[Any, Any, Any], rollout_steps: int, device: str, visible: Sequence[ContextRange] = ()
     ) -> None:
         """Prepares for rollouts.
 
@@ -53,16 +53,14 @@ class RolloutCollector:
             envs: NEXT_STEP autoreset.
             rollout_steps: Steps of each sub-environment.
             device: Where the networks are.
-            shown: Parameters that rollouts carry as context, for a critic that may see the draw.
+            visible: Parameters that rollouts carry as context, for a critic that may see the draw.
 
         Raises:
             ConfigError: The environment resets in another way than at the next step.
         """
         _check_next_step(envs)
-        self.envs = envs
-        self.rollout_steps = rollout_steps
-        self.device = device
-        self.shown = shown
+        self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
+        self.visible = visible
         self._context: npt.NDArray[Any] | None = None  # (N, k), the current one
         self._observations: npt.NDArray[Any] | None = None  # (N, obs), the current ones
         self._done = np.zeros(envs.num_envs, dtype=np.bool_)  # sub-environments that the next step resets
@@ -106,13 +104,10 @@ class RolloutCollector:
             t = stop
             self._done = steps.terminated[t - 1] | steps.truncated[t - 1]
         self._observations = steps.observations[count].copy()
-        rollout = _rollout(
-            steps.observations, _actions(steps), steps.rewards, steps.terminated, steps.truncated, valid, self.device
-        )
-        return rollout if contexts is None else replace(rollout, context=torch.from_numpy(contexts).to(self.device))
+        return _rollout(steps, valid, self.device, contexts)
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
-        return normalised_context(info["params"], self.shown) if self.shown else None
+        return normalised_context(info["params"], self.visible) if self.visible else None
 
 
 def collect_episodes(
@@ -160,10 +155,10 @@ def collect_episodes(
                 playing = finished < episodes_per_env
                 envs.paused[:] = ~playing
         observations = steps.observations[t]
-        rows = (steps.observations, _actions(steps), steps.rewards, steps.terminated, steps.truncated, valid)
-        pieces.append(tuple(row[:t] for row in rows))
-    seen, actions, rewards, terminated, truncated, valid = (np.concatenate(part) for part in zip(*pieces, strict=True))
-    return _rollout(np.concatenate([seen, observations[None]]), actions, rewards, terminated, truncated, valid, device)
+        pieces.append(tuple(rows[:t] for rows in (*steps, valid)))
+    *joined, valid = (np.concatenate(rows) for rows in zip(*pieces, strict=True))
+    steps = Steps(*joined)
+    return _rollout(steps._replace(observations=np.append(steps.observations, observations[None], 0)), valid, device)
 
 
 def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
@@ -203,23 +198,18 @@ def _actions(steps: Steps) -> npt.NDArray[Any]:
 
 
 def _rollout(
-    observations: npt.NDArray[np.float32],
-    actions: npt.NDArray[Any],
-    rewards: npt.NDArray[Any],
-    terminated: npt.NDArray[np.bool_],
-    truncated: npt.NDArray[np.bool_],
-    valid: npt.NDArray[np.bool_],
-    device: str,
+    steps: Steps, valid: npt.NDArray[np.bool_], device: str, contexts: npt.NDArray[np.float32] | None = None
 ) -> Rollout:
-    if not (np.isfinite(observations).all() and np.isfinite(rewards).all()):
+    if not (np.isfinite(steps.observations).all() and np.isfinite(steps.rewards).all()):
         raise NotFiniteError("The environment returned an observation or reward that is not finite.")
     return Rollout(
-        observations=torch.from_numpy(observations).to(device),
-        actions=torch.from_numpy(actions).to(device),
-        rewards=rewards.astype(np.float32),
-        terminated=terminated,
-        truncated=truncated,
+        observations=torch.from_numpy(steps.observations).to(device),
+        actions=torch.from_numpy(_actions(steps)).to(device),
+        rewards=steps.rewards.astype(np.float32),
+        terminated=steps.terminated,
+        truncated=steps.truncated,
         valid=valid,
+        context=None if contexts is None else torch.from_numpy(contexts).to(device),
     )
 
 

@@ -121,7 +121,7 @@ def trained_policy(actor: Actor) -> Policy:
     """What a trained actor does when it is used: its mean where actions are continuous, else sampled as in training.
 
     The spread of continuous actions is for exploring. Of discrete ones the likeliest is often worse than a sample: a
-    policy that is still learning hovers for ever. Samples come from a generator of fixed seed, so that evaluating again
+    policy that is still learning hovers forever. Samples come from a generator of fixed seed, so that evaluating again
     gives the same.
     """
     generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))

@@ -117,7 +117,7 @@ def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: py
         patch.setattr(Progress, "__call__", stop)
         result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.code == 130
-    assert "Stopped. Finished cells are kept; the same command goes on from there." in result.err
+    assert "Stopped. Finished cells are saved; the same command goes on from there." in result.err
     assert json.loads((runs / "random/evaluation/evaluation.json").read_text())["complete"] is False
     result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.err.splitlines()[0].startswith("random on training: episode 3/4")

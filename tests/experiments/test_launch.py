@@ -186,7 +186,7 @@ def test_a_signal_while_the_seeds_are_summed_up_says_how_to_go_on(one_by_one: Pa
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate()
     assert process.returncode == 143
-    assert f"All runs are trained. Sum them up with: gymdr resume {one_by_one}" in errors
+    assert f"All runs are trained. Aggregate them with: gymdr resume {one_by_one}" in errors
     assert result(one_by_one) == before
 
 
