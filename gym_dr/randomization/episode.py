@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 
+from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -72,10 +75,42 @@ class RandomizedEnv:
 
     Wrappers hide these, so ask ``env.unwrapped`` (or ``env.get_wrapper_attr``); in a vector environment
     ``VectorParams``. The settable properties are how a vector environment reaches its sub-environments.
+
+    Attributes:
+        episode: The parameters of the episode under way.
+        context: Who may see them.
     """
 
     episode: EpisodeParams
+    context: Context
     _given_draw: tuple[dict[str, float], int] | None = None
+
+    def _randomize(
+        self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
+    ) -> None:
+        """Takes the keywords of every randomized environment, for a subclass's constructor.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
+        """
+        self.episode = EpisodeParams(space, resolve(randomization, space))
+        self.context = Context(context, context_params, space, self.randomization)
+
+    def _begin_episode(self, env: gym.Env[Any, Any], seed: int | None, exact: Mapping[str, float]) -> None:
+        """Seeds ``env``, which is unwrapped, and sets the values of its next episode.
+
+        Its own reset follows; it needs the values, which are keyed by the seed of its generator.
+        """
+        gym.Env.reset(env, seed=seed)
+        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
+        self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+
+    def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the user gets: the observation with its context, and ``info`` with the current values unless hidden."""
+        info = self.context.visible_info({**info, **self.episode.info()})
+        return self.context.extend(observation, self.episode.current), info
 
     @property
     def param_space(self) -> ParamSpace:
