@@ -370,17 +370,21 @@ def returned_arrays_are_the_callers_own(mode: Mode) -> None:
 
 
 @promised(*MODES)
-def the_observation_ends_with_the_draw_where_the_policy_may_see_it(mode: Mode) -> None:
+def the_draw_ends_the_observation_or_is_hidden_from_info_and_the_episode_is_the_same(mode: Mode) -> None:
     for kwargs in [{}] if mode.name == "single" else [{"autoreset_mode": autoreset} for autoreset in AutoresetMode]:
-        with mode.opened(max_episode_steps=2, context="observation", **kwargs) as envs:
+        limited: dict[str, Any] = {"max_episode_steps": 2, **kwargs}
+        with mode.opened(context="observation", **limited) as envs, mode.opened(context="hidden", **limited) as twin:
             ranges = context_ranges(interface(envs).param_space, interface(envs).randomization)
-            rows = play(envs, 2)
+            rows, hidden = play(envs, 2), play(twin, 2)
             seen = [(row[0], row[-1]) for row in rows if np.asarray(row[-1]["draw_index"]).any() or len(row) == 5]
             seen += [(np.stack(list(i["final_obs"])), i["final_info"]) for *_, i in rows if "final_obs" in i]
             for observations, info in seen:
                 expected = normalised_context(columns(info["params"]), ranges)
                 np.testing.assert_allclose(np.atleast_2d(observations)[:, -len(ranges) :], expected, atol=1e-6)
                 assert observations in envs.observation_space
+            for (observations, *others, _), (*without, info) in zip(rows, hidden, strict=True):
+                assert_same([observations[..., : -len(ranges)], *others], without)
+                assert not {"params", "_params"} & (info.keys() | info.get("final_info", {}).keys())
 
 
 @promised(*VECTOR)
@@ -443,7 +447,7 @@ def pushes_change_what_comes_where_they_reach_the_environment(mode: Mode) -> Non
 def every_sub_environment_gives_a_picture_in_a_render_mode_alone(mode: Mode) -> None:
     with mode.opened(render_mode="rgb_array") as envs:
         envs.reset(seed=SEED)
-        frames = (envs.render(),) if mode.name == "single" else envs.render()
+        frames: Any = (envs.render(),) if mode.name == "single" else envs.render()
         assert len(frames) == (1 if mode.name == "single" else NUM_ENVS)
         assert all(frame.dtype == np.uint8 and frame.ndim == 3 for frame in frames)
         if mode.name == "native":
