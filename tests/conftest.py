@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-pytest.register_assert_rewrite("gym_dr.testing")
+pytest.register_assert_rewrite("gym_dr.testing", "tests.contracts.wrappers")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

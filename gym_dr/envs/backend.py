@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector.utils import batch_space
 
 from gym_dr.envs.info import Info
+from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
@@ -42,20 +44,23 @@ class Backend(Protocol):
 
     A backend knows physics, observations and rewards. Seeds, draws, episode limits, autoreset, info and context are the
     vector environment's. Arguments of its methods have been checked, except for actions.
+
+    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none), ``check_actions`` (by
+    ``action_space``), ``reset_info`` (nothing to report) and ``close`` (nothing to end).
     """
 
     space: ParamSpace  # what may vary
     observation_space: gym.Space[Any]  # of one sub-environment
     action_space: gym.Space[Any]  # of one sub-environment
     metadata: Mapping[str, Any]
-    num_threads: int  # that step the sub-environments
+    num_threads: int = 1  # that step the sub-environments
     push_size: int  # numbers that ``push`` takes for each sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
 
     @property
     def rollout(self) -> Rollout | None:
         """The compiled rollout; None where there is none, or not with this number of threads."""
-        ...
+        return None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array | None:
         """Makes the sub-environments; comes after all arguments have been checked, since it may take long.
@@ -74,7 +79,8 @@ class Backend(Protocol):
         Raises:
             InvalidActionError: They have the wrong shape or type, are not finite or none of the choices.
         """
-        ...
+        checked: npt.NDArray[Any] = check_actions(actions, batch_space(self.action_space, len(self.observations)))
+        return checked
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
         """Starts the random streams of some sub-environments anew."""
@@ -100,7 +106,7 @@ class Backend(Protocol):
 
     def reset_info(self) -> Info:
         """What sub-environments report at a reset: name -> ``(N, ...)``, fresh arrays."""
-        ...
+        return {}
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, as a blow would."""

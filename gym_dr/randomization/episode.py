@@ -10,6 +10,7 @@ import numpy as np
 
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -83,6 +84,19 @@ class RandomizedEnv:
     episode: EpisodeParams
     context: Context
     _given_draw: tuple[dict[str, float], int] | None = None
+
+    def _randomize(
+        self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
+    ) -> None:
+        """Takes the keywords of every randomized environment, for a subclass's constructor.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
+        """
+        self.episode = EpisodeParams(space, resolve(randomization, space))
+        self.context = Context(context, context_params, space, self.randomization)
 
     def _begin_episode(self, env: gym.Env[Any, Any], seed: int | None, exact: Mapping[str, float]) -> None:
         """Seeds ``env``, which is unwrapped, and sets the values of its next episode.

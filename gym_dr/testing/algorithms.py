@@ -22,39 +22,33 @@ from gym_dr.training.api import Algorithm
 
 ROUNDS = 4  # of an episode
 BANDITS = {"gym_dr_testing/Bandit-v0": {}, "gym_dr_testing/ContinuousBandit-v0": {"continuous": True}}
-UNUSABLE = "gym_dr_testing/DictBandit-v0"
+UNUSABLE = "Blackjack-v1"  # Gymnasium's, whose observations are tuples
 
 
 class Bandit(gym.Env[Any, Any]):
     """A number is observed, and its sign is what the action should have; a right one is worth 1."""
 
-    def __init__(self, continuous: bool = False, dictionary: bool = False) -> None:
-        """Makes one with two choices or an action between -1 and 1, and observations in an array or a dictionary."""
-        number = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
-        self.action_space = number if continuous else gym.spaces.Discrete(2)
-        self.observation_space = gym.spaces.Dict({"x": number}) if dictionary else number
+    observation_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self, continuous: bool = False) -> None:
+        """Makes one with two choices or an action between -1 and 1."""
+        self.action_space = self.observation_space if continuous else gym.spaces.Discrete(2)
         self.middle = 0.0 if continuous else 0.5
-        self.dictionary = dictionary
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode."""
         super().reset(seed=seed)
-        self.rounds = 0
-        return self._observe(), {}
+        self.rounds, self.x = 0, self.np_random.uniform(-1, 1, 1)
+        return self.x.astype(np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One round."""
-        right = (np.asarray(action).item() - self.middle) * self.x > 0
-        self.rounds += 1
-        return self._observe(), float(right), self.rounds == ROUNDS, False, {}
-
-    def _observe(self) -> Any:
-        self.x = float(self.np_random.uniform(-1, 1))
-        row = np.array([self.x], np.float32)
-        return {"x": row} if self.dictionary else row
+        right = (np.asarray(action).item() - self.middle) * self.x.item() > 0
+        self.rounds, self.x = self.rounds + 1, self.np_random.uniform(-1, 1, 1)
+        return self.x.astype(np.float32), float(right), self.rounds == ROUNDS, False, {}
 
 
-for env_id, kwargs in {**BANDITS, UNUSABLE: {"dictionary": True}}.items():
+for env_id, kwargs in BANDITS.items():
     gym.register(env_id, f"{__name__}:Bandit", kwargs=kwargs)
 
 

@@ -72,16 +72,6 @@ def promised(*modes: str) -> Callable[[Contract], Contract]:
     return file
 
 
-def supports_rollout(envs: Any) -> bool:
-    """Whether an environment in its wrappers plays many steps in one compiled call."""
-    return supports(envs, "rollout")
-
-
-def rollout(envs: Any, policy: SmallPolicy, noise: Any, steps: Steps, first: int, last: int) -> Any:
-    """Plays rows ``first`` to ``last`` at most; returns the row to go on from, and info."""
-    return envs.rollout(policy, noise, steps, first, last)
-
-
 @contextlib.contextmanager
 def refused(*errors: type[Exception]) -> Iterator[None]:
     """Asserts that one of these errors is raised, with a text."""
@@ -162,16 +152,17 @@ def play(env: Any, steps: int = STEPS) -> list[Any]:
 def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
     """A compiled rollout by noise alone, from a reset on; also the info of each call, by the row that it ended at."""
     space, inputs = envs.single_action_space, envs.single_observation_space.shape[0]
-    discrete, rng = isinstance(space, gym.spaces.Discrete), np.random.default_rng(0)
+    discrete = isinstance(space, gym.spaces.Discrete)
     low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
     sizes, kind = ([inputs, int(space.n)], CATEGORICAL) if discrete else ([inputs, 2 * len(low)], TWO_HEADS)
-    kwargs: dict[str, Any] = {"sizes": sizes, "kind": kind, "low": low, "high": high, "num_envs": envs.num_envs}
-    policy = SmallPolicy.allocate(tanh=True, floor=0.01, **kwargs)
-    noise = rng.random((STEPS, envs.num_envs, max(1, len(low))), np.float32)  # between 0 and 1 for discrete actions
+    policy = SmallPolicy.allocate(
+        sizes=sizes, kind=kind, low=low, high=high, num_envs=envs.num_envs, tanh=True, floor=0.01
+    )
+    noise = np.random.default_rng(0).random((STEPS, envs.num_envs, max(1, len(low))), np.float32)
     steps, infos, t = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low)), {}, 0
     steps.observations[0] = envs.reset(seed=SEED)[0]
     while t < STEPS:
-        t, info = rollout(envs, policy, noise, steps, t, STEPS)
+        t, info = envs.rollout(policy, noise, steps, t, STEPS)
         infos[t] = info
     return steps, infos
 
@@ -193,41 +184,30 @@ def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
 
 
 @promised(*MODES)
-def draws_are_keyed_by_seed_and_number_of_resets(mode: Mode) -> None:
-    with mode.opened() as envs:
+def draws_are_keyed_by_seed_and_number_of_resets_and_episodes_follow(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=3) as envs, mode.opened(max_episode_steps=3) as twin:
+        unseeded = np.concatenate([np.atleast_2d(envs.reset()[0]), np.atleast_2d(twin.reset()[0])])
+        assert len(np.unique(unseeded, axis=0)) == len(unseeded)
+        assert_same(play(envs), play(twin))
         for seed, index in ((SEED, 0), (None, 1), (None, 2), (SEED, 0), (SEED + 5, 0)):
             _, info = envs.reset(seed=seed)
             assert (np.asarray(info["draw_index"]) == index).all()
             assert (np.asarray(interface(envs).draw_index) == index).all()
             assert_current(envs, info, drawn(envs, index, seed or SEED))
-
-
-@promised(*MODES)
-def episodes_follow_from_seeds(mode: Mode) -> None:
-    with mode.opened(max_episode_steps=3) as envs, mode.opened(max_episode_steps=3) as twin:
-        unseeded = np.concatenate([np.atleast_2d(envs.reset()[0]), np.atleast_2d(twin.reset()[0])])
-        assert len(np.unique(unseeded, axis=0)) == len(unseeded)
-    with mode.opened(max_episode_steps=3) as envs, mode.opened(max_episode_steps=3) as twin:
-        assert_same(play(envs), play(twin))
         seeds = 7 if mode.name == "single" else [7, 3, 2**40]
         assert_current(envs, envs.reset(seed=seeds)[1], drawn(envs, 0, np.atleast_1d(seeds)))
         assert envs.np_random_seed == (seeds if mode.name == "single" else (7, 3, 2**40))
 
 
-@promised(*VECTOR)
-def sub_environment_i_is_a_single_environment_seeded_s_plus_i(mode: Mode) -> None:
-    with mode.opened() as envs, contextlib.closing(gym.make(mode.env_id)) as env:
-        observations, info = envs.reset(seed=SEED)
-        observation, single_info = env.reset(seed=SEED + 2)
-        assert_same(observations[2], observation, 1e-9)
-        assert {name: values[2] for name, values in columns(info["params"]).items()} == single_info["params"]
-
-
 @promised(*MODES)
-def exact_values_hold_for_one_episode(mode: Mode) -> None:
+def exact_values_hold_for_one_episode_and_options_are_left_alone(mode: Mode) -> None:
     with mode.opened() as envs:
         values = drawn(envs, 7, seed=900)
-        assert_current(envs, envs.reset(seed=SEED, options={"params": given(envs, values)})[1], values)
+        options: dict[str, Any] = {"params": given(envs, values)}
+        options |= {} if mode.name == "single" else {"reset_mask": np.ones(NUM_ENVS, np.bool_)}
+        before = dict(options)
+        assert_current(envs, envs.reset(seed=SEED, options=options)[1], values)
+        assert options.keys() == before.keys()
         assert_current(envs, envs.step(actions_of(envs))[-1], values)
         assert_current(envs, envs.reset()[1], drawn(envs, 1))
 
@@ -306,60 +286,62 @@ def impossible_actions_change_nothing(mode: Mode) -> None:
 
 
 @promised(*MODES)
-def before_the_first_reset_values_are_nominal_and_steps_are_refused(mode: Mode) -> None:
-    with mode.opened() as envs:
+def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_closing(mode: Mode) -> None:
+    with mode.opened(render_mode="rgb_array") as envs:
         inner, reported = interface(envs), columns(interface(envs).params)
         assert set(inner.randomization) <= set(reported)
         assert all((values == inner.param_space[name].nominal).all() for name, values in reported.items())
         assert (np.asarray(inner.draw_index) == -1).all()
-        with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
-            envs.step(actions_of(envs))
-
-
-@promised(*MODES)
-def closing_twice_is_possible_and_a_closed_vector_environment_refuses_calls(mode: Mode) -> None:
+        calls = [lambda: envs.step(actions_of(envs)), envs.render]
+        for call in calls[:1] if mode.name == "async" else calls:  # whose workers end with their first error
+            with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
+                call()
+        if mode.name in ("single", "native"):
+            velocity = np.ones(inner.push_size)
+            with refused(EnvStateError):
+                inner.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
     with mode.opened() as envs:
         envs.reset(seed=SEED)
-        envs.close(), envs.close()
+        envs.close(), envs.close()  # twice is possible
         for call in (envs.reset, envs.render, lambda: envs.step(actions_of(envs))) if mode.name != "single" else ():
             with refused(EnvStateError, gym.error.ClosedEnvironmentError):
                 call()
 
 
 @promised(*MODES)
-def impossible_arguments_are_refused(mode: Mode) -> None:
+def impossible_arguments_are_refused_and_no_limit_is_possible(mode: Mode) -> None:
     wrong: list[dict[str, Any]] = [{"randomization": name} for name in ("no such preset", {"no such name": 1.0})]
     wrong += [{"context": "everyone"}, {"context_params": ["gravity"]}]  # the latter is for "observation" only
-    if mode.name == "native":
+    if mode.name == "native":  # Gymnasium warns of other render modes
         numbers = ("num_envs", "num_threads", "max_episode_steps")
-        wrong += [{name: bad} for name in numbers for bad in (0, 1.5, True)] + [{"autoreset_mode": "x"}]
+        wrong += [{name: bad} for name in numbers for bad in (0, 1.5, True)]
+        wrong += [{"autoreset_mode": "x"}, {"render_mode": "no such mode"}]
     for kwargs in wrong:
         with refused(GymDrError), mode.opened(**kwargs):
             pass
-    with refused(TypeError), mode.opened(no_such_argument=1):
-        pass
-
-
-@promised("native")
-def an_unknown_render_mode_is_refused(mode: Mode) -> None:  # of others Gymnasium warns
-    with refused(GymDrError), mode.opened(render_mode="no such mode"):
-        pass
+    for name in ("no_such_argument", *(["autoreset_mode"] if mode.name == "single" else [])):
+        with refused(TypeError), mode.opened(**{name: NEXT_STEP}):
+            pass
+    with mode.opened(max_episode_steps=-1) as envs:  # Gymnasium's way to say never
+        assert not np.any(play(envs, 1)[-1][3])
 
 
 @promised(*MODES)
-def spaces_types_and_layout_of_info_are_gymnasiums(mode: Mode) -> None:
+def spaces_types_and_info_are_as_gymnasium_collects_them_from_single_environments(mode: Mode) -> None:
     with mode.opened() as envs, contextlib.closing(gym.make(mode.env_id)) as env:
-        observations, info = envs.reset(seed=SEED)
-        _, *others, step_info = envs.step(actions_of(envs))
+        (observations, info), (observation, single_info) = envs.reset(seed=SEED), env.reset(seed=SEED + 2)
         assert observations in envs.observation_space
+        assert isinstance(single_info["draw_index"], int)
+        assert all(isinstance(value, float) for value in single_info["params"].values())
         if mode.name == "single":
-            assert isinstance(info["draw_index"], int)
-            assert all(isinstance(value, float) for value in info["params"].values())
             return
+        assert_same(observations[2], observation, 1e-9)  # sub-environment i is seeded with s + i
+        assert {name: values[2] for name, values in columns(info["params"]).items()} == single_info["params"]
+        _, *others, step_info = envs.step(actions_of(envs))
+        assert [part.dtype for part in others] == [np.float64, np.bool_, np.bool_]
         assert (envs.single_observation_space, envs.single_action_space) == (env.observation_space, env.action_space)
         assert envs.action_space == gym.vector.utils.batch_space(env.action_space, NUM_ENVS)
         assert envs.observation_space == gym.vector.utils.batch_space(env.observation_space, NUM_ENVS)
-        assert [part.dtype for part in others] == [np.float64, np.bool_, np.bool_]
         for level in (info, info["params"], step_info, step_info["params"]):  # each key has a mask
             keys = [key for key in level if not key.startswith("_")]
             assert {f"_{key}" for key in keys} == level.keys() - keys
@@ -388,71 +370,38 @@ def returned_arrays_are_the_callers_own(mode: Mode) -> None:
 
 
 @promised(*MODES)
-def the_callers_options_are_left_alone(mode: Mode) -> None:
-    with mode.opened() as envs:
-        envs.reset(seed=SEED)
-        options: dict[str, Any] = {"params": given(envs, drawn(envs, 7))}
-        options |= {} if mode.name == "single" else {"reset_mask": np.array([True, False, True])}
-        before = dict(options)
-        envs.reset(options=options)
-        assert options.keys() == before.keys()
-
-
-@promised(*MODES)
-def the_observation_ends_with_the_draw_where_the_policy_may_see_it(mode: Mode) -> None:
+def the_draw_ends_the_observation_or_is_hidden_from_info_and_the_episode_is_the_same(mode: Mode) -> None:
     for kwargs in [{}] if mode.name == "single" else [{"autoreset_mode": autoreset} for autoreset in AutoresetMode]:
-        with mode.opened(max_episode_steps=2, context="observation", **kwargs) as envs:
+        limited: dict[str, Any] = {"max_episode_steps": 2, **kwargs}
+        with mode.opened(context="observation", **limited) as envs, mode.opened(context="hidden", **limited) as twin:
             ranges = context_ranges(interface(envs).param_space, interface(envs).randomization)
-            rows = play(envs, 2)
+            rows, hidden = play(envs, 2), play(twin, 2)
             seen = [(row[0], row[-1]) for row in rows if np.asarray(row[-1]["draw_index"]).any() or len(row) == 5]
             seen += [(np.stack(list(i["final_obs"])), i["final_info"]) for *_, i in rows if "final_obs" in i]
             for observations, info in seen:
                 expected = normalised_context(columns(info["params"]), ranges)
                 np.testing.assert_allclose(np.atleast_2d(observations)[:, -len(ranges) :], expected, atol=1e-6)
                 assert observations in envs.observation_space
-
-
-@promised(*MODES)
-def hidden_draws_are_in_no_info_and_change_no_episode(mode: Mode) -> None:
-    kwargs: dict[str, Any] = {"max_episode_steps": 2} | ({"autoreset_mode": SAME_STEP} if mode.name in VECTOR else {})
-    with mode.opened(context="hidden", **kwargs) as envs, mode.opened(**kwargs) as twin:
-        for hidden, seen in zip(play(envs, 3), play(twin, 3), strict=True):
-            assert_same(hidden[:-1], seen[:-1])
-            for info in (hidden[-1], hidden[-1].get("final_info", {})):
-                assert not {"params", "_params"} & info.keys()
-
-
-@promised("single")
-def one_environment_has_no_autoreset(mode: Mode) -> None:
-    with refused(TypeError), mode.opened(autoreset_mode=NEXT_STEP):
-        pass
+            for (observations, *others, _), (*without, info) in zip(rows, hidden, strict=True):
+                assert_same([observations[..., : -len(ranges)], *others], without)
+                assert not {"params", "_params"} & (info.keys() | info.get("final_info", {}).keys())
 
 
 @promised(*VECTOR)
-def next_step_resets_in_the_step_after_the_end(mode: Mode) -> None:
-    with mode.opened(max_episode_steps=2) as envs, mode.opened(max_episode_steps=2) as twin:
-        assert envs.metadata["autoreset_mode"] is NEXT_STEP  # the default
-        *_, truncated, info = play(envs, 2)[-1]
-        play(twin, 2)
-        assert truncated.all()
-        assert_current(envs, info, drawn(envs, 0))
-        observations, *others, info = envs.step(actions_of(envs, 2))
-        assert_same(observations, twin.step(actions_of(twin, 99))[0])  # the action is ignored
-        assert not np.any(others)  # no reward, no end
-        assert_current(envs, info, drawn(envs, 1))
-
-
-@promised(*VECTOR)
-def same_step_returns_the_last_observation_and_info_beside_the_first(mode: Mode) -> None:
-    with mode.opened(max_episode_steps=2, autoreset_mode=SAME_STEP) as envs, mode.opened(max_episode_steps=2) as twin:
-        assert envs.metadata["autoreset_mode"] is SAME_STEP
-        observations, *others, info = play(envs, 2)[-1]
-        last, *expected, last_info = play(twin, 2)[-1]
-        assert_same([*others, np.stack(list(info["final_obs"]))], [*expected, last])
-        assert_same(info["final_info"], last_info)
+def episodes_begin_in_the_step_after_the_end_or_in_the_same(mode: Mode) -> None:
+    with mode.opened(max_episode_steps=2) as envs, mode.opened(max_episode_steps=2, autoreset_mode=SAME_STEP) as twin:
+        assert (envs.metadata["autoreset_mode"], twin.metadata["autoreset_mode"]) == (NEXT_STEP, SAME_STEP)
+        last, *ends, last_info = play(envs, 2)[-1]
+        first, *expected, info = play(twin, 2)[-1]
+        assert ends[-1].all()
+        assert_current(envs, last_info, drawn(envs, 0))
+        assert_same([*expected, np.stack(list(info["final_obs"])), info["final_info"]], [*ends, last, last_info])
         assert info["_final_obs"].all()
         assert info["_final_info"].all()
-        assert_same(observations, twin.step(actions_of(twin, 2))[0])
+        assert_current(twin, info, drawn(twin, 1))
+        observations, *others, info = envs.step(actions_of(envs, 2))
+        assert_same(observations, first)  # the action is ignored
+        assert not np.any(others)  # no reward, no end
         assert_current(envs, info, drawn(envs, 1))
 
 
@@ -482,55 +431,27 @@ def everything_is_as_in_a_sync_environment(mode: Mode) -> None:
 
 
 @promised(*MODES)
-def an_episode_may_go_on_for_ever(mode: Mode) -> None:
-    with mode.opened(max_episode_steps=-1) as envs:  # Gymnasium's way to say it
-        assert not np.any(play(envs, 1)[-1][3])
-
-
-@promised("single", "sync", "native")
-def pushes_change_what_comes(mode: Mode) -> None:
+def pushes_change_what_comes_where_they_reach_the_environment(mode: Mode) -> None:
+    push, wrap = {"push_speed": 1, "push_probability": 1}, Disturb if mode.name == "single" else DisturbVector
     with mode.opened() as envs, mode.opened() as twin:
-        pushed = (Disturb if mode.name == "single" else DisturbVector)(envs, {"push_speed": 1, "push_probability": 1})
-        rows, expected = play(pushed, 1), play(twin, 1)
+        if mode.name == "async":
+            with refused(RandomizationError):
+                wrap(envs, push)
+            return
+        rows, expected = play(wrap(envs, push), 1), play(twin, 1)
         assert_same(rows[0][0], expected[0][0])
         assert np.atleast_2d(rows[1][0] != expected[1][0]).any(axis=1).all()
 
 
-@promised("async")
-def pushes_do_not_reach_other_processes(mode: Mode) -> None:
-    with mode.opened() as envs, refused(RandomizationError):
-        DisturbVector(envs, {"push_speed": 1, "push_probability": 1})
-
-
-@promised("single", "native")
-def a_push_before_the_first_reset_is_refused(mode: Mode) -> None:
-    with mode.opened() as envs, refused(EnvStateError):
-        sub = [np.array([0])] if mode.name == "native" else []
-        interface(envs).push(np.ones((len(sub) or 1, interface(envs).push_size))[0 if not sub else slice(None)], *sub)
-
-
 @promised(*MODES)
-def every_sub_environment_gives_a_picture_once_it_has_an_episode(mode: Mode) -> None:
+def every_sub_environment_gives_a_picture_in_a_render_mode_alone(mode: Mode) -> None:
     with mode.opened(render_mode="rgb_array") as envs:
         envs.reset(seed=SEED)
-        frames = (envs.render(),) if mode.name == "single" else envs.render()
+        frames: Any = (envs.render(),) if mode.name == "single" else envs.render()
         assert len(frames) == (1 if mode.name == "single" else NUM_ENVS)
         assert all(frame.dtype == np.uint8 and frame.ndim == 3 for frame in frames)
-    error = EnvStateError if mode.name == "native" else gym.error.ResetNeeded
-    with mode.opened(render_mode="rgb_array") as envs, refused(error):
-        envs.render()
-
-
-@promised("native")
-def pictures_can_be_of_chosen_sub_environments(mode: Mode) -> None:
-    with mode.opened(render_mode="rgb_array") as envs:
-        envs.reset(seed=SEED)
-        frames = envs.render()
-        assert_same(envs.render(indices=[2, 0]), (frames[2], frames[0]))
-
-
-@promised(*MODES)
-def there_are_no_pictures_without_a_render_mode(mode: Mode) -> None:
+        if mode.name == "native":
+            assert_same(envs.render(indices=[2, 0]), (frames[2], frames[0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium's environments, and some of ours, say so
         with mode.opened() as envs:
@@ -538,23 +459,19 @@ def there_are_no_pictures_without_a_render_mode(mode: Mode) -> None:
             assert envs.render() in (None, (None,) * NUM_ENVS)
 
 
-@promised("native")
-def a_compiled_rollout_is_what_stepping_gives(mode: Mode) -> None:
-    for kwargs in ({"num_threads": 1}, {"num_threads": 2}, {"context": "observation"}):
-        limited = {"max_episode_steps": 3, **kwargs}
-        with mode.opened(**limited) as envs, mode.opened(**limited) as twin:
-            assert supports_rollout(envs)
-            assert_rollout_is_stepping(envs, twin)
-
-
 @promised(*VECTOR)
-def a_compiled_rollout_is_refused_where_it_would_differ(mode: Mode) -> None:
+def a_compiled_rollout_is_what_stepping_gives_or_is_refused(mode: Mode) -> None:
+    native = mode.name == "native"
     wrong: list[dict[str, Any]] = [{"autoreset_mode": SAME_STEP}, {"autoreset_mode": DISABLED}]
-    for kwargs in wrong if mode.name == "native" else [{}]:
+    for kwargs in wrong if native else [{}]:
         with mode.opened(**kwargs) as envs:
-            assert not supports_rollout(envs)
-            with refused(EnvStateError if mode.name == "native" else AttributeError):
+            assert not supports(envs, "rollout")
+            with refused(EnvStateError if native else AttributeError):
                 play_compiled(envs)
+    for kwargs in ({"num_threads": 1}, {"num_threads": 2}, {"context": "observation"}) if native else ():
+        with mode.opened(max_episode_steps=3, **kwargs) as envs, mode.opened(max_episode_steps=3, **kwargs) as twin:
+            assert supports(envs, "rollout")
+            assert_rollout_is_stepping(envs, twin)
 
 
 @promised(*MODES)

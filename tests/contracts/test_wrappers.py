@@ -10,8 +10,8 @@ import pytest
 
 from gym_dr import DisturbVector, DrawContext, RecordDraws, ResampleParams
 from gym_dr.testing.environments import Mode
-from gym_dr.testing.wrappers import WRAPPER_CONTRACTS, WrapperCase
 from gym_dr.wrappers.finite import RequireFinite
+from tests.contracts.wrappers import WRAPPER_CONTRACTS, WrapperCase
 
 LANDER, PENDULUM = "gym_dr/LunarLanderDR-v3", "gym_dr/InvertedPendulumDR-v5"
 NOISE = {"obs_noise": (0.0, 0.1), "action_delay": 1, "obs_delay": 1}

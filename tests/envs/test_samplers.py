@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gym_dr import EpisodeRecord, Randomization, RecordDraws, ResampleParams, SupervisedVectorEnv, VectorParams
-from tests.samplers import GrowingSampler
+from tests.plugins.parts.growing import GrowingSampler
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 BOX = Randomization({"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)})

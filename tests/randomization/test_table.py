@@ -9,7 +9,7 @@ from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
-from tests.samplers import GrowingSampler
+from tests.plugins.parts.growing import GrowingSampler
 
 SPACE = ParamSpace(
     "Test",

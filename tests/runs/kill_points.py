@@ -30,7 +30,7 @@ from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs import durable
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.folder import RunFolder
-from tests.samplers import GROWING
+from tests.plugins.parts.growing import GROWING
 
 ENV = ["--env", "gym_dr/LunarLanderDR-v3", "--vectorization", "sync", "--num-envs", "2"]
 TINY = [*ENV, "--updates", "7", "--checkpoint-every", "2", "--eval-episodes", "0", "--hidden-sizes", "8"]

@@ -24,7 +24,7 @@ from gym_dr.runs.session import RunSession
 from gym_dr.training.a2c import train
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
-from tests.samplers import GROWING
+from tests.plugins.parts.growing import GROWING
 
 A2C = find_algorithm("a2c")
 UPDATES = 6

@@ -1,17 +1,17 @@
-"""A sampler that changes as it goes, as those that learn do."""
+"""A sampler in one file, which changes as it goes, as those that learn do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr import ParamSpace, Randomization
+from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Sampler
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.randomization.spec import Randomization
 
 
 class GrowingSampler:
@@ -44,3 +44,9 @@ class GrowingSampler:
 
 
 GROWING = Sampler(name="growing", summary="Learns from returns.", make=GrowingSampler)
+
+
+@hookimpl
+def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
+    """Registers ``growing``."""
+    register(GROWING)

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from gym_dr.envs.capabilities import supports
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.testing import environments as base
 from gym_dr.testing.environments import DISABLED, NUM_ENVS, SEED, Mode, assert_current, assert_same, refused
@@ -117,8 +118,8 @@ def compiled_rollouts_are_what_stepping_gives_or_are_refused(case: WrapperCase) 
     right: list[Any] = []
     with case.opened(max_episode_steps=3) as inner, case.opened(max_episode_steps=3) as twin:
         envs = RecordDraws(inner, left.append)
-        assert base.supports_rollout(envs) == case.passes_rollouts
-        assert not base.supports_rollout(RecordEpisodeStatistics(envs))  # which has to see every step
+        assert supports(envs, "rollout") == case.passes_rollouts
+        assert not supports(RecordEpisodeStatistics(envs), "rollout")  # which has to see every step
         if case.passes_rollouts:
             base.assert_rollout_is_stepping(envs, RecordDraws(twin, right.append))
             assert left == right != []
@@ -127,7 +128,7 @@ def compiled_rollouts_are_what_stepping_gives_or_are_refused(case: WrapperCase) 
 def a_subclass_passes_compiled_rollouts_on_too(case: WrapperCase) -> None:
     with case.opened() as envs:
         envs.__class__ = type("Subclass", (type(envs),), {})
-        assert base.supports_rollout(envs) == case.passes_rollouts
+        assert supports(envs, "rollout") == case.passes_rollouts
 
 
 WRAPPER_CONTRACTS: tuple[Callable[[WrapperCase], None], ...] = (

@@ -1,0 +1,87 @@
+"""A family, an algorithm and a sampler, each a plugin of one small file, take no change to gym_dr.
+
+They are loaded as installed packages are, held to the contracts, and trained together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import gym_dr
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
+from gym_dr.plugins import manager
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.presets import PRESETS, presets
+from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.registry import Registry
+from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
+from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
+from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
+from gym_dr.training.registry import ALGORITHMS
+from gym_dr.wrappers.record import EpisodeRecord
+
+PARTS = ("point_mass", "random_search", "growing")
+ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
+CELLS = [(name, contract) for name, contracts in ENVIRONMENT_CONTRACTS.items() for contract in contracts]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> Iterator[None]:
+    """Has gym_dr find the parts as entry points of packages, and forget them afterwards."""
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)
+    before, registered = [dict(registry._entries) for registry in registries], dict(gym.registry)
+    found = [EntryPoint(part, f"{__package__}.parts.{part}", "gym_dr") for part in PARTS]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manager, "entry_points", lambda group: found)
+        load_plugins.cache_clear()
+        load_plugins()  # warns of a broken one
+        yield
+    load_plugins.cache_clear()
+    for registry, entries in zip(registries, before, strict=True):
+        registry._entries = entries
+    gym.registry.clear()
+    gym.registry.update(registered)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_is_one_file_of_under_120_lines(part: str) -> None:
+    assert len((Path(__file__).parent / "parts" / f"{part}.py").read_text().splitlines()) < 120
+
+
+@pytest.mark.parametrize(("name", "contract"), CELLS)
+def test_the_environment(name: str, contract: Contract) -> None:
+    contract(Mode(env_id=ENV, name=name))
+
+
+@pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
+def test_the_algorithm(contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
+    contract(AlgorithmCase(algorithm=ALGORITHMS.get(ALGORITHM), options={"updates": 10, "rollout_steps": 25}), tmp_path)
+
+
+@pytest.mark.parametrize("contract", SAMPLER_CONTRACTS)
+def test_the_sampler(contract: Callable[[SamplerCase], None]) -> None:
+    with contextlib.closing(gym.make(ENV)) as env:
+        space = env.get_wrapper_attr("param_space")
+    episode = EpisodeRecord(
+        env_index=0, seed=0, draw_index=0, params=space.nominal, episode_return=9.0, length=9, terminated=True
+    )
+    support = presets(space.name)["default"]
+    contract(SamplerCase(make=lambda: SAMPLERS.get(SAMPLER).for_space(space, support), space=space, episodes=[episode]))
+
+
+def test_the_algorithm_trains_with_the_sampler_on_the_environment_and_is_evaluated(tmp_path: Path) -> None:
+    budget = {"updates": 4, "num_envs": 4, "checkpoint_every": 2, "eval_episodes": 0}
+    run: Any = gym_dr.train(ALGORITHM, env=ENV, sampler=SAMPLER, run_dir=tmp_path / "run", progress=False, **budget)
+    assert len(run.metrics) == 4
+    masses = run.draws["mass"]
+    assert masses.between(0.5, 2.0).all()
+    assert masses[:4].max() < 0.65 + 1e-9  # the sampler begins with the lowest tenth of the range, 0.5 to 0.65 kg
+    results = gym_dr.evaluate(run, episodes=3, progress=False)
+    assert len(results.episodes) == 6  # under nominal values and under the draws that it was trained on
