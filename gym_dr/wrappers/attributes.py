@@ -11,9 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.families import KNOWN_ATTRIBUTES
 from gym_dr.errors import RandomizationError, unknown_name
-from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
 Derive = Callable[[Any], None]
@@ -79,8 +77,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         actual = [replace(param, nominal=float(getattr(env.unwrapped, param.name))) for param in space.values()]
         space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
-        self.episode = EpisodeParams(space, resolve(randomization, space))
-        self.context = Context(context, context_params, space, self.randomization)
+        self._randomize(space, randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

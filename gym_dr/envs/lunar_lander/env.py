@@ -23,9 +23,7 @@ from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
-from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import EpisodeParams, RandomizedEnv
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.episode import RandomizedEnv
 
 Observation = npt.NDArray[np.float32]
 
@@ -70,8 +68,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             RandomizationError: A range is impossible.
             ConfigError: ``context_params`` without an observation to show them.
         """
-        self.episode = EpisodeParams(LUNAR_LANDER, resolve(randomization, LUNAR_LANDER))
-        self.context = Context(context, context_params, LUNAR_LANDER, self.episode.randomization)
+        self._randomize(LUNAR_LANDER, randomization, context, context_params)
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
         self.observation_space = self.context.extend_space(self.observation_space)
         # replaces what LunarLander recorded for pickling: its constructor takes other arguments
