@@ -24,7 +24,7 @@ from torch import nn
 
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.a2c import learn, make_agent
 from gym_dr.training.config import A2CConfig
@@ -100,7 +100,9 @@ def ours(updates: int, seed: int) -> list[Episode]:
     def record(episode: EpisodeRecord) -> None:
         episodes.append((steps, episode.episode_return))
 
-    envs = RecordDraws(gym.make_vec("gym_dr/LunarLanderDR-v3", NUM_ENVS, randomization="none", num_threads=1), record)
+    envs = RecordEpisodes(
+        gym.make_vec("gym_dr/LunarLanderDR-v3", NUM_ENVS, randomization="none", num_threads=1), record
+    )
     agent = make_agent(envs, TUTORIAL, seed, "cpu")
     collector = RolloutCollector(envs, STEPS, "cpu")
     collector.reset(seed)

@@ -22,7 +22,7 @@ from torch import nn
 
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.reinforce import learn, make_agent
 from gym_dr.training.rollout import collect_episodes
@@ -89,7 +89,7 @@ def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int 
     """gym_dr's loop, as many updates as episodes with one environment; returns steps that count and seconds."""
     torch.set_num_threads(1)  # also where this is called in a process of its own
     records: list[EpisodeRecord] = []
-    envs = RecordDraws(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
+    envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
     agent = make_agent(envs, CONFIG, seed, "cpu")
     steps = 0
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import TrainingError
 from gym_dr.randomization.presets import resolve
@@ -49,9 +49,9 @@ class SearchSession:
         self._returns: list[list[float]] = [[] for _ in range(REPORTS)]
         self._stage = 0
 
-    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+    def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
         """See ``Session``."""
-        return RecordDraws(make_vector_env(*self._env), self._record)
+        return RecordEpisodes(make_vector_env(*self._env), self._record)
 
     def _record(self, record: EpisodeRecord) -> None:
         self._returns[self._stage].append(record.episode_return)

@@ -28,7 +28,7 @@ from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
+from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
 
@@ -54,7 +54,7 @@ __all__ = [
     "Randomization",
     "RandomizeAttributes",
     "RandomizeMujoco",
-    "RecordDraws",
+    "RecordEpisodes",
     "ResampleParams",
     "Run",
     "Runs",

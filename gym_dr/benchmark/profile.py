@@ -1,7 +1,7 @@
 """Where the time of one training update goes: environment, inference, update or statistics.
 
 A real training is timed through its session, whatever the algorithm. One stopwatch is around the environment, another
-around ``RecordDraws``, which makes the statistics, and
+around ``RecordEpisodes``, which makes the statistics, and
 
     environment = the inner stopwatch
     statistics  = the outer one less the inner one, and writing the row of metrics
@@ -33,7 +33,7 @@ from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import check_vectorization
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
-from gym_dr.wrappers.record import RecordDraws
+from gym_dr.wrappers.record import RecordEpisodes
 
 PARTS = ("environment", "inference", "update", "statistics")
 _WARM_UP = 3  # updates that are not counted
@@ -95,7 +95,7 @@ class ProfiledSession(RunSession):
         compiled: Whether the environment makes many steps in one compiled call.
     """
 
-    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+    def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
         """See ``Session.make_envs``."""
         recorder = super().make_envs(rollout_steps)
         self._inner, self._outer = Stopwatch(recorder.env), Stopwatch(recorder)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.training.api import Policy, seed_for
-from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
+from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
 EVALUATION_SEED = seed_for(0, stream=1)  # the same for every run, so that all policies play the same episodes
 
@@ -41,7 +41,7 @@ def play_batch(
         A record for each episode, in the order of the sub-environments.
     """
     records: dict[int, EpisodeRecord] = {}
-    recorded = RecordDraws(envs, lambda record: records.update({record.env_index: record}))
+    recorded = RecordEpisodes(envs, lambda record: records.update({record.env_index: record}))
     options: dict[str, Any] = {}
     if params:  # idle sub-environments get the last values
         idle = (0, envs.num_envs - episodes)

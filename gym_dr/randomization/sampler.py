@@ -100,7 +100,7 @@ class FixedSampler:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
-    """A kind of sampler that runs can be told to use. Text "module:name" stands for what is imported when needed."""
+    """A kind of sampler that a run can use. Text "module:name" stands for what is imported when needed."""
 
     name: str  # gymdr train ... --sampler NAME
     summary: str  # one line for ``gymdr list samplers``

@@ -22,7 +22,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.finite import RequireFinite
-from gym_dr.wrappers.record import EpisodeRecord, RecordDraws
+from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
@@ -61,7 +61,7 @@ class RunSession:
         self.seed, self.device = config.settings.seed, config.settings.device
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
-        self.envs: RecordDraws | None = None
+        self.envs: RecordEpisodes | None = None
         self._resample: Callable[[], None] | None = None  # if updates, not steps, are the unit of re-draws
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._skipped, self._skipped_in_row = 0, 0  # updates
@@ -77,7 +77,7 @@ class RunSession:
         self.updates_saved = self.first_update  # in the newest checkpoint
         self._started = time.perf_counter() - self._seconds
 
-    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+    def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
         """See ``Session.make_envs``."""
         settings = self.config.settings
         envs = make_vector_env(
@@ -94,7 +94,7 @@ class RunSession:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
         envs = wrap_for_policy(envs, self.config.randomization, self.config.context_ranges)
-        self.envs = RecordDraws(RequireFinite(envs), self._record)
+        self.envs = RecordEpisodes(RequireFinite(envs), self._record)
         return self.envs
 
     def _learn_draws(self, envs: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:

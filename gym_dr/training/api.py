@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.registry import load_object
-from gym_dr.wrappers.record import RecordDraws
+from gym_dr.wrappers.record import RecordEpisodes
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -42,7 +42,7 @@ class Session(Protocol):
     restored: dict[str, Any] | None  # what ``save`` was given before the run was interrupted, else None
     first_update: int  # 0, or the update to go on with
 
-    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
+    def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
         """Makes the randomized vector environment, NEXT_STEP autoreset, finished episodes recorded.
 
         Args:

@@ -13,12 +13,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
 from gym_dr.compiled.steps import Steps
+from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalised_context
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
-from gym_dr.wrappers.record import RecordDraws
+from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps for which noise and memory are made at a time where a rollout's length is not known
 
@@ -63,13 +64,13 @@ class RolloutCollector:
         self.visible = visible
         self._context: npt.NDArray[Any] | None = None  # (N, k), the current one
         self._observations: npt.NDArray[Any] | None = None  # (N, obs), the current ones
-        self._done = np.zeros(envs.num_envs, dtype=np.bool_)  # sub-environments that the next step resets
+        self._autoreset = AutoresetState.of(envs)
 
     def reset(self, seed: int) -> None:
         """Begins new episodes everywhere; those under way are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
         self._context = self._context_of(info)
-        self._done[:] = False
+        self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
 
     def collect(self, sampler: Sampler) -> Rollout:
         """Plays ``rollout_steps`` steps.
@@ -96,13 +97,13 @@ class RolloutCollector:
         advance = _advance(self.envs, sampler)
         t = 0
         while t < count:
-            valid[t] = ~self._done
+            valid[t] = self._autoreset.will_step
             stop, info = advance(noise, steps, t)
             self._context = self._context_of(info)
             if contexts is not None:  # only row t can be a reset, which shows the new draw already
                 contexts[t + 1 : stop + 1] = self._context
             t = stop
-            self._done = steps.terminated[t - 1] | steps.truncated[t - 1]
+            self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
         self._observations = steps.observations[count].copy()
         return _rollout(steps, valid, self.device, contexts)
 
@@ -111,7 +112,7 @@ class RolloutCollector:
 
 
 def collect_episodes(
-    envs: RecordDraws, sampler: Sampler, episodes_per_env: int, seed: int | None, device: str
+    envs: RecordEpisodes, sampler: Sampler, episodes_per_env: int, seed: int | None, device: str
 ) -> Rollout:
     """Plays the same number of complete episodes in every sub-environment, from a reset on.
 
@@ -136,7 +137,9 @@ def collect_episodes(
     sampler.begin()
     observations, _ = envs.reset(seed=seed)
     playing = np.ones(envs.num_envs, dtype=np.bool_)  # whose quota is not reached
-    done, finished = ~playing, np.zeros(envs.num_envs, dtype=np.int64)
+    finished = np.zeros(envs.num_envs, dtype=np.int64)
+    autoreset = AutoresetState.of(envs)
+    autoreset.reset(playing)
     advance = _advance(envs, sampler)
     pieces: list[tuple[npt.NDArray[Any], ...]] = []
     while playing.any():
@@ -148,12 +151,13 @@ def collect_episodes(
             first = t
             t, _ = advance(noise, steps, first)
             valid[first:t] = playing
-            valid[first] &= ~done
+            valid[first] &= autoreset.will_step
             done = steps.terminated[t - 1] | steps.truncated[t - 1]
             if done.any():
                 finished += done & valid[t - 1]
                 playing = finished < episodes_per_env
                 envs.paused[:] = ~playing
+            autoreset.step(done)
         observations = steps.observations[t]
         pieces.append(tuple(rows[:t] for rows in (*steps, valid)))
     *joined, valid = (np.concatenate(rows) for rows in zip(*pieces, strict=True))

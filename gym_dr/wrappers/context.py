@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 class DrawContext(ParamsWrapper):
     """Shows the draw to the policy, or hides it from everybody outside of this wrapper.
 
-    The values come from ``info["params"]``, so wrappers that need those (``RecordDraws``) go inside when it hides.
+    The values come from ``info["params"]``, so wrappers that need those (``RecordEpisodes``) go inside when it hides.
 
     Attributes:
         ranges: The parameters that the observation shows; empty in the other modes.

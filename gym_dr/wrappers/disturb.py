@@ -113,7 +113,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class DisturbVector(ParamsWrapper):
     """Disturbs the actions and observations of a vector environment, as ``Disturb`` around each sub-environment would.
 
-    Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordDraws`` and ``DrawContext`` around it. Its own
+    Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordEpisodes`` and ``DrawContext`` around it. Its own
     draws are made at each reset.
 
     Example:

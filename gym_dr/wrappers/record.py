@@ -32,7 +32,7 @@ class EpisodeRecord:
     terminated: bool  # whether the environment ended it, not the step limit
 
 
-class RecordDraws(ParamsWrapper):
+class RecordEpisodes(ParamsWrapper):
     """Calls back with each finished episode: its draw, return and length.
 
     Reset steps (NEXT_STEP autoreset) belong to no episode; episodes that a reset by hand cuts short are not recorded.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gym_dr import DisturbVector, DrawContext, RecordDraws, ResampleParams
+from gym_dr import DisturbVector, DrawContext, RecordEpisodes, ResampleParams
 from gym_dr.testing.environments import Mode
 from gym_dr.wrappers.finite import RequireFinite
 from tests.contracts.wrappers import WRAPPER_CONTRACTS, WrapperCase
@@ -20,14 +20,14 @@ resample = partial(ResampleParams, rollout_steps=2)
 
 
 def record(envs: Any) -> Any:
-    return RecordDraws(envs, lambda record: None)
+    return RecordEpisodes(envs, lambda record: None)
 
 
 # name -> wrapper, whether compiled rollouts go through it where the environment has them
 WRAPPERS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "VectorParams": (lambda envs: envs, True),  # a Mode's sync and async environments are in one
     "ResampleParams": (resample, True),
-    "RecordDraws": (record, True),
+    "RecordEpisodes": (record, True),
     "RequireFinite": (RequireFinite, True),
     "DrawContext": (lambda envs: DrawContext(envs, "observation"), False),
     "DisturbVector": (lambda envs: DisturbVector(envs, NOISE), False),

@@ -16,7 +16,7 @@ from gym_dr.envs.capabilities import supports
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.testing import environments as base
 from gym_dr.testing.environments import DISABLED, NUM_ENVS, SEED, Mode, assert_current, assert_same, refused
-from gym_dr.wrappers.record import RecordDraws
+from gym_dr.wrappers.record import RecordEpisodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +117,11 @@ def compiled_rollouts_are_what_stepping_gives_or_are_refused(case: WrapperCase) 
     left: list[Any] = []
     right: list[Any] = []
     with case.opened(max_episode_steps=3) as inner, case.opened(max_episode_steps=3) as twin:
-        envs = RecordDraws(inner, left.append)
+        envs = RecordEpisodes(inner, left.append)
         assert supports(envs, "rollout") == case.passes_rollouts
         assert not supports(RecordEpisodeStatistics(envs), "rollout")  # which has to see every step
         if case.passes_rollouts:
-            base.assert_rollout_is_stepping(envs, RecordDraws(twin, right.append))
+            base.assert_rollout_is_stepping(envs, RecordEpisodes(twin, right.append))
             assert left == right != []
 
 

@@ -6,16 +6,16 @@ import gymnasium as gym
 import pytest
 from gymnasium.wrappers.vector import ClipReward, RecordEpisodeStatistics
 
-from gym_dr import RecordDraws, ResampleParams
+from gym_dr import RecordEpisodes, ResampleParams
 from gym_dr.envs.capabilities import supports
 from gym_dr.wrappers.finite import RequireFinite
 
 
-class Renamed(RecordDraws):
+class Renamed(RecordEpisodes):
     """Inherits all."""
 
 
-class Stepping(RecordDraws):
+class Stepping(RecordEpisodes):
     """Does something in each step that rollouts would leave out."""
 
     def step(self, actions: Any) -> Any:

@@ -91,7 +91,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "ResizeObservation": lambda envs: wrappers.ResizeObservation(envs, (40, 60)),
     "HumanRendering": wrappers.HumanRendering,  # on the dummy display of conftest.py
     "ResampleParams": lambda envs: gym_dr.ResampleParams(envs, rollout_steps=5),
-    "RecordDraws": lambda envs: gym_dr.RecordDraws(envs, lambda record: None),
+    "RecordEpisodes": lambda envs: gym_dr.RecordEpisodes(envs, lambda record: None),
 }
 # RecordVideo has a test of its own below
 

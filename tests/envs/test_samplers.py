@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr import EpisodeRecord, Randomization, RecordDraws, ResampleParams, SupervisedVectorEnv, VectorParams
+from gym_dr import EpisodeRecord, Randomization, RecordEpisodes, ResampleParams, SupervisedVectorEnv, VectorParams
 from tests.plugins.parts.growing import GrowingSampler
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -35,7 +35,7 @@ def play(envs: Any, *, resample: bool) -> list[Any]:
     envs.set_sampler(sampler)
     if resample:
         envs = ResampleParams(envs, rollout_steps=3, every=2)
-    outer: Any = RecordDraws(envs, records.append)
+    outer: Any = RecordEpisodes(envs, records.append)
     outer.reset(seed=20)
     for t in range(40):
         outer.step(np.full(NUM_ENVS, t % 4))

@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.training.api import seed_for
 
 
@@ -25,8 +25,8 @@ class FakeSession:
         self.episodes: list[EpisodeRecord] = []
         self._make = lambda: gym.make_vec(env_id, num_envs, vectorization_mode="sync", **kwargs)
 
-    def make_envs(self, rollout_steps: int | None) -> RecordDraws:
-        self.envs = RecordDraws(self._make(), self.episodes.append)
+    def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
+        self.envs = RecordEpisodes(self._make(), self.episodes.append)
         return self.envs
 
     def segment_seed(self, update: int) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gym_dr import EpisodeRecord, RecordDraws
+from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.errors import CheckpointError, NotFiniteError, RandomizationError, TrainingError
 from gym_dr.training import a2c, reinforce
 from gym_dr.training.actor_critic import ActorCritic, training_update
@@ -138,7 +138,7 @@ def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() ->
     made = agent(envs, critic_context=True)
     assert [linear_layers(n)[0].in_features for n in (made.actor.network, made.critic)] == [8, 10]
     records: list[EpisodeRecord] = []
-    recorded = RecordDraws(envs, records.append)
+    recorded = RecordEpisodes(envs, records.append)
     collector = RolloutCollector(recorded, 200, "cpu", made.critic_context)
     collector.reset(3)
     rollout = collector.collect(made.sampler)

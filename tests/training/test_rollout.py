@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from gym_dr import EpisodeRecord, RecordDraws, ResampleParams
+from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.training import rollout as rollout_module
@@ -117,9 +117,9 @@ def test_collect_before_reset_is_refused() -> None:
         made.collect(SAMPLER)
 
 
-def unequal(records: list[EpisodeRecord]) -> RecordDraws:
+def unequal(records: list[EpisodeRecord]) -> RecordEpisodes:
     """One sub-environment with episodes of 3 steps that terminate, one with 7 that are truncated."""
-    return RecordDraws(SyncVectorEnv([lambda: Counter(3, True), lambda: Counter(7, False)]), records.append)
+    return RecordEpisodes(SyncVectorEnv([lambda: Counter(3, True), lambda: Counter(7, False)]), records.append)
 
 
 def test_every_sub_environment_plays_the_same_number_of_complete_episodes() -> None:
@@ -148,7 +148,7 @@ def test_the_next_collection_begins_with_new_episodes_and_counts_again() -> None
 
 
 def test_episodes_may_be_of_any_length() -> None:
-    envs = RecordDraws(SyncVectorEnv([lambda: Counter(150, True), lambda: Counter(64, False)]), print)
+    envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(150, True), lambda: Counter(64, False)]), print)
     rollout = collect_episodes(envs, sampler_of(envs), 1, seed=0, device="cpu")
     assert rollout.observations[:, 0, 1].tolist() == list(range(151))
     assert rollout.valid.sum(axis=0).tolist() == [150, 64]
@@ -156,7 +156,7 @@ def test_episodes_may_be_of_any_length() -> None:
 
 
 def test_episodes_that_are_not_finite_stop_the_training() -> None:
-    envs = RecordDraws(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
+    envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
     with pytest.raises(TrainingError, match="not finite"):
         collect_episodes(envs, sampler_of(envs), 1, seed=0, device="cpu")
 
@@ -167,7 +167,7 @@ def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kw
     envs: Any = gym.make_vec(env_id, 5, randomization="wide", max_episode_steps=150, num_threads=1)
     if kwargs:
         envs = ResampleParams(envs, **kwargs)
-    envs = RecordDraws(envs, records.append)
+    envs = RecordEpisodes(envs, records.append)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         actor = make_actor(envs, (16, 8), "tanh")
@@ -215,7 +215,7 @@ def pendulum_rollouts(how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) 
     envs: Any = gym.make_vec("gym_dr/InvertedPendulumDR-v5", 5, randomization="wide", max_episode_steps=90)
     if kwargs:
         envs = ResampleParams(envs, **kwargs)
-    envs = RecordDraws(envs, records.append)
+    envs = RecordEpisodes(envs, records.append)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         actor = make_actor(envs, (16, 8), "tanh", TwoHeadedGaussianActor)

@@ -14,7 +14,7 @@ from gym_dr import (
     EpisodeRecord,
     RandomizeAttributes,
     RandomizeMujoco,
-    RecordDraws,
+    RecordEpisodes,
     ResampleParams,
     VectorParams,
 )
@@ -163,8 +163,8 @@ def test_hidden_draws_are_in_no_info(env_id: str, kind: str, mode: AutoresetMode
 def test_episodes_are_recorded_with_their_draws_inside_of_the_wrapper_that_hides_them(mode: AutoresetMode) -> None:
     hidden: list[EpisodeRecord] = []
     seen: list[EpisodeRecord] = []
-    trace(DrawContext(RecordDraws(make(LANDER, "native", mode=mode), hidden.append), "hidden"))
-    trace(RecordDraws(make(LANDER, "native", mode=mode), seen.append))
+    trace(DrawContext(RecordEpisodes(make(LANDER, "native", mode=mode), hidden.append), "hidden"))
+    trace(RecordEpisodes(make(LANDER, "native", mode=mode), seen.append))
     assert hidden == seen
     assert len(seen) >= 6
     assert all("gravity" in record.params for record in hidden)

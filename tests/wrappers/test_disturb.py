@@ -16,7 +16,7 @@ from gym_dr import (
     DrawContext,
     EpisodeRecord,
     Integer,
-    RecordDraws,
+    RecordEpisodes,
     ResampleParams,
     VectorParams,
 )
@@ -313,7 +313,7 @@ def test_other_wrappers_see_the_wrappers_values() -> None:
     records: list[EpisodeRecord] = []
     envs: Any = gym.make_vec(LANDER, 2, vectorization_mode="sync", max_episode_steps=5, randomization="default")
     envs = DisturbVector(ResampleParams(VectorParams(envs), rollout_steps=10, shared=True), {"obs_noise": (0, 1)})
-    envs = DrawContext(RecordDraws(envs, records.append), "hidden")
+    envs = DrawContext(RecordEpisodes(envs, records.append), "hidden")
     results_of_two(envs)
     assert len(records) == 4
     assert {record.params["obs_noise"] for record in records[:2]} != {0.0}

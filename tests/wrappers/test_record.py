@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
-from gym_dr import EpisodeRecord, RecordDraws, ResampleParams
+from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.randomization.draws import draw
 
@@ -34,7 +34,7 @@ def record(
     kwargs = {"autoreset_mode": mode}
     if not native:
         kwargs = {"vectorization_mode": "sync", "vector_kwargs": kwargs}
-    play(RecordDraws(wrap(gym.make_vec(ENV_ID, 3, **kwargs)), records.append), steps)
+    play(RecordEpisodes(wrap(gym.make_vec(ENV_ID, 3, **kwargs)), records.append), steps)
     return records
 
 
@@ -85,14 +85,14 @@ def test_resampled_draws_are_recorded_with_their_index() -> None:
 
 def test_termination_and_truncation_are_told_apart() -> None:
     records: list[EpisodeRecord] = []
-    envs = RecordDraws(gym.make_vec(ENV_ID, 2, vectorization_mode="sync", max_episode_steps=20), records.append)
+    envs = RecordEpisodes(gym.make_vec(ENV_ID, 2, vectorization_mode="sync", max_episode_steps=20), records.append)
     play(envs, 25)
     assert [(r.length, r.terminated) for r in records] == [(20, False), (20, False)]
 
 
 def test_environments_without_draws_are_recorded_without_values() -> None:
     records: list[EpisodeRecord] = []
-    envs = RecordDraws(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
+    envs = RecordEpisodes(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
     envs.reset(seed=1)
     while not records:
         envs.step(np.ones(2, dtype=np.int64))
@@ -102,7 +102,7 @@ def test_environments_without_draws_are_recorded_without_values() -> None:
 
 def test_episodes_of_paused_sub_environments_are_not_recorded_until_a_reset() -> None:
     records: list[EpisodeRecord] = []
-    envs = RecordDraws(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
+    envs = RecordEpisodes(gym.make_vec("CartPole-v1", 2, vectorization_mode="sync"), records.append)
 
     def play_some() -> set[int]:
         records.clear()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import EpisodeRecord, RandomizeAttributes, RecordDraws, ResampleParams, VectorParams
+from gym_dr import EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
 from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 
@@ -115,7 +115,7 @@ def test_shared_gives_all_sub_environments_one_draw() -> None:
 
 def test_shared_draws_are_recorded_with_the_seed_that_they_follow_from() -> None:
     records: list[EpisodeRecord] = []
-    envs: Any = RecordDraws(make(shared=True, num_envs=3), records.append)
+    envs: Any = RecordEpisodes(make(shared=True, num_envs=3), records.append)
     envs.reset(seed=9)
     while len(records) < 3:
         envs.step(np.zeros(3, dtype=np.int64))

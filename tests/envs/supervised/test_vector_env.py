@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from gym_dr import RecordDraws, ResampleParams, SupervisedVectorEnv, VectorParams
+from gym_dr import RecordEpisodes, ResampleParams, SupervisedVectorEnv, VectorParams
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, WorkerError, WorkerWarning
 from gym_dr.randomization.draws import draw
 from tests.envs.supervised.trouble import FAULTS, Trouble, actions, left_over, make
@@ -281,7 +281,7 @@ def test_without_faults_all_is_as_in_a_sync_environment(mode: AutoresetMode) -> 
 
 def test_wrappers_count_a_restarted_episode_as_truncated() -> None:
     records: list[Any] = []
-    envs = RecordDraws(ResampleParams(make(restart=True), rollout_steps=4), records.append)
+    envs = RecordEpisodes(ResampleParams(make(restart=True), rollout_steps=4), records.append)
     envs.reset(seed=1)
     envs.step(actions(envs))
     base: Any = envs.unwrapped
