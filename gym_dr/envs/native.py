@@ -225,6 +225,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         seeds = check_seeds(seed, self.num_envs)
         values = (options or {}).get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
+        if options:
+            options.pop("reset_mask", None)  # as Gymnasium does, whose wrappers rely on it
         envs = np.flatnonzero(mask)
         self._seed(envs, seeds)
         self._begin(envs, exact)

@@ -29,6 +29,7 @@ class RequireFinite(ParamsWrapper):
         Raises:
             NotFiniteError: An observation is not finite.
         """
+        options = dict(options) if options else None  # Gymnasium takes reset_mask out of what it is given
         observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # as Gymnasium's
         self._check("observation", observations, info)
         return observations, info

@@ -39,8 +39,6 @@ OPTIONS = {
     "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned", "--sampler", "growing"],
 }
 
-SAMPLERS.add("growing", GROWING, "tests")
-
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
@@ -173,5 +171,6 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    SAMPLERS.add("growing", GROWING, "tests")
     for name in sys.argv[4:]:
         print(check(name, int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]) / name))

@@ -183,7 +183,7 @@ def test_without_a_display_mujoco_draws_through_egl_unless_told_otherwise(
     assert "MUJOCO_GL" not in os.environ
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    make_env("CartPole-v1", None, render_mode="rgb_array").close()
+    make_env("InvertedPendulum-v5", None, render_mode="rgb_array").close()
     assert os.environ.get("MUJOCO_GL") == expected
 
 

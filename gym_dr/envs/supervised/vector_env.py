@@ -147,8 +147,9 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """
         self._check_open()
         mask = check_reset_mask(options, self.num_envs)
-        options = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
+        options = {} if options is None else options
         seeds = check_seeds(seed, self.num_envs)
+        options.pop("reset_mask", None)  # as Gymnasium does, whose wrappers rely on it
         chosen = np.flatnonzero(mask).tolist()
         answers = self._ask({i: ("reset", seeds[i], options or None) for i in chosen})
         info: dict[str, Any] = {}
