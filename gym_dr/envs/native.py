@@ -253,7 +253,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._check_open()
         self._autoreset.check_step()
         resets = self._autoreset.resets
-        outcome, truncations = self._advance(self._backend.check_actions(actions))
+        outcome, truncations = self._advance(self._backend.check_actions(actions), resets)
         info = self._finish(outcome, truncations, resets)
         return self._observe(), outcome.rewards, outcome.terminations, truncations, info
 
@@ -335,7 +335,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self._autoreset.mode.value}.")
         if self._backend.rollout is None or self.context.ranges:
             return self._rollout_by_steps(policy, noise, steps, first, last)
-        begun = self._begin_next()
+        begun = self._begin_next(self._autoreset.resets)
         stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last), begun)
         self._autoreset.step(steps.terminated[stop - 1] | steps.truncated[stop - 1])
         return stop, self._with_params({}, None)
@@ -354,7 +354,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], box)
             actions = self._backend.check_actions(box if start is None else steps.choices[t] + start)
             resets = self._autoreset.resets
-            outcome, steps.truncated[t] = self._advance(actions)
+            outcome, steps.truncated[t] = self._advance(actions, resets)
             steps.rewards[t], steps.terminated[t] = outcome.rewards, outcome.terminations
             steps.observations[t + 1] = self._observe()
             if t == last - 1 or (steps.terminated[t] | steps.truncated[t]).any():
@@ -386,19 +386,18 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table.begin(envs, exact)
         self._elapsed[envs] = 0
 
-    def _begin_next(self) -> Indices | None:
+    def _begin_next(self, resets: Mask | None) -> Indices | None:
         """Sets the values of the episodes that the coming step begins (NEXT_STEP), if there are any."""
-        resets = self._autoreset.resets
         if resets is None:
             return None
         begun = np.flatnonzero(resets)
         self._begin(begun, {})
         return begun
 
-    def _advance(self, actions: npt.NDArray[Any]) -> tuple[Outcome, Mask]:
-        """Steps or resets every sub-environment; returns what came of it, and whose episodes are cut."""
+    def _advance(self, actions: npt.NDArray[Any], resets: Mask | None) -> tuple[Outcome, Mask]:
+        """Steps every sub-environment, or resets those in ``resets``; returns what came of it, and who is truncated."""
         self._elapsed += 1
-        outcome = self._backend.step(actions, self._begin_next(), self._table)
+        outcome = self._backend.step(actions, self._begin_next(resets), self._table)
         truncations = self._elapsed >= self._max_steps
         return outcome, truncations if outcome.diverged is None else truncations | outcome.diverged
 
@@ -417,8 +416,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         if self._autoreset.mode == AutoresetMode.SAME_STEP and done.any():
             ended, begun = self._restart(outcome, done), done
         self._autoreset.step(done)
-        stepped = np.ones(self.num_envs, np.bool_) if begun is None else ~begun
-        info = {**ended, **self._with_params(self._report(outcome, stepped, begun), None)}
+        report: dict[str, Any] = {}
+        if outcome.info or begun is not None or diverged is not None:  # in few environments every microsecond counts
+            stepped = np.ones(self.num_envs, np.bool_) if begun is None else ~begun
+            report = self._report(outcome, stepped, begun)
+        info = self._with_params(report, None)
+        if ended:
+            info = {**ended, **info}
         if diverged is not None and under is not None:  # after all is in place: a warning may be made an exception
             for i in np.flatnonzero(diverged).tolist():
                 params = {name: float(values[i]) for name, values in under[0].items()}
@@ -453,7 +457,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     def _with_params(self, info: dict[str, Any], mask: Mask | None) -> dict[str, Any]:
         """Adds the current values and draw indices of the sub-environments in ``mask`` (None for all)."""
-        return self.context.visible_info({**info, **self._table.info(mask)})
+        params = self._table.info(mask)
+        return self.context.visible_info({**info, **params} if info else params)
 
 
 def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
