@@ -76,4 +76,4 @@ class AutoresetState:
     def step(self, done: Mask) -> None:
         """Notes whose episodes a step has ended; with SAME_STEP the next ones have begun."""
         self.done = np.zeros_like(done) if self.mode == AutoresetMode.SAME_STEP else done
-        self._any_done = np.count_nonzero(self.done) > 0  # any() takes five times as long for few
+        self._any_done = bool(np.count_nonzero(self.done))  # any() takes five times as long for few

@@ -24,6 +24,8 @@ from gym_dr.errors import GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
 from gym_dr.experiments import launch as launcher
+from gym_dr.runs.checkpoint import checkpoint_paths
+from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
 
@@ -239,7 +241,19 @@ def running_ray_tasks() -> int:
     return count
 
 
+def test_what_a_task_elsewhere_sends_back_is_the_run(one_by_one: Path, tmp_path: Path) -> None:
+    here = RunFolder(one_by_one / "seed-1")
+    config = here.config.read_text(encoding="utf-8")
+    message, files = launcher.train_config("seed-1", config, (), "nothing")
+    there = RunFolder.create(tmp_path / "seed-1", config, overwrite=False)
+    launcher._unpack(there, files)
+    assert message == ""
+    assert result(tmp_path)["seed-1"] == result(one_by_one)["seed-1"]
+    assert [path.name for path in checkpoint_paths(there)] == [path.name for path in checkpoint_paths(here)]
+
+
 # Ray leaves sockets and processes to the garbage collector when a node is lost
+@pytest.mark.slow  # its sibling is the one above
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
