@@ -15,8 +15,7 @@ import numpy.typing as npt
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 from gymnasium.utils import EzPickle
 
-from gym_dr.envs.mujoco.episode import ModelEpisode, pushed_dofs, quiet_compiler, stock_class
-from gym_dr.envs.mujoco.presets import PRESETS
+from gym_dr.envs.mujoco.episode import ModelEpisode, class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.episode import RandomizedEnv
@@ -123,10 +122,6 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
 
 
 @cache
-def __getattr__(name: str) -> type[RandomizedMujoco]:
+def __getattr__(name: str) -> Any:
     """The class of an environment, such as ``HopperDR``, made of Gymnasium's when it is asked for."""
-    base = name.removesuffix("DR")
-    if base == name or base not in PRESETS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    members = {"__doc__": f"{base}-v5 with randomized physics.", "__module__": __name__, "space_name": base}
-    return type(name, (RandomizedMujoco, stock_class(base)), members)
+    return class_of(name, "DR", __name__, lambda base: (RandomizedMujoco, stock_class(base)))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gymnasium.envs.registration import load_env_creator
 
 from gym_dr.envs.mujoco.editor import ModelEditor
+from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
@@ -38,6 +39,25 @@ def quiet_compiler() -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(handler)
+
+
+def class_of(name: str, suffix: str, module: str, bases: Callable[[str], tuple[type[Any], ...]]) -> Any:
+    """The class that a module is asked for, such as ``HopperDR``.
+
+    Args:
+        name: Of the class.
+        suffix: What follows the environment's name in it.
+        module: That is asked.
+        bases: Environment's name -> what the class inherits from.
+
+    Raises:
+        AttributeError: There is no such environment.
+    """
+    env = name.removesuffix(suffix)
+    if env == name or env not in PRESETS:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    members = {"__doc__": f"{env}-v5 with randomized physics.", "__module__": module, "space_name": env}
+    return type(name, bases(env), members)
 
 
 def stock_class(name: str) -> type[Any]:

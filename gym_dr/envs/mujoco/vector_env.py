@@ -17,8 +17,7 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
-from gym_dr.envs.mujoco.episode import pushed_dofs, quiet_compiler, stock_class
-from gym_dr.envs.mujoco.presets import PRESETS
+from gym_dr.envs.mujoco.episode import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
@@ -161,10 +160,6 @@ class MujocoVectorEnv(NativeVectorEnv):
 
 
 @cache
-def __getattr__(name: str) -> type[MujocoVectorEnv]:
+def __getattr__(name: str) -> Any:
     """The class of many environments, such as ``HopperVectorEnv``, made when it is asked for."""
-    base = name.removesuffix("VectorEnv")
-    if base == name or base not in PRESETS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    members = {"__doc__": f"Many {base}-v5 with randomized physics.", "__module__": __name__, "space_name": base}
-    return type(name, (MujocoVectorEnv,), members)
+    return class_of(name, "VectorEnv", __name__, lambda base: (MujocoVectorEnv,))
