@@ -18,11 +18,6 @@ from gym_dr.randomization.spec import Randomization
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-if TYPE_CHECKING:
-    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
-else:
-    _VectorWrapper = VectorWrapper  # not generic before Gymnasium 1.4
-
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
@@ -66,6 +61,17 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
         inner = inner.env
     inner = inner if hasattr(inner, "param_space") else VectorParams(inner)
     return inner.param_space, inner.randomization
+
+
+if TYPE_CHECKING:
+    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+
+    class _VectorWrapper(VectorWrapper):
+        """Gymnasium's, which is not generic before 1.4."""
+
+        def __del__(self) -> None:
+            """Leaves the environment open; before 1.3 a wrapper that nobody holds any more closes it."""
 
 
 class ParamsWrapper(_VectorWrapper):
