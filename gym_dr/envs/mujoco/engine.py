@@ -21,8 +21,9 @@ import numpy.typing as npt
 from mujoco import batch as mujoco_batch
 
 from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
-from gym_dr.envs.mujoco.episode import BAD_STATE, QUIET
+from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
+from gym_dr.envs.mujoco.stock import BAD_STATE
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -17,8 +17,8 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
-from gym_dr.envs.mujoco.episode import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.space import model_space
+from gym_dr.envs.mujoco.stock import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.space import ParamSpace
