@@ -17,12 +17,11 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)

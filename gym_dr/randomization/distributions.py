@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

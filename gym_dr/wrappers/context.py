@@ -10,11 +10,10 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
-
-Array = npt.NDArray[np.float64]
 
 
 class DrawContext(ParamsWrapper):
@@ -89,7 +88,7 @@ class DrawContext(ParamsWrapper):
         extended = self.context.extend(observations, self._params)
         return extended, rewards, terminations, truncations, self.context.visible_info(info)
 
-    def _final(self, observations: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def _final(self, observations: npt.NDArray[Any], mask: Mask) -> npt.NDArray[Any]:
         """SAME_STEP: last observations with the draw of the episode that they ended."""
         extended = observations.copy()
         for i in np.flatnonzero(mask).tolist():

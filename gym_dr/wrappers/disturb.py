@@ -12,6 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.vector_arguments import check_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
@@ -21,9 +22,6 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
-
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

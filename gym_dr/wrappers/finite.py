@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Floats
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -46,7 +46,7 @@ class RequireFinite(ParamsWrapper):
         return observations, rewards, terminations, truncations, info
 
     def rollout(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, as the environment's ``rollout`` does.
 

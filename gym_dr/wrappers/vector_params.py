@@ -9,15 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.envs.vector_arguments import check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),

@@ -17,17 +17,13 @@ from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
-import numpy.typing as npt
 from mujoco import batch as mujoco_batch
 
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
 from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.stock import BAD_STATE
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 _CHUNKS = 8  # for each thread, so that slow simulations do not leave the others waiting
 

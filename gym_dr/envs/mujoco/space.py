@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.envs.mujoco.inertia import check_triangles
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
 
 LENGTH = "body_length"  # not a field of MuJoCo's: a link's length moves several
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom

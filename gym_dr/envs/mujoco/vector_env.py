@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
+from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.backend import Outcome, Rollout
 from gym_dr.envs.info import Info
@@ -23,9 +24,6 @@ from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 
 class MujocoBackend:

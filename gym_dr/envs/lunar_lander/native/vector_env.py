@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import seeded, unpack
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
@@ -25,9 +26,6 @@ from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
@@ -107,7 +105,7 @@ class LunarLanderBackend:
     def _rollout(
         self,
         policy: SmallPolicy,
-        noise: npt.NDArray[np.float32],
+        noise: Floats,
         steps: Steps,
         elapsed: Indices,
         max_steps: int,
