@@ -20,6 +20,8 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
 from gym_dr.envs.vector_arguments import (
+    Options,
+    Seeds,
     check_autoreset_mode,
     check_mask,
     check_reset_mask,
@@ -200,9 +202,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Generators in the state of each sub-environment's random stream."""
         return self._backend.generators()
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         """Begins new episodes.
 
         Args:

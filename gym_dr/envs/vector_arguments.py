@@ -13,6 +13,9 @@ from gymnasium.vector import AutoresetMode
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
 
+Seeds = int | Sequence[int | None] | None  # as vector environments take them
+Options = dict[str, Any] | None  # of a reset
+
 
 def check_whole_number(name: str, value: Any) -> int:
     """A whole number above 0.

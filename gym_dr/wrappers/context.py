@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
@@ -66,9 +67,7 @@ class DrawContext(ParamsWrapper):
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; arguments as theirs.
 
         Raises:

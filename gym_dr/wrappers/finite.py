@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gym_dr.arrays import Floats
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -21,9 +22,7 @@ class RequireFinite(ParamsWrapper):
     Observations that are no arrays of floating-point numbers are not looked at.
     """
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
 
         Raises:

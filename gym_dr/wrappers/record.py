@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.vector_arguments import check_reset_mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:  # numba is heavy
@@ -57,9 +57,7 @@ class RecordEpisodes(ParamsWrapper):
         self.paused = np.zeros(self.num_envs, dtype=np.bool_)
         self._seeds: Sequence[int | None] = [None] * self.num_envs
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments and their sums."""
         mask = check_reset_mask(options, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given

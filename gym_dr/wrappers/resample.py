@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask
-from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
@@ -98,9 +98,7 @@ class ResampleParams(ParamsWrapper):
             self._next_index[chosen] += 1
         self._draw(chosen)
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments, with their first draw if they are seeded.
 
         Args:
