@@ -68,7 +68,7 @@ def main_engine(position: Pair, angle: float, dispersion: Pair, power: float, th
 def side_engine(
     position: Pair, angle: float, dispersion: Pair, power: float, throttle: float, direction: float
 ) -> Thrust:
-    """A side engine's push; ``direction`` is -1 for the left one and +1 for the right one, the rest as in ``main_engine``."""
+    """A side engine's push; ``direction`` is -1 (left) or +1 (right), the rest as in ``main_engine``."""
     tip = math.sin(angle), math.cos(angle)
     side = -tip[1], tip[0]
     across = 3 * dispersion[1] + direction * const.SIDE_ENGINE_AWAY / SCALE
