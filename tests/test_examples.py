@@ -20,6 +20,8 @@ from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
 from tests.evaluation.tiny_run import train_tiny_run
 
+pytestmark = pytest.mark.usefixtures("full_pictures")
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

@@ -16,6 +16,8 @@ from gym_dr.evaluation.report import evaluation
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 
+pytestmark = pytest.mark.usefixtures("full_pictures")
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -57,7 +59,8 @@ def run(line: str) -> None:
     program, *arguments = shlex.split(line)
     assert program == "gymdr"
     if arguments[0] == "train":
-        arguments = [a for a in arguments if a not in ("--updates", "1000")] + ["--overwrite"]
+        arguments = ["1,2" if a == "1,2,3" else a for a in arguments if a not in ("--updates", "1000")]
+        arguments.append("--overwrite")
         arguments += TINY if "a2c" in arguments else TINY_REINFORCE
     else:
         for path in TRAININGS.keys() & set(arguments):
