@@ -250,10 +250,7 @@ def _saltelli(box: Mapping[str, tuple[float, float]], whole: Sequence[str], poin
     d = len(box)
     unit = qmc.Sobol(2 * d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
     a, b = unit[:, :d], unit[:, d:]
-    mixed = np.repeat(a[None], d, axis=0)
-    for column in range(d):
-        mixed[column, :, column] = b[:, column]
-    stacked = np.concatenate([a, b, *mixed])
+    stacked = np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in range(d))])
     low, high = np.array(list(box.values())).T
     is_whole = np.array([name in whole for name in box])
     scaled: Array = np.where(is_whole, np.floor(low + stacked * (high - low + 1)), low + stacked * (high - low))

@@ -169,11 +169,15 @@ def _play_missing(
     """
     table = read_episodes(folder / EPISODES)
     total = sum(cells.num_episodes for cells in sets) * len(policies)
-    done = len(table)
+    done, title = len(table), ""
+
+    def report(new: int = 0) -> None:
+        progress(title, done + new, total)
+
     with contextlib.closing(CsvLog(folder / EPISODES)) as log:
         for policy, cells in itertools.product(policies, sets):
             title = f"{policy.name} on {cells.name}"
-            progress(title, done, total)
+            report()
             finished = _finished_episodes(table, policy.name, cells)
             if finished.all():
                 continue
@@ -188,16 +192,12 @@ def _play_missing(
                             len(numbers),
                             EVALUATION_SEED + first,
                             params=cells.params(numbers),
-                            on_finished=_batch_progress(progress, title, done, total),
+                            on_finished=report,
                         )
                         for k, record in zip(numbers.tolist(), records, strict=True):
                             log.write(_row(policy.name, cells, k, record, document))
                         done += len(numbers)
     progress("", done, total)
-
-
-def _batch_progress(progress: ProgressCallback, title: str, done: int, total: int) -> Callable[[int], None]:
-    return lambda finished: progress(title, done + finished, total)
 
 
 def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import ParamSpace
 
 
 def initial_document(
@@ -28,7 +28,8 @@ def initial_document(
     command: str,
 ) -> dict[str, Any]:
     """The document of an evaluation before its first episode."""
-    varied = dict.fromkeys(name for cells in sets for name in cells.parameters)
+    varied = {name for cells in sets for name in cells.parameters}
+    described = ("nominal", "low", "high", "unit", "kind", "doc")
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -38,17 +39,13 @@ def initial_document(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {name: _parameter(space[name]) for name in space if name in varied} if space else {},
+        "parameters": {n: {key: getattr(p, key) for key in described} for n, p in (space or {}).items() if n in varied},
         "policies": [_policy(policy, folder, space) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
         "differences": [],
         "generalization": None,
     }
-
-
-def _parameter(parameter: Param) -> dict[str, Any]:
-    return {key: getattr(parameter, key) for key in ("nominal", "low", "high", "unit", "kind", "doc")}
 
 
 def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:

@@ -72,7 +72,5 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
 
 def _edges(centres: Array) -> Array:
     """Half way between neighbours; the outer ones as far out as in."""
-    if len(centres) == 1:
-        return np.array([centres[0] - 0.5, centres[0] + 0.5])
-    middle = (centres[:-1] + centres[1:]) / 2
-    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
+    half = np.diff(centres) / 2 if len(centres) > 1 else np.array([0.5])
+    return np.concatenate([centres[:1] - half[0], centres[:-1] + half[: len(centres) - 1], centres[-1:] + half[-1]])

@@ -27,10 +27,10 @@ def provenance(group: Group) -> Provenance:
     commands = [("As it was typed", command) for command in typed if command]
     path = str(group.policies[0].folder.config)
     repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
-    text = f"{config.algorithm} on {config.settings.env}, seed {seeds}."
-    if len(group.seeds) > 1:
+    several = len(group.seeds) > 1
+    text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
+    if several:
         repeat += ["--seeds", ",".join(map(str, group.seeds))]
-        text = f"{config.algorithm} on {config.settings.env}, seeds {seeds}."
         text += " The configuration is the first seed's; the others differ in their seed alone."
     commands.append(("To repeat it", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
