@@ -30,11 +30,6 @@ class _Over(Exception):  # noqa: N818  not an error: how a report ends the train
 def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
     """Trains with every number of sub-environments from every seed, all numbers in turn for each seed.
 
-    Args:
-        settings: What to measure.
-        algorithm: What trains.
-        report: Called with a line before each training.
-
     Returns:
         ``rows``, one for each number of sub-environments with the median over seeds (None where half of them or more
         did not pass), the number of seeds that passed, and each of the ``runs``.

@@ -22,10 +22,6 @@ def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -
     Within a round each contender steps once with N sub-environments and once with a single one, so that a speed-up
     compares what was measured in the same seconds.
 
-    Args:
-        settings: What to measure.
-        report: Called with a line before each number of sub-environments.
-
     Returns:
         ``rows``, one for each mode and number, and ``left_out``: who could not take part and why.
     """

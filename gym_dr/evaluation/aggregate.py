@@ -24,11 +24,7 @@ SUMMARY = "summary.json"
 
 
 def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
-    """Writes the aggregate of finished runs into the folder that holds them.
-
-    Args:
-        folders: One run per seed.
-        root: Folder for the three files.
+    """Writes the aggregate of finished runs, one per seed, into the folder that holds them.
 
     Returns:
         The content of ``summary.json``: for the training return and each evaluation the seeds' values, their mean,

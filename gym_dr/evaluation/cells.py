@@ -149,15 +149,10 @@ def axis(name: str, low: float, high: float, count: int) -> Array:
 
 
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
-    """Every combination of some parameters' values, the others nominal.
+    """Every combination of some parameters' values, ``axes`` by name, the others nominal.
 
     Where a parameter has an effect only while a switch is on (wind power needs wind), the switch is on, unless it is on
     the grid itself.
-
-    Args:
-        space: What may vary.
-        axes: name -> values.
-        episodes: Of each cell.
 
     Raises:
         UnknownNameError: There is no such parameter.

@@ -31,15 +31,9 @@ Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 def play_policy(
     folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, episodes: int, seed: int, video: str | None
 ) -> Iterator[EpisodeRecord]:
-    """Plays a run's policy on training draws, in a window or into a video.
+    """Plays a run's policy on training draws, in a window or into a video, a file that ends in .mp4 or .gif.
 
-    Args:
-        folder: Of the run.
-        config: Of the run.
-        algorithm: That trained it.
-        episodes: How many.
-        seed: Of the first episode; the draws follow from it.
-        video: File that ends in .mp4 or .gif; None for a window.
+    The draws follow from ``seed``, that of the first episode.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -91,11 +85,7 @@ def play_by_hand(env_id: str, seed: int) -> None:
 
 @contextlib.contextmanager
 def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
-    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame.
-
-    Args:
-        video: The file; None for a window, which needs no frames.
-        fps: Steps a second.
+    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a window needs none.
 
     Raises:
         RunFolderError: The file cannot be written.

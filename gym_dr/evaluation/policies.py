@@ -140,11 +140,6 @@ def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> lis
 def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
     """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
 
-    Args:
-        policies: Policies that are evaluated together.
-        space: What may vary; None for an environment without parameters.
-        episodes: Of each set.
-
     Returns:
         "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: RUN" for each
         that differs.

@@ -18,12 +18,7 @@ from gym_dr.runs.environments import param_space_of
 
 
 def assemble(comparison: Comparison, command: str, progress: Callable[[str], None]) -> Report:
-    """Collects the content of the page.
-
-    Args:
-        comparison: Runs and their evaluation.
-        command: The command line that asked for the page.
-        progress: Called with the title of each film strip before it is drawn.
+    """Collects the content of the page that ``command`` asked for; ``progress`` is that of ``film_strips``.
 
     Raises:
         RunFolderError: A run has no metrics or draws, or they are damaged.
