@@ -76,16 +76,10 @@ def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
-    """One training, until it passes or its time is up.
+    """One training, until it passes or its time, ``limit`` seconds, is up; at least one update is made.
 
     It passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
     than 100 do not count: the first episodes to end are the short ones.
-
-    Args:
-        config: Of the run.
-        algorithm: What trains.
-        threshold: Mean training return.
-        limit: Seconds; at least one update is made.
 
     Returns:
         Seed, whether it passed, and seconds, steps and mean return at the end (None before an episode has ended);

@@ -127,10 +127,8 @@ def _show(result: dict[str, Any]) -> None:
         table.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
     show_table(table, left=())
     click.echo(f"\nMilliseconds of one update of {algorithm}")
-    divided = result["profile"]["rows"]
-    show_table(
-        [["", *PARTS], *([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in divided)], left=()
-    )
+    divided = ([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"])
+    show_table([["", *PARTS], *divided], left=())
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:

@@ -24,29 +24,20 @@ _COLUMNS = {  # statistic -> heading
 def show_training(trained: Run | Runs) -> None:
     """The results of training: a line for each set of one policy's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
-        _show_seeds(trained)
+        table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
+        for name, row in trained.summary.iterrows():
+            numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
+            table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
+        show_table(table)
         click.echo(f"Run folders: {trained.path}/seed-*")
         return
-    if trained.config.settings.eval_episodes and trained.evaluation is not None:
-        _show_short(trained.evaluation)
-    click.echo(f"Run folder: {trained.path}")
-
-
-def _show_seeds(runs: Runs) -> None:
-    table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
-    for name, row in runs.summary.iterrows():
-        numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
-        table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
-    show_table(table)
-
-
-def _show_short(evaluation: Evaluation) -> None:
-    """A line for each set, for one policy."""
-    for row in evaluation.document["results"]:
-        numbers = row["statistics"]
-        solved = f", {numbers['success_rate']['value']:.0%} solved" if "success_rate" in numbers else ""
-        mean, std = numbers["mean"]["value"], numbers["std"]["value"]
+    evaluation = trained.evaluation if trained.config.settings.eval_episodes else None
+    for row in evaluation.document["results"] if evaluation else ():
+        found = row["statistics"]
+        solved = f", {found['success_rate']['value']:.0%} solved" if "success_rate" in found else ""
+        mean, std = found["mean"]["value"], found["std"]["value"]
         click.echo(f"Evaluation on {row['set']:8} {mean:8.1f} +- {std:.1f} ({row['episodes']} episodes{solved})")
+    click.echo(f"Run folder: {trained.path}")
 
 
 def show_evaluation(evaluation: Evaluation) -> None:

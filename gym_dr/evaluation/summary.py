@@ -86,7 +86,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
-        lengths = evaluation.column("length", cells).reshape(len(returns), -1)
+        lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["length"].mean()
         for k, name in enumerate(policies):
             worst = least = None
             if cells.num_cells > 1:
@@ -100,7 +100,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
                     "statistics": statistics[k],
                     "min": float(returns[k].min()),
                     "max": float(returns[k].max()),
-                    "length_mean": float(lengths[k].mean()),
+                    "length_mean": float(lengths[name]),
                     "worst_cell": worst,
                     "least_perturbation": least,
                     "sensitivity": sensitivity(returns[k], cells) if cells.kind == "sobol" else None,

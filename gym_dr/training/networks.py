@@ -71,9 +71,13 @@ class _NormalActor(nn.Module):
         super().__init__()
         self.network, self.space, self.size = network, space, int(np.prod(space.shape))
 
-    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Means, standard deviations and their logarithms for observations ``(N, obs)``."""
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations for observations ``(N, obs)``."""
         raise NotImplementedError
+
+    def log_of(self, std: Tensor) -> Tensor:
+        """Logarithms of standard deviations that ``distribution`` gave."""
+        return std.log()
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
@@ -81,14 +85,14 @@ class _NormalActor(nn.Module):
 
     def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
         """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
-        mean, std, _ = self.distribution(observations)
+        mean, std = self.distribution(observations)
         return mean + std * noise
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
-        mean, std, log_std = self.distribution(observations)
-        log_probs = (-0.5 * ((actions - mean) / std) ** 2 - log_std - 0.5 * math.log(2.0 * math.pi)).sum(-1)
-        entropy = (log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
+        mean, std = self.distribution(observations)
+        log_probs = (-0.5 * ((actions - mean) / std) ** 2 - self.log_of(std) - 0.5 * math.log(2.0 * math.pi)).sum(-1)
+        entropy = (self.log_of(std) + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
         return log_probs, entropy.expand(len(actions))
 
 
@@ -109,8 +113,11 @@ class GaussianActor(_NormalActor):
         self.register_buffer("low", torch.as_tensor(space.low, dtype=torch.float32), persistent=False)
         self.register_buffer("high", torch.as_tensor(space.high, dtype=torch.float32), persistent=False)
 
-    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.network(observations), self.log_std.exp(), self.log_std
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        return self.network(observations), self.log_std.exp()
+
+    def log_of(self, std: Tensor) -> Tensor:
+        return self.log_std
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
@@ -131,10 +138,9 @@ class TwoHeadedGaussianActor(_NormalActor):
         # one last layer holds both heads
         super().__init__(mlp(inputs, hidden_sizes, 2 * int(np.prod(space.shape)), activation), space)
 
-    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = self.network(observations).chunk(2, dim=-1)
-        std = nn.functional.softplus(raw) + STD_FLOOR
-        return mean, std, std.log()
+        return mean, nn.functional.softplus(raw) + STD_FLOOR
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""

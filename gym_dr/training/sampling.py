@@ -71,12 +71,9 @@ class CompiledSampler:
 
     def begin(self) -> None:
         """Copies the weights."""
-        place = 0
         with torch.no_grad():
-            for layer in self._layers:
-                for part in (layer.weight.t(), layer.bias):
-                    self.policy.weights[place : place + part.numel()] = part.reshape(-1).numpy()
-                    place += part.numel()
+            parts = [part.reshape(-1) for layer in self._layers for part in (layer.weight.t(), layer.bias)]
+            self.policy.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()
 
