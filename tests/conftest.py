@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,3 +17,43 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray reads these when it is imported: no reports to its maker, every node bound to the loopback address
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_pictures() -> Iterator[pytest.MonkeyPatch]:
+    """Pictures of training are left empty, since drawing them takes longer than the trainings of most tests."""
+    from matplotlib.figure import Figure  # after MPLBACKEND is set
+
+    draw = Figure.savefig
+
+    def save(figure: Any, *args: Any, **kwargs: Any) -> None:
+        figure.clear()
+        figure.set_size_inches(1, 1)
+        draw(figure, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", save)
+        yield patch
+
+
+@pytest.fixture
+def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pictures as users get them, for tests that look at them."""
+    from matplotlib.figure import Figure
+
+    emptied = Figure.savefig
+    empty_pictures.undo()
+    yield
+    empty_pictures.setattr(Figure, "savefig", emptied)
+
+
+@pytest.fixture
+def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains several seeds without processes, each of which imports everything again; test_launch.py has them."""
+    from gym_dr.experiments import launch
+
+    def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
+        assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
+        return {}
+
+    monkeypatch.setattr(launch, "_launch_local", launch_here)

@@ -16,6 +16,8 @@ from gym_dr.evaluation.report import evaluation
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 
+pytestmark = pytest.mark.usefixtures("full_pictures")
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -70,6 +72,7 @@ def run(line: str) -> None:
     main(arguments)
 
 
+@pytest.mark.usefixtures("seeds_in_this_process")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_runs_and_writes_what_it_names(
     line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -30,11 +30,6 @@ class _Over(Exception):  # noqa: N818  not an error: how a report ends the train
 def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
     """Trains with every number of sub-environments from every seed, all numbers in turn for each seed.
 
-    Args:
-        settings: What to measure.
-        algorithm: What trains.
-        report: Called with a line before each training.
-
     Returns:
         ``rows``, one for each number of sub-environments with the median over seeds (None where half of them or more
         did not pass), the number of seeds that passed, and each of the ``runs``.
@@ -81,16 +76,10 @@ def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
-    """One training, until it passes or its time is up.
+    """One training, until it passes or its time, ``limit`` seconds, is up; at least one update is made.
 
     It passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
     than 100 do not count: the first episodes to end are the short ones.
-
-    Args:
-        config: Of the run.
-        algorithm: What trains.
-        threshold: Mean training return.
-        limit: Seconds; at least one update is made.
 
     Returns:
         Seed, whether it passed, and seconds, steps and mean return at the end (None before an episode has ended);

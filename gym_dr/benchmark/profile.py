@@ -132,11 +132,7 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Divides one update of a training with native vector environments, where there are some, and with sync ones.
 
-    Args:
-        config: Of the training; how many updates and which vector environments it says does not count.
-        algorithm: What trains.
-        updates: Of each training that are timed.
-        report: Called with a line at the beginning.
+    What ``config`` says of vector environments and of how many updates there are does not count; ``updates`` are timed.
 
     Returns:
         ``rows``, one for each training: medians of the parts' seconds and of the steps, and whether many steps are made

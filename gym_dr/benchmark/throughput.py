@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -22,25 +23,16 @@ def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -
     Within a round each contender steps once with N sub-environments and once with a single one, so that a speed-up
     compares what was measured in the same seconds.
 
-    Args:
-        settings: What to measure.
-        report: Called with a line before each number of sub-environments.
-
     Returns:
         ``rows``, one for each mode and number, and ``left_out``: who could not take part and why.
     """
     rows: list[dict[str, Any]] = []
     left_out: list[dict[str, Any]] = []
-    singles: dict[str, Contender] = {}
-    try:
-        for mode in MAKERS:
-            _add(singles, mode, 1, settings, left_out)
+    with _opened(MAKERS, 1, settings, left_out) as singles:
         for num_envs in settings.sizes:
             report(f"stepping {num_envs} environments")
             rates = _measure(singles, num_envs, settings, left_out)
             rows += [_row(mode, num_envs, rates) for mode in singles if (mode, num_envs) in rates]
-    finally:
-        _close(singles)
     return {"unit": "steps/s", "rows": rows, "left_out": left_out}
 
 
@@ -48,28 +40,29 @@ def _measure(
     singles: dict[str, Contender], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
 ) -> Rates:
     """The rates of all modes with one sub-environment and with ``num_envs``."""
-    many: dict[str, Contender] = {}
-    try:
-        if num_envs > 1:
-            for mode in singles:
-                _add(many, mode, num_envs, settings, left_out)
+    with _opened(singles if num_envs > 1 else (), num_envs, settings, left_out) as many:
         sides = {(mode, 1): contender for mode, contender in singles.items() if num_envs == 1 or mode in many}
         sides |= {(mode, num_envs): contender for mode, contender in many.items()}
         return alternate({name: partial(side.rate, settings.seconds) for name, side in sides.items()}, settings.rounds)
-    finally:
-        _close(many)
 
 
-def _add(
-    contenders: dict[str, Contender], mode: str, num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
-) -> None:
-    try:
-        if mode in PROCESSES and num_envs > 1:
-            _check_room(num_envs, settings)
-        contenders[mode] = make_contender(mode, settings.env, num_envs)
-    except LeftOutError as error:
-        # who cannot even take part with one is left out altogether
-        left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
+@contextlib.contextmanager
+def _opened(
+    modes: Iterable[str], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
+) -> Iterator[dict[str, Contender]]:
+    """The contenders of some modes that can take part, closed at the end."""
+    contenders = {}
+    with contextlib.ExitStack() as closing:
+        for mode in modes:
+            try:
+                if mode in PROCESSES and num_envs > 1:
+                    _check_room(num_envs, settings)
+                contenders[mode] = make_contender(mode, settings.env, num_envs)
+                closing.callback(contenders[mode].close)
+            except LeftOutError as error:
+                # who cannot even take part with one is left out altogether
+                left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
+        yield contenders
 
 
 def _check_room(processes: int, settings: BenchSettings) -> None:
@@ -96,8 +89,3 @@ def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:
         "serial_fraction": serial_fraction,
         "max_speedup": max_speedup(serial_fraction),
     }
-
-
-def _close(contenders: dict[str, Contender]) -> None:
-    for contender in contenders.values():
-        contender.close()

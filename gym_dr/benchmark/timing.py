@@ -32,12 +32,7 @@ def alternate(sides: dict[Name, Callable[[], float]], rounds: int) -> dict[Name,
 
 
 def speedup(rates: Sequence[float], reference: Sequence[float]) -> float:
-    """Median of the ratios of two sides' rates, round by round.
-
-    Args:
-        rates: Of one side, one a round.
-        reference: Of the other, in the same rounds.
-    """
+    """Median of the ratios of two sides' rates, which were measured in the same rounds, round by round."""
     return statistics.median(rate / base for rate, base in zip(rates, reference, strict=True))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from gym_dr.errors import ConfigError
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.training.registry import find_algorithm
 
+Numbers = tuple[int, ...]
+
 
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
@@ -30,15 +35,7 @@ from gym_dr.training.registry import find_algorithm
     type=float,
     help=f"mean training return to reach  [default: the environment's, {FULL.threshold:g} for {FULL.env}]",
 )
-def command(
-    env: str,
-    algorithm: str,
-    output: str,
-    quick: bool,
-    sizes: tuple[int, ...] | None,
-    seeds: tuple[int, ...] | None,
-    threshold: float | None,
-) -> None:
+def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) -> None:
     """Measure this machine and draw it.
 
     Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
@@ -49,11 +46,11 @@ def command(
 
     load_plugins()
     trained = find_algorithm(algorithm)
-    settings = _settings(QUICK if quick else FULL, env, sizes, seeds, threshold)
+    settings = _settings(QUICK if quick else FULL, env, **given)
     folder = Path(output)
     prepare(folder)
     try:
-        with _Progress(reports(settings)) as progress:
+        with _progress(reports(settings)) as progress:
             result = measure(settings, trained, progress)
         written = write(result, folder)
     finally:
@@ -64,11 +61,7 @@ def command(
 
 
 def _settings(
-    base: BenchSettings,
-    env: str,
-    sizes: tuple[int, ...] | None,
-    seeds: tuple[int, ...] | None,
-    threshold: float | None,
+    base: BenchSettings, env: str, sizes: Numbers | None, seeds: Numbers | None, threshold: float | None
 ) -> BenchSettings:
     if threshold is None:
         family = family_of(env)
@@ -85,35 +78,29 @@ def _settings(
     )
 
 
-class _Progress:
-    """A bar on a terminal, plain lines elsewhere; a context manager that is called with what comes next."""
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal, plain lines elsewhere; yields what is called with the part that comes next."""
+    numbers = itertools.count(1)
+    with tqdm(total=total, unit="part", dynamic_ncols=True, disable=not sys.stderr.isatty()) as bar:
 
-    def __init__(self, total: int) -> None:
-        self._bar: Any = tqdm(total=total, unit="part", dynamic_ncols=True) if sys.stderr.isatty() else None
-        self._total, self._begun = total, 0
+        def begin(line: str) -> None:
+            number = next(numbers)
+            if bar.disable:
+                click.echo(f"bench: {number}/{total}, {line}", err=True)
+            bar.set_description_str(line, refresh=False)
+            bar.update(number - 1 - bar.n)
+            bar.refresh()
 
-    def __call__(self, line: str) -> None:
-        self._begun += 1
-        if self._bar is None:
-            click.echo(f"bench: {self._begun}/{self._total}, {line}", err=True)
-            return
-        self._bar.set_description_str(line, refresh=False)
-        self._bar.update(self._begun - 1 - self._bar.n)
-        self._bar.refresh()
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.update(self._total - self._bar.n if kind is None else 0)
-            self._bar.close()
+        yield begin
+        bar.update(total - bar.n)
 
 
 def _show(result: dict[str, Any]) -> None:
     """Prints the results as tables."""
     from gym_dr.benchmark.plots import left_out_texts  # heavy, as the next
     from gym_dr.benchmark.profile import PARTS
+    from gym_dr.cli.tables import show_table
 
     machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]
     click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {env}")
@@ -128,27 +115,21 @@ def _show(result: dict[str, Any]) -> None:
     ):
         click.echo(f"\n{title}")
         cells = {(row["num_envs"], row["mode"]): _cell(row, field, form) for row in rows}
-        _table(["N", *modes], [[str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes])
+        show_table([["N", *modes], *([str(n), *(cells.get((n, mode), "-") for mode in modes)] for n in sizes)], left=())
     for text in left_out_texts(result):
         click.echo(f"Left out: {text}.")
     learning = result["learning"]
     threshold = f"{learning['threshold']:g}"
     click.echo(f"\nSeconds until the mean training return of {algorithm} passes {threshold}, median over seeds")
-    lines = []
+    table = [["N", "seconds", "passed"]]
     for row in learning["rows"]:
         passed = f"{row['passed']} of {len(row['runs'])}"
-        lines.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
-    _table(["N", "seconds", "passed"], lines)
+        table.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
+    show_table(table, left=())
     click.echo(f"\nMilliseconds of one update of {algorithm}")
-    divided = result["profile"]["rows"]
-    _table(["", *PARTS], [[row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in divided])
+    divided = ([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"])
+    show_table([["", *PARTS], *divided], left=())
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:
     return "-" if row[field] is None else format(row[field], form)
-
-
-def _table(head: list[str], lines: list[list[str]]) -> None:
-    widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
-    for line in [head, *lines]:
-        click.echo("  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))

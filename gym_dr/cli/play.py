@@ -37,8 +37,9 @@ def command(target: str, human: bool, video: str | None, episodes: int, seed: in
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; fly it with --human, or name a RUN to watch.") from error
         raise
+    randomized = parts[1].randomization or ()
     for episode in play.play_policy(*parts, episodes=episodes, seed=seed, video=video):
-        values = ", ".join(f"{name} {value:g}" for name, value in episode.params.items() if name in episode.randomized)
+        values = ", ".join(f"{name} {value:g}" for name, value in episode.params.items() if name in randomized)
         click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
     if video:
         click.echo(f"Wrote {video}")

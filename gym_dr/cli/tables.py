@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -24,29 +24,20 @@ _COLUMNS = {  # statistic -> heading
 def show_training(trained: Run | Runs) -> None:
     """The results of training: a line for each set of one policy's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
-        _show_seeds(trained)
+        table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
+        for name, row in trained.summary.iterrows():
+            numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
+            table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
+        show_table(table)
         click.echo(f"Run folders: {trained.path}/seed-*")
         return
-    if trained.config.settings.eval_episodes and trained.evaluation is not None:
-        _show_short(trained.evaluation)
-    click.echo(f"Run folder: {trained.path}")
-
-
-def _show_seeds(runs: Runs) -> None:
-    table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
-    for name, row in runs.summary.iterrows():
-        numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
-        table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
-    _show_table(table)
-
-
-def _show_short(evaluation: Evaluation) -> None:
-    """A line for each set, for one policy."""
-    for row in evaluation.document["results"]:
-        numbers = row["statistics"]
-        solved = f", {numbers['success_rate']['value']:.0%} solved" if "success_rate" in numbers else ""
-        mean, std = numbers["mean"]["value"], numbers["std"]["value"]
+    evaluation = trained.evaluation if trained.config.settings.eval_episodes else None
+    for row in evaluation.document["results"] if evaluation else ():
+        found = row["statistics"]
+        solved = f", {found['success_rate']['value']:.0%} solved" if "success_rate" in found else ""
+        mean, std = found["mean"]["value"], found["std"]["value"]
         click.echo(f"Evaluation on {row['set']:8} {mean:8.1f} +- {std:.1f} ({row['episodes']} episodes{solved})")
+    click.echo(f"Run folder: {trained.path}")
 
 
 def show_evaluation(evaluation: Evaluation) -> None:
@@ -75,7 +66,7 @@ def _show_statistics(rows: Sequence[Mapping[str, Any]]) -> None:
     names = [name for name in _COLUMNS if name in rows[0]["statistics"]]
     table = [["policy", *(_COLUMNS[name] for name in names)]]
     table += [[row["policy"], *(_cell(name, row["statistics"][name]) for name in names)] for row in rows]
-    _show_table(table)
+    show_table(table)
 
 
 def _show_differences(rows: Sequence[Mapping[str, Any]], first: str) -> None:
@@ -86,7 +77,7 @@ def _show_differences(rows: Sequence[Mapping[str, Any]], first: str) -> None:
     names = [name for name in ("mean", "iqm", "cvar_10", "success_rate") if name in against[0]["statistics"]]
     table = [[f"{first} less", *(_COLUMNS[name].partition(" [")[0] for name in names)]]
     table += [[row["other"], *(_cell(name, row["statistics"][name], always=True) for name in names)] for row in against]
-    _show_table(table)
+    show_table(table)
 
 
 def _cell(name: str, number: Mapping[str, float | None], always: bool = False) -> str:
@@ -125,7 +116,7 @@ def _show_sensitivity(row: Mapping[str, Any]) -> None:
     table += [[f"  {name}", _share(first), _share(total)] for name, first, total in shares]
     if found["noise"] is not None:
         table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
-    _show_table(table)
+    show_table(table)
     if found["noise"] is not None and found["noise"] > 0.5:
         click.echo("  most of the variance is noise: give more --episodes or more points")
 
@@ -144,15 +135,16 @@ def _show_generalization(row: Mapping[str, Any]) -> None:
     if row["success"]:
         table = [["trained on", *(f"tested on {version}" for version in versions)]]
         table += [[version, *(f"{rates[v]:.0%}" for v in versions)] for version, rates in row["success"].items()]
-        _show_table(table)
+        show_table(table)
     scores = {name: row[name] for name in ("default", "interpolation", "extrapolation")}
     click.echo("  " + ", ".join(f"{name} {'-' if value is None else f'{value:.0%}'}" for name, value in scores.items()))
     if None in scores.values():
         click.echo("  - needs runs trained with --randomization none (D) and with --randomization random (R)")
 
 
-def _show_table(table: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+def show_table(table: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
+    """Prints rows of text in columns, those with the numbers ``left`` aligned to the left."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
-        first, *rest = (f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(row))
-        click.echo("  " + "  ".join([first, *rest]))
+        cells = (f"{cell:{'<' if i in left else '>'}{widths[i]}}" for i, cell in enumerate(row))
+        click.echo(f"  {'  '.join(cells)}")

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gym_dr.arrays import Array
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY
 
-Array = npt.NDArray[np.float64]
 Values = npt.NDArray[Any]  # of the space's own dtype
 
 

@@ -12,17 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, KERNEL
 from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
 from gym_dr.randomization.normal import CENTRE_DEN, CENTRE_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _M0, _M1 = MULTIPLIERS
 _K0, _K1 = KEY_STEPS

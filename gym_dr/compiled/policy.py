@@ -13,14 +13,11 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, KERNEL, RUNTIME
-
-Floats = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 CATEGORICAL: Final = 0  # one of n actions by softmax(output)
 GAUSSIAN: Final = 1  # output is the mean, the standard deviation is the same everywhere; [-1, 1] stands for the bounds
@@ -38,7 +35,7 @@ class SmallPolicy(NamedTuple):
     Matrices lie one behind the other in ``weights``: for each layer ``(inputs, outputs)``, then ``(outputs,)`` biases.
     """
 
-    sizes: Integers  # (layers + 1,) units, of the observation first
+    sizes: Indices  # (layers + 1,) units, of the observation first
     tanh: bool  # the activation between layers; else relu
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     std: Floats  # (actions,) standard deviation of GAUSSIAN; else unused

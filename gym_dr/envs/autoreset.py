@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from gym_dr.arrays import Mask
 from gym_dr.errors import EnvStateError
-
-Mask = npt.NDArray[np.bool_]
 
 
 class AutoresetState:

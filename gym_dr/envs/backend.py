@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.info import Info
 from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.randomization.space import ParamSpace
@@ -19,15 +20,10 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 # Many steps with a policy in one compiled call, until an episode ends; those in ``begun`` (None for none) are reset in
 # the first: (policy, noise, steps, elapsed, max_steps, (first row, last row + 1), begun) -> last row played + 1
-Rollout = Callable[
-    ["SmallPolicy", npt.NDArray[np.float32], "Steps", Indices, int, tuple[int, int], Indices | None], int
-]
+Rollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int], Indices | None], int]
 
 
 class Outcome(NamedTuple):

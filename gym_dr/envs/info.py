@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.bool_]
+from gym_dr.arrays import Mask
+
 Info = dict[str, npt.NDArray[Any]]
 
 

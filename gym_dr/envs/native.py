@@ -15,10 +15,13 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
 from gym_dr.envs.vector_arguments import (
+    Options,
+    Seeds,
     check_autoreset_mode,
     check_mask,
     check_reset_mask,
@@ -36,9 +39,6 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 Result = tuple[npt.NDArray[Any], Array, Mask, Mask, dict[str, Any]]
 
 _NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
@@ -202,9 +202,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Generators in the state of each sub-environment's random stream."""
         return self._backend.generators()
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[npt.NDArray[Any], dict[str, Any]]:
         """Begins new episodes.
 
         Args:
@@ -308,7 +306,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self._autoreset.mode == AutoresetMode.NEXT_STEP
 
     def rollout(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Many steps in one call, for trainers: what ``step`` does with the actions of a small policy.
 
@@ -341,7 +339,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return stop, self._with_params({}, None)
 
     def _rollout_by_steps(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """``rollout`` where the physics have no compiled one, or the policy is to see more than they observe."""
         from gym_dr.compiled.policy import act

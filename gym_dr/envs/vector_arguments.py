@@ -10,9 +10,11 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
+from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
 
-Mask = npt.NDArray[np.bool_]
+Seeds = int | Sequence[int | None] | None  # as vector environments take them
+Options = dict[str, Any] | None  # of a reset
 
 
 def check_whole_number(name: str, value: Any) -> int:

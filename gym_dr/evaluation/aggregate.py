@@ -24,11 +24,7 @@ SUMMARY = "summary.json"
 
 
 def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
-    """Writes the aggregate of finished runs into the folder that holds them.
-
-    Args:
-        folders: One run per seed.
-        root: Folder for the three files.
+    """Writes the aggregate of finished runs, one per seed, into the folder that holds them.
 
     Returns:
         The content of ``summary.json``: for the training return and each evaluation the seeds' values, their mean,
@@ -54,16 +50,12 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     summary = {}
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # no return before an episode
-        if known:
-            summary[name] = {"seeds": known, **_statistics(list(known.values()))}
+        if numbers := list(known.values()):
+            spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+            iqm = dict(zip(("iqm", "iqm_low", "iqm_high"), iqm_with_interval(numbers), strict=True))
+            summary[name] = {"seeds": known, "mean": float(np.mean(numbers)), "std": spread, **iqm}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
     return summary
-
-
-def _statistics(values: list[float]) -> dict[str, float]:
-    iqm, low, high = iqm_with_interval(values)
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return {"mean": float(np.mean(values)), "std": spread, "iqm": iqm, "iqm_low": low, "iqm_high": high}
 
 
 def _seed(folder: RunFolder) -> int:

@@ -149,15 +149,10 @@ def axis(name: str, low: float, high: float, count: int) -> Array:
 
 
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
-    """Every combination of some parameters' values, the others nominal.
+    """Every combination of some parameters' values, ``axes`` by name, the others nominal.
 
     Where a parameter has an effect only while a switch is on (wind power needs wind), the switch is on, unless it is on
     the grid itself.
-
-    Args:
-        space: What may vary.
-        axes: name -> values.
-        episodes: Of each cell.
 
     Raises:
         UnknownNameError: There is no such parameter.
@@ -250,10 +245,7 @@ def _saltelli(box: Mapping[str, tuple[float, float]], whole: Sequence[str], poin
     d = len(box)
     unit = qmc.Sobol(2 * d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
     a, b = unit[:, :d], unit[:, d:]
-    mixed = np.repeat(a[None], d, axis=0)
-    for column in range(d):
-        mixed[column, :, column] = b[:, column]
-    stacked = np.concatenate([a, b, *mixed])
+    stacked = np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in range(d))])
     low, high = np.array(list(box.values())).T
     is_whole = np.array([name in whole for name in box])
     scaled: Array = np.where(is_whole, np.floor(low + stacked * (high - low + 1)), low + stacked * (high - low))

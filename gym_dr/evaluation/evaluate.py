@@ -74,7 +74,11 @@ def evaluate_policies(
     check_folder(folder)
     old, table = _load_previous(folder, policies)
     requested = {cells.name for cells in sets}
-    kept = [cells for cells in old if cells.name not in requested and _is_complete(table, cells, policies)]
+    kept = [  # what some policy has played all of, and the others play too
+        cells
+        for cells in old
+        if cells.name not in requested and any(_finished_episodes(table, p.name, cells).all() for p in policies)
+    ]
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
     document = initial_document(policies, all_sets, folder, param_space_of(env), threshold, command)
@@ -114,12 +118,6 @@ def _load_previous(folder: Path, policies: Sequence[RunPolicy]) -> tuple[list[Ce
     rows = table[table["policy"].isin(list(names_now))]
     sets = [CellSet.from_dict(form) for form in document["sets"]]
     return sets, rows.assign(policy=rows["policy"].map(names_now))
-
-
-def _is_complete(table: pd.DataFrame, cells: CellSet, policies: Sequence[RunPolicy]) -> bool:
-    """Whether some policy has played all of a set; then the set stays, and the other policies play it too."""
-    counts = table[table["set"] == cells.name].groupby("policy").size()
-    return any(counts.get(policy.name, 0) == cells.num_episodes for policy in policies)
 
 
 def _reusable_rows(
@@ -169,11 +167,15 @@ def _play_missing(
     """
     table = read_episodes(folder / EPISODES)
     total = sum(cells.num_episodes for cells in sets) * len(policies)
-    done = len(table)
+    done, title = len(table), ""
+
+    def report(new: int = 0) -> None:
+        progress(title, done + new, total)
+
     with contextlib.closing(CsvLog(folder / EPISODES)) as log:
         for policy, cells in itertools.product(policies, sets):
             title = f"{policy.name} on {cells.name}"
-            progress(title, done, total)
+            report()
             finished = _finished_episodes(table, policy.name, cells)
             if finished.all():
                 continue
@@ -188,16 +190,12 @@ def _play_missing(
                             len(numbers),
                             EVALUATION_SEED + first,
                             params=cells.params(numbers),
-                            on_finished=_batch_progress(progress, title, done, total),
+                            on_finished=report,
                         )
                         for k, record in zip(numbers.tolist(), records, strict=True):
                             log.write(_row(policy.name, cells, k, record, document))
                         done += len(numbers)
     progress("", done, total)
-
-
-def _batch_progress(progress: ProgressCallback, title: str, done: int, total: int) -> Callable[[int], None]:
-    return lambda finished: progress(title, done + finished, total)
 
 
 def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.NDArray[np.bool_]:

@@ -45,18 +45,12 @@ def generalization(
     """
     rows = []
     for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies):
-        trained: dict[str, list[str]] = {}
-        for policy in policies:
-            if policy["algorithm"] == algorithm and policy["trained_on"] in PRESETS:
-                trained.setdefault(PRESETS[policy["trained_on"]], []).append(policy["name"])
-        rates = {
-            version: {
-                tested: float(np.mean([success[name, cells] for name in trained[version]]))
-                for tested, cells in VERSIONS.items()
-            }
-            for version in VERSIONS
-            if version in trained
-        }
+        alike = [policy for policy in policies if policy["algorithm"] == algorithm]
+        rates = {}
+        for version in VERSIONS:
+            if names := [policy["name"] for policy in alike if PRESETS.get(policy["trained_on"]) == version]:
+                tested = {other: [success[name, cells] for name in names] for other, cells in VERSIONS.items()}
+                rates[version] = {other: float(np.mean(shares)) for other, shares in tested.items()}
         default, interpolation = rates.get("D", {}).get("D"), rates.get("R", {}).get("R")
         extrapolation = None
         if "D" in rates and "R" in rates:

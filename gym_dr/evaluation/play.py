@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +19,21 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.policies import load_run_policy
-from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.training.api import Algorithm, Policy
+from gym_dr.training.api import Algorithm
+from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlayedEpisode:
-    """One episode that was played."""
-
-    episode_return: float
-    length: int  # steps
-    params: dict[str, float] = field(default_factory=dict)  # its parameter values
-    randomized: frozenset[str] = frozenset()  # names that vary
-
-
 def play_policy(
     folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, episodes: int, seed: int, video: str | None
-) -> Iterator[PlayedEpisode]:
-    """Plays a run's policy on training draws, in a window or into a video.
+) -> Iterator[EpisodeRecord]:
+    """Plays a run's policy on training draws, in a window or into a video, a file that ends in .mp4 or .gif.
 
-    Args:
-        folder: Of the run.
-        config: Of the run.
-        algorithm: That trained it.
-        episodes: How many.
-        seed: Of the first episode; the draws follow from it.
-        video: File that ends in .mp4 or .gif; None for a window.
+    The draws follow from ``seed``, that of the first episode.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -66,10 +49,16 @@ def play_policy(
     policy = load_run_policy(folder, config, algorithm)
     render_mode = "human" if video is None else "rgb_array"
     envs = make_vector_env(config.settings.env, 1, "sync", config.randomization, render_mode=render_mode)
-    envs = wrap_for_policy(envs, config.randomization, config.context_ranges)
+    played: list[EpisodeRecord] = []
+    envs = RecordEpisodes(wrap_for_policy(envs, config.randomization, config.context_ranges), played.append)
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         for episode in range(episodes):
-            yield _play_episode(envs, policy, seed if episode == 0 else None, add_frame, config.randomization)
+            observations, _ = envs.reset(seed=seed if episode == 0 else None)
+            add_frame(_picture(envs))
+            while len(played) == episode:
+                observations, *_ = envs.step(policy(np.asarray(observations)))
+                add_frame(_picture(envs))
+            yield played[-1]
 
 
 def play_by_hand(env_id: str, seed: int) -> None:
@@ -88,18 +77,15 @@ def play_by_hand(env_id: str, seed: int) -> None:
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
 
-        play(env, keys_to_action=keys, noop=_noop(env), seed=seed, zoom=1.5)
+        noop = np.zeros(env.action_space.shape or (), env.action_space.dtype)
+        play(env, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
     finally:
         env.close()
 
 
 @contextlib.contextmanager
 def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
-    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame.
-
-    Args:
-        video: The file; None for a window, which needs no frames.
-        fps: Steps a second.
+    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a window needs none.
 
     Raises:
         RunFolderError: The file cannot be written.
@@ -131,29 +117,9 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
         raise RunFolderError(f"{video}: the video cannot be written: {error}.") from None
 
 
-def _play_episode(
-    envs: VectorEnv[Any, Any, Any],
-    policy: Policy,
-    seed: int | None,
-    add_frame: Callable[[Any], None],
-    randomization: Randomization | None,
-) -> PlayedEpisode:
-    """One episode of a vector environment that has one sub-environment."""
-    observations, info = envs.reset(seed=seed)
-    total, length, over = 0.0, 0, False
-    while not over:
-        add_frame(_picture(envs))
-        observations, rewards, terminations, truncations, info = envs.step(policy(np.asarray(observations)))
-        total, length, over = total + float(rewards[0]), length + 1, bool(terminations[0] or truncations[0])
-    add_frame(_picture(envs))
-    params = {name: float(values[0]) for name, values in info.get("params", {}).items() if name[0] != "_"}
-    return PlayedEpisode(episode_return=total, length=length, params=params, randomized=frozenset(randomization or ()))
-
-
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
     """The frame of the only sub-environment; None with a window."""
-    pictures = envs.render()
-    return None if pictures is None else pictures[0]
+    return (envs.render() or [None])[0]
 
 
 def _check_display(instead: str) -> None:
@@ -186,8 +152,3 @@ def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
         raise ConfigError(f"--human: there are no keys for the actions {space}; try {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}
     return {tuple(sorted(codes[key] for key in keys)): np.array(act, space.dtype) for keys, act in actions.items()}
-
-
-def _noop(env: gym.Env[Any, Any]) -> Any:
-    space = env.action_space
-    return 0 if isinstance(space, gym.spaces.Discrete) else np.zeros(space.shape or (), dtype=np.float32)

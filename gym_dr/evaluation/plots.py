@@ -41,11 +41,7 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
 
 
 def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
-    """Reads a CSV file of a run.
-
-    Args:
-        path: The file.
-        columns: Columns that it must have.
+    """Reads a CSV file of a run, which must have some columns.
 
     Raises:
         RunFolderError: The file is missing or damaged.
@@ -66,10 +62,6 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
 
     One run shows its raw values faintly behind the average; several are drawn as the mean of their averages, with one
     standard deviation as a band.
-
-    Args:
-        folders: Runs to draw together.
-        path: PNG to write.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.

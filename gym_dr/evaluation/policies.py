@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,14 +90,13 @@ class RunPolicy:
             observations, _ = envs.reset(seed=0)
             policy = self.make(envs)
             try:
-                actions = np.asarray(policy(np.asarray(observations)))
-                fits = actions.shape == envs.action_space.shape
+                shape = np.shape(policy(np.asarray(observations)))
             except Exception as error:  # a plugin's policy may raise anything
                 raise ConfigError(f"{self.checkpoint}: fails on {self._spaces(envs)}: {error}") from error
-            if not fits:
+            if shape != envs.action_space.shape:
                 raise ConfigError(
                     f"{self.checkpoint}: expected actions of shape {envs.action_space.shape} for {self._spaces(envs)}, "
-                    f"got shape {actions.shape}."
+                    f"got shape {shape}."
                 )
 
     def trained_on(self, space: ParamSpace | None) -> str:
@@ -139,11 +139,6 @@ def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> lis
 
 def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
     """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
-
-    Args:
-        policies: Policies that are evaluated together.
-        space: What may vary; None for an environment without parameters.
-        episodes: Of each set.
 
     Returns:
         "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: RUN" for each
@@ -199,8 +194,5 @@ def _unique_names(paths: Sequence[Path]) -> list[str]:
     if len(set(resolved)) != len(resolved):
         twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)
         raise ConfigError(f"{twice}: is named twice.")
-    for parts in range(1, max(len(path.parts) for path in resolved) + 1):
-        names = ["/".join(path.parts[-parts:]) for path in resolved]
-        if len(set(names)) == len(names):
-            return names
-    raise AssertionError("different paths differ as a whole")
+    longer = (["/".join(path.parts[-parts:]) for path in resolved] for parts in itertools.count(1))
+    return next(names for names in longer if len(set(names)) == len(names))

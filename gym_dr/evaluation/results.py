@@ -91,11 +91,8 @@ class Evaluation:
 
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``."""
-        return self.column("return", self.cell_set(name))
-
-    def column(self, name: str, cells: CellSet) -> Array:
-        """A numeric column of one set's episodes, shape ``(policies, cells, episodes)``."""
-        values: Array = self.episodes.loc[self.episodes["set"] == cells.name, name].to_numpy(np.float64)
+        cells = self.cell_set(name)
+        values: Array = self.episodes.loc[self.episodes["set"] == name, "return"].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.statistics import Interval, bootstrap
+from gym_dr.evaluation.statistics import bootstrap
 
 Array = npt.NDArray[np.float64]
 
@@ -66,18 +66,14 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
             max(1, _BATCH // means.size),
         )
     values = indices(np.arange(n)[None])[:, 0]
-    numbers = [[_finite_or_none(number) for number in row] for row in np.stack([values, low, high], axis=1).tolist()]
-    rows: list[Interval] = [dict(zip(("value", "low", "high"), row, strict=True)) for row in numbers]
+    ends = dict(zip(("value", "low", "high"), np.stack([values, low, high]).tolist(), strict=True))
+    rows = [{key: row[i] if math.isfinite(row[i]) else None for key, row in ends.items()} for i in range(2 * d + 1)]
     return {
         "parameters": list(cells.names),
         "first_order": rows[:d],
         "total": rows[d : 2 * d],
         "noise": rows[-1]["value"] if repeated else None,
     }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:

@@ -132,10 +132,10 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
     sample = np.asarray(values, dtype=np.float64)
     centre = float(stats.trim_mean(sample, 0.25))
-    if len(sample) < 2:
-        return centre, centre, centre
-    low, high = bootstrap([sample], lambda picked, axis: stats.trim_mean(picked, 0.25, axis=axis), RESAMPLES)
-    return centre, float(low), float(high)
+    low = high = centre
+    if len(sample) > 1:
+        low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
+    return centre, low, high
 
 
 def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], int]:

@@ -16,7 +16,7 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import ParamSpace
 
 
 def initial_document(
@@ -28,7 +28,8 @@ def initial_document(
     command: str,
 ) -> dict[str, Any]:
     """The document of an evaluation before its first episode."""
-    varied = dict.fromkeys(name for cells in sets for name in cells.parameters)
+    varied = {name for cells in sets for name in cells.parameters}
+    described = ("nominal", "low", "high", "unit", "kind", "doc")
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -38,17 +39,13 @@ def initial_document(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {name: _parameter(space[name]) for name in space if name in varied} if space else {},
+        "parameters": {n: {key: getattr(p, key) for key in described} for n, p in (space or {}).items() if n in varied},
         "policies": [_policy(policy, folder, space) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
         "differences": [],
         "generalization": None,
     }
-
-
-def _parameter(parameter: Param) -> dict[str, Any]:
-    return {key: getattr(parameter, key) for key in ("nominal", "low", "high", "unit", "kind", "doc")}
 
 
 def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
@@ -89,7 +86,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
-        lengths = evaluation.column("length", cells).reshape(len(returns), -1)
+        lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["length"].mean()
         for k, name in enumerate(policies):
             worst = least = None
             if cells.num_cells > 1:
@@ -103,7 +100,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
                     "statistics": statistics[k],
                     "min": float(returns[k].min()),
                     "max": float(returns[k].max()),
-                    "length_mean": float(lengths[k].mean()),
+                    "length_mean": float(lengths[name]),
                     "worst_cell": worst,
                     "least_perturbation": least,
                     "sensitivity": sensitivity(returns[k], cells) if cells.kind == "sobol" else None,

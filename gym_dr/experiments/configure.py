@@ -71,11 +71,8 @@ def resolve_config(
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
     """A run's folder, its configuration and the algorithm that trains it.
 
-    The folder may be a stranger's: what it says is data, and leads to no other file and no code.
-
-    Args:
-        path: Of the folder.
-        trust: Modules that its configuration may have imported.
+    The folder may be a stranger's: what it says is data, and leads to no other file and, but for the modules in
+    ``trust``, no code.
 
     Raises:
         RunFolderError: There is no run at the path.

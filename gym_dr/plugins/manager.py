@@ -131,29 +131,17 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> L
 def _registrars(package: str) -> dict[str, Callable[..., None]]:
     """What the hooks of a package's plugin are called with, by the name of the hook."""
 
-    def add_algorithm(algorithm: Algorithm) -> None:
-        if not isinstance(algorithm, Algorithm):
-            raise TypeError(f"expected register(Algorithm(...)), got {algorithm!r}")
-        ALGORITHMS.add(algorithm.name, algorithm, package)
+    def registrar(kind: type, add: Callable[..., object], names: str = "") -> Callable[..., None]:
+        def register(*given: Any) -> None:
+            if not isinstance(given[-1], kind):
+                raise TypeError(f"expected register({names}{kind.__name__}(...)), got {given[-1]!r}")
+            add(*given, package)
 
-    def add_environments(family: EnvFamily) -> None:
-        if not isinstance(family, EnvFamily):
-            raise TypeError(f"expected register(EnvFamily(...)), got {family!r}")
-        add_family(family, package)
-
-    def add_sampler(sampler: Sampler) -> None:
-        if not isinstance(sampler, Sampler):
-            raise TypeError(f"expected register(Sampler(...)), got {sampler!r}")
-        SAMPLERS.add(sampler.name, sampler, package)
-
-    def add_named_preset(space_name: str, name: str, randomization: Randomization) -> None:
-        if not isinstance(randomization, Randomization):
-            raise TypeError(f"expected register(space_name, name, Randomization(...)), got {randomization!r}")
-        add_preset(space_name, name, randomization, package)
+        return register
 
     return {
-        "gym_dr_register_algorithms": add_algorithm,
-        "gym_dr_register_environments": add_environments,
-        "gym_dr_register_samplers": add_sampler,
-        "gym_dr_register_presets": add_named_preset,
+        "gym_dr_register_algorithms": registrar(Algorithm, lambda item, owner: ALGORITHMS.add(item.name, item, owner)),
+        "gym_dr_register_environments": registrar(EnvFamily, add_family),
+        "gym_dr_register_samplers": registrar(Sampler, lambda item, owner: SAMPLERS.add(item.name, item, owner)),
+        "gym_dr_register_presets": registrar(Randomization, add_preset, "space_name, name, "),
     }

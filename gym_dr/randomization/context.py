@@ -17,12 +17,11 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
@@ -112,16 +111,35 @@ class Context:
         self.ranges = context_ranges(space, randomization, chosen, span) if mode == OBSERVATION else ()
 
     def extend_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
-        """The space of one environment's observations."""
-        return extended_box(space, [r.span for r in self.ranges]) if self.ranges else space
+        """The space of one environment's observations: a box with one more number in [-span, span] for each range.
+
+        Raises:
+            ConfigError: The policy is to see the draw, and the space is no flat box of floating-point numbers.
+        """
+        if not self.ranges:
+            return space
+        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+            raise ConfigError(
+                f"Expected observations that are one row of floating-point numbers, to append to, got {space}."
+            )
+        ends = np.asarray([r.span for r in self.ranges], space.dtype)
+        return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
 
     def extend(self, observations: npt.NDArray[Any], params: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
         """Appends the context, if the policy may see it, to ``(size,)`` or ``(N, size)``."""
-        return append_context(observations, normalised_context(params, self.ranges)) if self.ranges else observations
+        if not self.ranges:
+            return observations
+        context = normalised_context(params, self.ranges)
+        return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
 
     def visible_info(self, info: dict[str, Any]) -> dict[str, Any]:
-        """``info`` without what is hidden."""
-        return without_params(info) if self.mode == HIDDEN else info
+        """``info``, and the ``final_info`` in it, without the current values if they are hidden."""
+        if self.mode != HIDDEN:
+            return info
+        kept = {key: value for key, value in info.items() if key not in ("params", "_params")}
+        if isinstance(kept.get("final_info"), dict):
+            kept["final_info"] = self.visible_info(kept["final_info"])
+        return kept
 
 
 def check_context(mode: Any, chosen: Any) -> None:
@@ -135,33 +153,6 @@ def check_context(mode: Any, chosen: Any) -> None:
         raise unknown_name("context", mode, MODES)
     if chosen is not None and mode != OBSERVATION:
         raise ConfigError(f"Expected context_params with context='observation' only, got context={mode!r}.")
-
-
-def append_context(observations: npt.NDArray[Any], context: Array) -> npt.NDArray[Any]:
-    """Joins observations ``(..., size)`` and context ``(..., k)``, in the observations' dtype."""
-    return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
-
-
-def extended_box(space: gym.Space[Any], spans: Sequence[float]) -> gym.spaces.Box:
-    """A box with one more number in [-span, span] for each span.
-
-    Raises:
-        ConfigError: The space is no flat box of floating-point numbers.
-    """
-    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or not np.issubdtype(space.dtype, np.floating):
-        raise ConfigError(
-            f"Expected observations that are one row of floating-point numbers, to append to, got {space}."
-        )
-    ends = np.asarray(spans, space.dtype)
-    return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
-
-
-def without_params(info: dict[str, Any]) -> dict[str, Any]:
-    """``info``, and the ``final_info`` in it, without the current values."""
-    kept = {key: value for key, value in info.items() if key not in ("params", "_params")}
-    if isinstance(kept.get("final_info"), dict):
-        kept["final_info"] = without_params(kept["final_info"])
-    return kept
 
 
 def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -227,8 +226,28 @@ class Integer(_Bounded):
         return True
 
 
+class _Discrete(Distribution):
+    """Base of the distributions on a few values."""
+
+    def _atoms(self) -> list[tuple[float, float]]:
+        """The values that can be drawn, each with its probability."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return min(self._atoms())[0], max(self._atoms())[0]
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(value * probability for value, probability in self._atoms())
+
+    @property
+    def integral(self) -> bool:
+        return all(value.is_integer() for value, _ in self._atoms())
+
+
 @dataclass(frozen=True, repr=False)
-class Choice(Distribution):
+class Choice(_Discrete):
     """One of the listed ``values``; equally likely, or with the given ``probabilities``, which sum to 1."""
 
     name: ClassVar[str] = "choice"
@@ -246,32 +265,18 @@ class Choice(Distribution):
                 )
 
     def ppf(self, u: npt.ArrayLike) -> Array:
-        count = len(self.values)
-        weights = self.probabilities or (1.0 / count,) * count
-        picked: Array = np.asarray(self.values)[_pick(weights, np.asarray(u, dtype=np.float64))]
+        picked: Array = np.asarray(self.values)[_pick(self._weights(), np.asarray(u, dtype=np.float64))]
         return picked
 
-    @property
-    def support(self) -> tuple[float, float]:
-        return min(self._possible()), max(self._possible())
+    def _weights(self) -> tuple[float, ...]:
+        return self.probabilities or (1.0 / len(self.values),) * len(self.values)
 
-    @property
-    def mean(self) -> float:
-        if self.probabilities is None:
-            return math.fsum(self.values) / len(self.values)
-        return math.fsum(v * p for v, p in zip(self.values, self.probabilities, strict=True))
-
-    @property
-    def integral(self) -> bool:
-        return all(value.is_integer() for value in self._possible())
-
-    def _possible(self) -> list[float]:
-        weights = self.probabilities or (1.0,) * len(self.values)
-        return [value for value, weight in zip(self.values, weights, strict=True) if weight > 0]
+    def _atoms(self) -> list[tuple[float, float]]:
+        return [(value, weight) for value, weight in zip(self.values, self._weights(), strict=True) if weight > 0]
 
 
 @dataclass(frozen=True, repr=False)
-class Bernoulli(Distribution):
+class Bernoulli(_Discrete):
     """1 with probability ``p``, else 0."""
 
     name: ClassVar[str] = "bernoulli"
@@ -285,21 +290,12 @@ class Bernoulli(Distribution):
     def ppf(self, u: npt.ArrayLike) -> Array:
         return (np.asarray(u, dtype=np.float64) > 1.0 - self.p).astype(np.float64)
 
-    @property
-    def support(self) -> tuple[float, float]:
-        return (0.0 if self.p < 1.0 else 1.0), (1.0 if self.p > 0.0 else 0.0)
-
-    @property
-    def mean(self) -> float:
-        return self.p
-
-    @property
-    def integral(self) -> bool:
-        return True
+    def _atoms(self) -> list[tuple[float, float]]:
+        return [(value, weight) for value, weight in ((0.0, 1.0 - self.p), (1.0, self.p)) if weight > 0]
 
 
 @dataclass(frozen=True, repr=False)
-class Constant(Distribution):
+class Constant(_Discrete):
     """Always ``value``."""
 
     name: ClassVar[str] = "constant"
@@ -311,17 +307,8 @@ class Constant(Distribution):
     def ppf(self, u: npt.ArrayLike) -> Array:
         return np.full(np.shape(u), self.value)
 
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.value, self.value
-
-    @property
-    def mean(self) -> float:
-        return self.value
-
-    @property
-    def integral(self) -> bool:
-        return self.value.is_integer()
+    def _atoms(self) -> list[tuple[float, float]]:
+        return [(self.value, 1.0)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -380,6 +367,11 @@ class Mixture(Distribution):
         weights = self.weights or (1.0,) * len(self.components)
         total = math.fsum(weights)
         return tuple(w / total for w in weights)
+
+
+def uniform_outside(low: float, inner_low: float, inner_high: float, high: float) -> Mixture:
+    """Uniform on [low, high] less [inner_low, inner_high]."""
+    return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
 
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {

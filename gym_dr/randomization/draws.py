@@ -12,13 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Words
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.normal import normal_cdf, normal_ppf
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
 
 # Philox4x32-10: Salmon, Moraes, Dror and Shaw (2011), "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

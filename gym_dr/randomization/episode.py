@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -89,7 +89,7 @@ class RandomizedEnv:
     def _randomize(
         self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
     ) -> None:
-        """Takes the keywords of every randomized environment, for a subclass's constructor.
+        """Takes the keywords of every randomized environment, for a subclass's constructor; see ``NativeVectorEnv``.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
@@ -101,14 +101,24 @@ class RandomizedEnv:
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for all instances of the class
         self.metadata = dict(self.metadata)
 
-    def _begin_episode(self, env: gym.Env[Any, Any], seed: int | None, exact: Mapping[str, float]) -> None:
-        """Seeds ``env``, which is unwrapped, and sets the values of its next episode.
+    def _begin_episode(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Seeds the environment and sets the values of its next episode, with those in ``options["params"]``.
 
         Its own reset follows; it needs the values, which are keyed by the seed of its generator.
+
+        Returns:
+            The other options; None if there are none.
+
+        Raises:
+            UnknownNameError: There is no such parameter; nothing has changed then.
+            RandomizationError: A value is impossible; nothing has changed then.
         """
+        exact = self.episode.check_options(options)
+        env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
         self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
+        return {key: value for key, value in (options or {}).items() if key != "params"} or None
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the user gets: the observation with its context, and ``info`` with the current values unless hidden."""

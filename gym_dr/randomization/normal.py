@@ -10,7 +10,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from gym_dr.arrays import Array
 
 # Coefficients of Wichura (1988), "Algorithm AS 241: The Percentage Points of the Normal Distribution",
 # Applied Statistics 37(3), routine PPND16 (relative error about 1e-16). Highest power first, as np.polyval wants them.

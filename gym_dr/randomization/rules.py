@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
@@ -51,7 +52,7 @@ class Param:
             )
         self.check(self.nominal)
 
-    def check(self, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def check(self, values: npt.ArrayLike) -> Array:
         """Returns ``values`` as float64 of the same shape.
 
         Raises:
@@ -175,7 +176,7 @@ class ParamSpace(Mapping[str, Param]):
             checked[name] = value
         return checked
 
-    def check_vector(self, values: Any, num_envs: int) -> dict[str, npt.NDArray[np.float64]]:
+    def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
         """Checks the values of a vector environment before any of them is used.
 
         Args:

@@ -10,15 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 _LOOK_AHEAD = 4096  # draws made at a time, over all sub-environments together, ...
 _MIN_DEPTH, _MAX_DEPTH = 4, 64  # ... but at least and at most this number for each

@@ -24,14 +24,9 @@ _NAME = re.compile(r"update-(\d+)\.safetensors")
 def save_checkpoint(
     folder: RunFolder, update: int, state: Mapping[str, Any], session: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Path:
-    """Writes a checkpoint after an update, and the networks' weights into files of their own.
+    """Writes a checkpoint, when ``update`` updates have been made, and the networks' weights into files of their own.
 
-    Args:
-        folder: Of the run.
-        update: Number of updates made so far.
-        state: The algorithm's, tensors and plain values.
-        session: Counters and statistics of the run.
-        config: The run's configuration, which identifies the run.
+    ``state`` is the algorithm's, ``session`` has counters and statistics of the run, and ``config`` identifies it.
 
     Raises:
         CheckpointError: The state contains something other than tensors and plain values.

@@ -20,6 +20,7 @@ from gym_dr.randomization.sampler import FIXED, SAMPLERS
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
 from gym_dr.training.api import Algorithm, option
+from gym_dr.training.config import expect
 
 CONTEXTS = (INFO, OBSERVATION)  # "hidden" would hide the draw from the run's own records
 ON_NAN = ("stop", "skip")
@@ -51,28 +52,19 @@ class RunSettings:
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
         for name, low in lowest.items():
-            if getattr(self, name) < low:
-                raise ConfigError(f"{name}: expected at least {low}, got {getattr(self, name)}.")
+            expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
         choices = {"context": CONTEXTS, "on_nan": ON_NAN, "vectorization": VECTORIZATIONS}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise unknown_name(name, getattr(self, name), known)
-        if self.num_envs > MAX_ENVS:
-            raise ConfigError(f"num_envs: expected at most {MAX_ENVS}, got {self.num_envs}.")
-        if self.resample_every > self.checkpoint_every:
-            raise ConfigError(
-                f"resample_every: expected at most checkpoint_every ({self.checkpoint_every}), where draws begin anew, "
-                f"got {self.resample_every}."
-            )
-        if not 0.0 < self.worker_timeout <= MAX_TIMEOUT:
-            raise ConfigError(
-                f"worker_timeout: expected seconds above 0 and at most {MAX_TIMEOUT:g}, got {self.worker_timeout}."
-            )
+        expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)
+        most = f"at most checkpoint_every ({self.checkpoint_every}), where draws begin anew"
+        expect(self.resample_every <= self.checkpoint_every, "resample_every", most, self.resample_every)
+        seconds = f"seconds above 0 and at most {MAX_TIMEOUT:g}"
+        expect(0.0 < self.worker_timeout <= MAX_TIMEOUT, "worker_timeout", seconds, self.worker_timeout)
         for name in ("restart_workers", "worker_timeout"):
-            if getattr(self, name) != getattr(RunSettings, name) and self.vectorization != "async":
-                raise ConfigError(
-                    f"{name}: expected with vectorization async, which has workers, got {self.vectorization}."
-                )
+            usual = self.vectorization == "async" or getattr(self, name) == getattr(RunSettings, name)
+            expect(usual, name, "with vectorization async, which has workers", self.vectorization)
 
 
 @dataclass(frozen=True, kw_only=True)

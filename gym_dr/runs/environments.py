@@ -54,9 +54,7 @@ def check_env_id(env_id: str) -> None:
 def check_module(env_id: str, trusted: Collection[str]) -> None:
     """Checks an id from a file, which alone must not cause the import of a module and so run its code.
 
-    Args:
-        env_id: Such as ``module:id``.
-        trusted: Modules that the user trusts; modules that are already imported are safe, too.
+    Modules that the user has trusted, or that are already imported, are safe.
 
     Raises:
         ConfigError: It would import another module.

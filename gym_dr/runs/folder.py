@@ -124,7 +124,11 @@ class RunFolder:
             return
         try:
             with self.locked(), os_errors(self.path, "removed"):
-                self._remove_files()
+                for path in self._files:
+                    if path.is_dir():
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink(missing_ok=True)
                 self._recover()  # the backup has the only configuration now
         except BusyFolderError:
             return
@@ -234,13 +238,6 @@ class RunFolder:
         self._move_files(self._backup, self.path)
         self._backup.rmdir()
 
-    def _remove_files(self) -> None:
-        for path in self._files:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-
     def _move_files(self, source: Path, target: Path) -> None:
         target.mkdir(exist_ok=True)
         for path in self._files:
@@ -270,6 +267,4 @@ def _written_by_us(path: Path, names: set[str]) -> bool:
 
 
 def _runs_inside(path: Path) -> list[str]:
-    if not path.is_dir():
-        return []
-    return sorted(child.name for child in path.iterdir() if (child / CONFIG).is_file())
+    return sorted(config.parent.name for config in path.glob(f"*/{CONFIG}") if config.is_file())

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gym_dr.errors import Interrupted
@@ -42,24 +42,26 @@ class StopRequest:
 
 
 @contextlib.contextmanager
-def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
-    """Routes SIGINT and SIGTERM to a handler.
-
-    Signals that are already handled or ignored stay so, as do all outside the main thread.
-
-    Args:
-        handler: Called with the signal's number in the main thread.
-    """
-    mine = []
-    if threading.current_thread() is threading.main_thread():
-        mine = [number for number, default in _DEFAULTS.items() if signal.getsignal(number) == default]
-    for number in mine:
-        signal.signal(number, lambda number, _: handler(number))
+def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Sets handlers of signals, and those before it again; in the main thread alone, where Python can."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, new) for number, new in handlers.items()} if in_main_thread else {}
     try:
         yield
     finally:
-        for number in mine:
-            signal.signal(number, _DEFAULTS[number])
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextlib.contextmanager
+def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
+    """Routes SIGINT and SIGTERM to a handler, which is called with the signal's number in the main thread.
+
+    Signals that are already handled or ignored stay so, as do all outside the main thread.
+    """
+    free = [number for number, default in _DEFAULTS.items() if signal.getsignal(number) == default]
+    with _handled(dict.fromkeys(free, lambda number, _: handler(number))):
+        yield
 
 
 @contextlib.contextmanager
@@ -77,14 +79,5 @@ def children_end_with_us() -> Iterator[None]:
 
     Signals that arrive meanwhile end this process or are lost, so do little else in here.
     """
-    if threading.current_thread() is not threading.main_thread():  # Python sets signals in the main thread only
+    with _handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}):
         yield
-        return
-    before = {number: signal.getsignal(number) for number in _DEFAULTS}
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -62,7 +62,7 @@ class A2CConfig:
             {"optimizer": ("rmsprop", "adam"), "activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
         )
         # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
-        _expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
+        expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +97,22 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]], choices: dict[str, t
     """Checks fields by name, and those that every algorithm here has."""
     for expected, names in {**bounds, "0 or above and finite": ("entropy_coef", "max_grad_norm")}.items():
         for name in names:
-            _expect(_BOUNDS[expected](getattr(config, name)), name, expected, getattr(config, name))
+            expect(_BOUNDS[expected](getattr(config, name)), name, expected, getattr(config, name))
     for name, known in {**choices, "schedule": ("constant", "linear")}.items():
-        _expect(getattr(config, name) in known, name, " or ".join(known), getattr(config, name))
+        expect(getattr(config, name) in known, name, " or ".join(known), getattr(config, name))
     sizes = config.hidden_sizes
-    _expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
+    expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
     # a configuration may be a stranger's, and evaluating his run must not take all memory
     weights = sum(before * after for before, after in pairwise(sizes))
     small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
-    _expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
+    expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
 
 
-def _expect(good: bool, name: str, expected: str, got: object) -> None:
+def expect(good: bool, name: str, expected: str, got: object) -> None:
+    """Checks one field of a configuration.
+
+    Raises:
+        ConfigError: It is not good; the message says what was expected.
+    """
     if not good:
         raise ConfigError(f"{name}: expected {expected}, got {got!r}.")

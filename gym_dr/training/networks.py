@@ -63,7 +63,40 @@ class CategoricalActor(nn.Module):
         return chosen
 
 
-class GaussianActor(nn.Module):
+class _NormalActor(nn.Module):
+    """Continuous actions, each from a normal distribution of its own; the base of those below."""
+
+    def __init__(self, network: nn.Sequential, space: gym.spaces.Box) -> None:
+        """Takes over the network for a one-dimensional ``Box`` action space."""
+        super().__init__()
+        self.network, self.space, self.size = network, space, int(np.prod(space.shape))
+
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations for observations ``(N, obs)``."""
+        raise NotImplementedError
+
+    def log_of(self, std: Tensor) -> Tensor:
+        """Logarithms of standard deviations that ``distribution`` gave."""
+        return std.log()
+
+    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
+        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
+        return torch.randn((steps, num_envs, self.size), generator=generator)
+
+    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
+        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
+        mean, std = self.distribution(observations)
+        return mean + std * noise
+
+    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
+        mean, std = self.distribution(observations)
+        log_probs = (-0.5 * ((actions - mean) / std) ** 2 - self.log_of(std) - 0.5 * math.log(2.0 * math.pi)).sum(-1)
+        entropy = (self.log_of(std) + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
+        return log_probs, entropy.expand(len(actions))
+
+
+class GaussianActor(_NormalActor):
     """Continuous actions, Normal(network(observation), exp(log_std)), mapped from [-1, 1] to the space's bounds.
 
     The standard deviation is a parameter of its own, the same for all observations. Actions beyond the bounds are
@@ -75,29 +108,16 @@ class GaussianActor(nn.Module):
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
         """Builds the network for a one-dimensional ``Box`` action space."""
-        super().__init__()
-        size = int(np.prod(space.shape))
-        self.network = mlp(inputs, hidden_sizes, size, activation)
-        self.log_std = nn.Parameter(torch.zeros(size))
+        super().__init__(mlp(inputs, hidden_sizes, int(np.prod(space.shape)), activation), space)
+        self.log_std = nn.Parameter(torch.zeros(self.size))
         self.register_buffer("low", torch.as_tensor(space.low, dtype=torch.float32), persistent=False)
         self.register_buffer("high", torch.as_tensor(space.high, dtype=torch.float32), persistent=False)
-        self.space = space
 
-    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
-        return torch.randn((steps, num_envs, len(self.log_std)), generator=generator)
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        return self.network(observations), self.log_std.exp()
 
-    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
-        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
-        sampled: Tensor = self.network(observations) + self.log_std.exp() * noise
-        return sampled
-
-    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
-        scores = (actions - self.network(observations)) / self.log_std.exp()
-        log_probs = (-0.5 * scores**2 - self.log_std - 0.5 * math.log(2.0 * math.pi)).sum(-1)
-        entropy = (self.log_std + 0.5 * math.log(2.0 * math.pi * math.e)).sum().expand(len(actions))
-        return log_probs, entropy
+    def log_of(self, std: Tensor) -> Tensor:
+        return self.log_std
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
@@ -106,7 +126,7 @@ class GaussianActor(nn.Module):
         return scaled.cpu().numpy().astype(self.space.dtype)
 
 
-class TwoHeadedGaussianActor(nn.Module):
+class TwoHeadedGaussianActor(_NormalActor):
     """Continuous actions from shared layers with two heads, the mean and the softplus of the standard deviation.
 
     The policy of Gymnasium's REINFORCE tutorial. Actions are in the environment's units, clipped to the bounds for the
@@ -115,34 +135,17 @@ class TwoHeadedGaussianActor(nn.Module):
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
         """Builds the network for a one-dimensional ``Box`` action space."""
-        super().__init__()
-        size = int(np.prod(space.shape))
-        self.network = mlp(inputs, hidden_sizes, 2 * size, activation)  # one last layer holds both heads
-        self.space = space
+        # one last layer holds both heads
+        super().__init__(mlp(inputs, hidden_sizes, 2 * int(np.prod(space.shape)), activation), space)
 
-    def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
-        return torch.randn((steps, num_envs, int(np.prod(self.space.shape))), generator=generator)
-
-    def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
-        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
-        mean, std = self._distribution(observations)
-        return mean + std * noise
-
-    def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
-        mean, std = self._distribution(observations)
-        log_probs = (-0.5 * ((actions - mean) / std) ** 2 - std.log() - 0.5 * math.log(2.0 * math.pi)).sum(-1)
-        return log_probs, (std.log() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
+    def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        mean, raw = self.network(observations).chunk(2, dim=-1)
+        return mean, nn.functional.softplus(raw) + STD_FLOOR
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
         clipped: npt.NDArray[Any] = np.clip(actions.cpu().numpy(), self.space.low, self.space.high)
         return clipped.astype(self.space.dtype)
-
-    def _distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        mean, raw = self.network(observations).chunk(2, dim=-1)
-        return mean, nn.functional.softplus(raw) + STD_FLOOR
 
 
 Actor: TypeAlias = CategoricalActor | GaussianActor | TwoHeadedGaussianActor
@@ -154,13 +157,7 @@ def make_actor(
     activation: str,
     continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
 ) -> Actor:
-    """The actor for a vector environment's spaces.
-
-    Args:
-        envs: The vector environment.
-        hidden_sizes: Units of the hidden layers.
-        activation: "relu" or "tanh".
-        continuous: Which actor serves continuous actions.
+    """The actor for a vector environment's spaces; ``continuous`` is that for continuous actions.
 
     Raises:
         ConfigError: The spaces are not of a kind that these networks know.

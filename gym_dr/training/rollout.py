@@ -73,12 +73,9 @@ class RolloutCollector:
         self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
 
     def collect(self, sampler: Sampler) -> Rollout:
-        """Plays ``rollout_steps`` steps.
+        """Plays ``rollout_steps`` steps with actions of the sampler.
 
         Where the environment can play many steps with a small policy in one compiled call, it does.
-
-        Args:
-            sampler: Chooses actions.
 
         Raises:
             NotFiniteError: An observation or reward is not finite.

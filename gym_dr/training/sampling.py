@@ -6,7 +6,7 @@ So both give the same actions, but for the odd one where rounding decides.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,15 @@ SMALL = 50_000  # weights; above, torch's matrix products outweigh its calls
 _POLICY_STEPS = 64  # for which a policy in use draws noise at a time
 
 
-class Sampler(Protocol):
-    """Samples actions of one actor."""
+class TorchSampler:
+    """Samples actions of any actor, on any device."""
 
-    actor: Actor
-    generator: torch.Generator  # of the noise, on the CPU
+    def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
+        """Samples from ``actor``, whose weights are on ``device``, with noise of ``generator``, which is on the CPU."""
+        self.actor, self.generator, self.device = actor, generator, device
 
     def begin(self) -> None:
-        """Called before a rollout: weights may have changed since the last one."""
-        ...
+        """Called before a rollout: weights may have changed since the last one. Here they are read where they are."""
 
     def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
         """Actions for observations ``(N, obs)`` float32 and noise ``(N, numbers)``.
@@ -39,21 +39,6 @@ class Sampler(Protocol):
         Returns:
             The actor's own actions, ``(N,)`` int64 or ``(N, actions)`` float32, and as the environment takes them.
         """
-        ...
-
-
-class TorchSampler:
-    """Any actor, on any device."""
-
-    def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
-        """Samples from ``actor``, whose weights are on ``device``."""
-        self.actor, self.generator, self.device = actor, generator, device
-
-    def begin(self) -> None:
-        """Weights are read where they are."""
-
-    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
-        """See ``Sampler.act``."""
         with torch.no_grad():
             inputs, by = torch.as_tensor(observations).to(self.device), torch.as_tensor(noise).to(self.device)
             actions = self.actor.sample(inputs, by)
@@ -61,7 +46,7 @@ class TorchSampler:
 
 
 class CompiledSampler:
-    """A small actor on the CPU."""
+    """Samples actions of a small actor on the CPU."""
 
     def __init__(self, actor: Actor, generator: torch.Generator, num_envs: int) -> None:
         """Samples from ``actor`` for ``num_envs`` observations at a time."""
@@ -86,22 +71,22 @@ class CompiledSampler:
 
     def begin(self) -> None:
         """Copies the weights."""
-        place = 0
         with torch.no_grad():
-            for layer in self._layers:
-                for part in (layer.weight.t(), layer.bias):
-                    self.policy.weights[place : place + part.numel()] = part.reshape(-1).numpy()
-                    place += part.numel()
+            parts = [part.reshape(-1) for layer in self._layers for part in (layer.weight.t(), layer.bias)]
+            self.policy.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()
 
     def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
-        """See ``Sampler.act``."""
+        """See ``TorchSampler.act``."""
         actions = self._choices, self._raw_actions, self._env_actions
         cast(Any, compiled.act)(self.policy, observations, noise, *actions)
         if isinstance(self.actor, CategoricalActor):
             return self._choices.copy(), self._choices + self.actor.start
         return self._raw_actions.copy(), self._env_actions.astype(self.actor.space.dtype)
+
+
+Sampler: TypeAlias = TorchSampler | CompiledSampler
 
 
 def make_sampler(actor: Actor, generator: torch.Generator, device: str, num_envs: int) -> Sampler:

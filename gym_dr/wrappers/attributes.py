@@ -47,10 +47,8 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
             randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
             space: What may vary: the names are attributes. Not needed for CartPole and Pendulum.
             derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
-            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
-                observation, in [-1, 1]).
-            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
-                that vary.
+            context: Who may see the draw; see ``NativeVectorEnv``.
+            context_params: Which parameters the observation shows; see ``NativeVectorEnv``.
 
         Raises:
             UnknownNameError: A parameter of the space is no attribute, or the randomization names an unknown parameter.
@@ -82,15 +80,13 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
-        exact = self.episode.check_options(options)
-        inner = {key: value for key, value in (options or {}).items() if key != "params"}
+        rest = self._begin_episode(seed, options)
         env = self.env.unwrapped
-        self._begin_episode(env, seed, exact)
         for name, value in self.episode.current.items():
             setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
-        return self._visible(*self.env.reset(seed=seed, options=inner or None))
+        return self._visible(*self.env.reset(seed=seed, options=rest))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` has the current values."""

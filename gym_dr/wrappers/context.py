@@ -10,11 +10,11 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Array, Mask
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
-
-Array = npt.NDArray[np.float64]
 
 
 class DrawContext(ParamsWrapper):
@@ -67,9 +67,7 @@ class DrawContext(ParamsWrapper):
             self.single_observation_space = self.context.extend_space(env.single_observation_space)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments; arguments as theirs.
 
         Raises:
@@ -89,7 +87,7 @@ class DrawContext(ParamsWrapper):
         extended = self.context.extend(observations, self._params)
         return extended, rewards, terminations, truncations, self.context.visible_info(info)
 
-    def _final(self, observations: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def _final(self, observations: npt.NDArray[Any], mask: Mask) -> npt.NDArray[Any]:
         """SAME_STEP: last observations with the draw of the episode that they ended."""
         extended = observations.copy()
         for i in np.flatnonzero(mask).tolist():

@@ -12,8 +12,9 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.vector_arguments import check_mask, check_seeds
+from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
@@ -21,9 +22,6 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
-
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -178,9 +176,7 @@ class DisturbVector(ParamsWrapper):
         except RandomizationError:
             return ParamSpace("parameters", []), Randomization()
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Begins episodes with new values and without history.
 
         Args:

@@ -20,16 +20,13 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError, RandomizationWarning
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.table import ParamTable
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 _MAX_DELAY = 1000  # steps of delay
 DISTURBANCES = ParamSpace(

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, check_pushes, is_float_box
-
-Array = npt.NDArray[np.float64]
 
 _SENSED = ("obs_noise", "obs_bias", "obs_delay")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Floats
+from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -21,9 +22,7 @@ class RequireFinite(ParamsWrapper):
     Observations that are no arrays of floating-point numbers are not looked at.
     """
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
 
         Raises:
@@ -46,7 +45,7 @@ class RequireFinite(ParamsWrapper):
         return observations, rewards, terminations, truncations, info
 
     def rollout(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, as the environment's ``rollout`` does.
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.vector_arguments import check_reset_mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:  # numba is heavy
@@ -57,9 +57,7 @@ class RecordEpisodes(ParamsWrapper):
         self.paused = np.zeros(self.num_envs, dtype=np.bool_)
         self._seeds: Sequence[int | None] = [None] * self.num_envs
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments and their sums."""
         mask = check_reset_mask(options, self.num_envs)
         options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
@@ -80,7 +78,7 @@ class RecordEpisodes(ParamsWrapper):
         return observations, rewards, terminations, truncations, info
 
     def rollout(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, as the environment's ``rollout`` does; calls back as ``step`` would."""
         stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
@@ -90,14 +88,14 @@ class RecordEpisodes(ParamsWrapper):
         self._end(steps.terminated[stop - 1] | steps.truncated[stop - 1], steps.terminated[stop - 1], info)
         return stop, info
 
-    def _end(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
+    def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
         """Reports the episodes that a step has ended, and starts the sums of the next ones."""
         if done.any():
             self._report(done, terminated, info)
             self._returns[done], self._lengths[done] = 0.0, 0
         self._autoreset.step(done)
 
-    def _report(self, done: npt.NDArray[np.bool_], terminated: npt.NDArray[np.bool_], info: dict[str, Any]) -> None:
+    def _report(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
         ended = info.get("final_info", info) if self._autoreset.mode == AutoresetMode.SAME_STEP else info
         params = {key: values for key, values in ended.get("params", {}).items() if not key.startswith("_")}
         for i in np.flatnonzero(done & ~self.paused).tolist():

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.envs.vector_arguments import check_mask, check_reset_mask, check_seeds
+from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
@@ -17,9 +18,6 @@ from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
 if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.policy import SmallPolicy
     from gym_dr.compiled.steps import Steps
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 
 class ResampleParams(ParamsWrapper):
@@ -100,9 +98,7 @@ class ResampleParams(ParamsWrapper):
             self._next_index[chosen] += 1
         self._draw(chosen)
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments, with their first draw if they are seeded.
 
         Args:
@@ -131,7 +127,7 @@ class ResampleParams(ParamsWrapper):
         return result
 
     def rollout(
-        self, policy: SmallPolicy, noise: npt.NDArray[np.float32], steps: Steps, first: int, last: int
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, as the environment's ``rollout`` does, and stops where the schedule re-draws."""
         if self.interval is not None:

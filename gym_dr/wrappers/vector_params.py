@@ -9,15 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 
-from gym_dr.envs.vector_arguments import check_actions, check_mask, check_reset_mask, check_seeds
+from gym_dr.arrays import Array, Mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
@@ -158,9 +155,7 @@ class VectorParams(_VectorWrapper):
         old = new if mask.all() else self._sub_envs.get_attr("given_draw")
         self._set("given_draw", [n if chosen else o for chosen, n, o in zip(mask.tolist(), new, old, strict=True)])
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments.
 
         Args:

@@ -10,6 +10,8 @@ from matplotlib.image import imread
 from gym_dr.benchmark.plots import PICTURES, left_out_texts
 from gym_dr.errors import RunFolderError
 
+pytestmark = pytest.mark.usefixtures("full_pictures")
+
 MACHINE = {"cpu": "a CPU", "usable_cores": 2, "load_average": None, "versions": {"python": "3.11"}}
 
 

@@ -10,6 +10,8 @@ from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.plots import plot_training, read_metrics
 from gym_dr.runs.folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("full_pictures")
+
 
 def write_metrics(path: Path, updates: int = 60, offset: float = 0.0) -> RunFolder:
     path.mkdir()

@@ -54,14 +54,14 @@ def result(root: Path) -> dict[str, Any]:
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("seeds") / "runs"
     tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
-    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2, 3), workers=1, progress=False, **tiny)
+    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2), workers=1, progress=False, **tiny)
     assert isinstance(runs, Runs)
-    assert runs.summary.loc["evaluation on nominal", "seeds"] == 3
+    assert runs.summary.loc["evaluation on nominal", "seeds"] == 2
     return root
 
 
 def test_seeds_at_once_give_what_seeds_one_by_one_give(one_by_one: Path, tmp_path: Path) -> None:
-    at_once = train(tmp_path / "runs", "--seeds", "1,2,3", "--workers", "2")
+    at_once = train(tmp_path / "runs", "--seeds", "1,2", "--workers", "2")
     assert result(at_once) == result(one_by_one)
 
 
@@ -72,17 +72,17 @@ def test_a_seed_among_others_gives_what_it_gives_alone(one_by_one: Path, tmp_pat
 
 def test_the_aggregate_holds_every_row_and_seed(one_by_one: Path) -> None:
     table = pd.read_csv(one_by_one / "metrics.csv")
-    assert sorted(table["seed"].unique()) == [1, 2, 3]
-    assert len(table) == 3 * 4
+    assert sorted(table["seed"].unique()) == [1, 2]
+    assert len(table) == 2 * 4
     assert imread(one_by_one / "training.png").shape[2] == 4
 
 
 def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: Path) -> None:
     row = json.loads((one_by_one / "summary.json").read_text())["evaluation on nominal"]
-    evaluations = [Evaluation.load(one_by_one / f"seed-{seed}/evaluation") for seed in (1, 2, 3)]
+    evaluations = [Evaluation.load(one_by_one / f"seed-{seed}/evaluation") for seed in (1, 2)]
     values = [float(evaluation.returns("nominal").mean()) for evaluation in evaluations]
     assert list(row["seeds"].values()) == pytest.approx(values)
-    assert row["mean"] == pytest.approx(sum(values) / 3)
+    assert row["mean"] == pytest.approx(sum(values) / 2)
     assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
 
 

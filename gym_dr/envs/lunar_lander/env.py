@@ -55,13 +55,10 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
 
         Args:
             continuous: Whether actions are two throttles instead of four choices, as in Gymnasium.
-            randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
-                distributions, a ``Randomization`` or a path to a TOML file.
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
             render_mode: None, "human" or "rgb_array".
-            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
-                observation, in [-1, 1]).
-            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
-                that vary.
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
@@ -88,8 +85,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
-        exact = self.episode.check_options(options)
-        self._begin_episode(self, seed, exact)
+        self._begin_episode(seed, options)
         self._apply_params()
         self._build_world()
         if self.render_mode == "human":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gym_dr.randomization.distributions import Bernoulli, Constant, Mixture, Normal, Uniform
+from gym_dr.randomization.distributions import Bernoulli, Constant, Normal, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -41,9 +41,15 @@ LUNAR_LANDER = ParamSpace(
 )
 
 
-def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mixture:
-    """Uniform on [low, high] less [inner_low, inner_high]."""
-    return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
+def _tutorial(spread: float) -> Randomization:
+    return Randomization(
+        {
+            "gravity": Normal(-10.0, spread * 1.0, low=-11.99, high=-0.01),
+            "enable_wind": Bernoulli(0.5),
+            "wind_power": Normal(15.0, spread * 1.0, low=0.01, high=19.99),
+            "turbulence_power": Normal(1.5, spread * 0.5, low=0.01, high=1.99),
+        }
+    )
 
 
 # "default" is the domain randomization of Gymnasium's A2C tutorial; "wide" doubles its standard deviations.
@@ -51,22 +57,8 @@ def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mi
 # Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside of that box. Their
 # paper has no LunarLander: the ranges are ours, and leave the main engine stronger than gravity in every corner.
 PRESETS = {
-    "default": Randomization(
-        {
-            "gravity": Normal(-10.0, 1.0, low=-11.99, high=-0.01),
-            "enable_wind": Bernoulli(0.5),
-            "wind_power": Normal(15.0, 1.0, low=0.01, high=19.99),
-            "turbulence_power": Normal(1.5, 0.5, low=0.01, high=1.99),
-        }
-    ),
-    "wide": Randomization(
-        {
-            "gravity": Normal(-10.0, 2.0, low=-11.99, high=-0.01),
-            "enable_wind": Bernoulli(0.5),
-            "wind_power": Normal(15.0, 2.0, low=0.01, high=19.99),
-            "turbulence_power": Normal(1.5, 1.0, low=0.01, high=1.99),
-        }
-    ),
+    "default": _tutorial(spread=1.0),
+    "wide": _tutorial(spread=2.0),
     "random": Randomization(
         {
             "gravity": Uniform(-11.0, -8.0),
@@ -80,13 +72,13 @@ PRESETS = {
     ),
     "extreme": Randomization(
         {
-            "gravity": _outside(-12.0, -11.0, -8.0, -6.0),
+            "gravity": uniform_outside(-12.0, -11.0, -8.0, -6.0),
             "enable_wind": Constant(1.0),  # without wind its power would be neither inside nor outside
-            "wind_power": _outside(3.0, 8.0, 16.0, 20.0),
-            "turbulence_power": _outside(0.2, 0.8, 1.6, 2.0),
-            "main_engine_power": _outside(11.0, 12.0, 14.0, 16.0),
-            "side_engine_power": _outside(0.4, 0.5, 0.7, 0.8),
-            "lander_density": _outside(4.0, 4.5, 5.5, 6.0),
+            "wind_power": uniform_outside(3.0, 8.0, 16.0, 20.0),
+            "turbulence_power": uniform_outside(0.2, 0.8, 1.6, 2.0),
+            "main_engine_power": uniform_outside(11.0, 12.0, 14.0, 16.0),
+            "side_engine_power": uniform_outside(0.4, 0.5, 0.7, 0.8),
+            "lander_density": uniform_outside(4.0, 4.5, 5.5, 6.0),
         }
     ),
 }

@@ -13,14 +13,15 @@ import numpy as np
 from gym_dr.envs.lunar_lander import constants as const
 from gym_dr.envs.lunar_lander.constants import FPS, SCALE
 
+Pair = tuple[float, float]  # x and y
 State = tuple[float, float, float, float, float, float, float, float]
 
 
 class Thrust(NamedTuple):
     """An engine's push on the hull during one step."""
 
-    impulse: tuple[float, float]  # N s
-    point: tuple[float, float]  # m, where it acts, in world coordinates
+    impulse: Pair  # N s
+    point: Pair  # m, where it acts, in world coordinates
 
 
 def terrain_heights(random_heights: np.ndarray) -> list[float]:
@@ -46,16 +47,14 @@ def wind_strength(index: int) -> float:
     return math.tanh(math.sin(0.02 * index) + math.sin(math.pi * 0.01 * index))
 
 
-def main_engine(
-    position: tuple[float, float], angle: float, dispersion: tuple[float, float], power: float, throttle: float
-) -> Thrust:
+def main_engine(position: Pair, angle: float, dispersion: Pair, power: float, throttle: float) -> Thrust:
     """The main engine's push, along the hull's axis with some dispersion.
 
     Args:
         position: Of the lander's origin, m.
         angle: Of the lander, rad.
         dispersion: Two random lengths of at most 1 pixel, m.
-        power: ``main_engine_power``.
+        power: ``main_engine_power``, or ``side_engine_power``.
         throttle: 0.5 to 1.
     """
     tip = math.sin(angle), math.cos(angle)
@@ -67,23 +66,9 @@ def main_engine(
 
 
 def side_engine(
-    position: tuple[float, float],
-    angle: float,
-    dispersion: tuple[float, float],
-    power: float,
-    throttle: float,
-    direction: float,
+    position: Pair, angle: float, dispersion: Pair, power: float, throttle: float, direction: float
 ) -> Thrust:
-    """A side engine's push.
-
-    Args:
-        position: Of the lander's origin, m.
-        angle: Of the lander, rad.
-        dispersion: Two random lengths of at most 1 pixel, m.
-        power: ``side_engine_power``.
-        throttle: 0.5 to 1.
-        direction: -1 for the left engine, +1 for the right one.
-    """
+    """A side engine's push; ``direction`` is -1 (left) or +1 (right), the rest as in ``main_engine``."""
     tip = math.sin(angle), math.cos(angle)
     side = -tip[1], tip[0]
     across = 3 * dispersion[1] + direction * const.SIDE_ENGINE_AWAY / SCALE
@@ -97,8 +82,8 @@ def side_engine(
 
 
 def observe(
-    position: tuple[float, float],
-    velocity: tuple[float, float],
+    position: Pair,
+    velocity: Pair,
     angle: float,
     angular_velocity: float,
     left_leg: bool,

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.envs.mujoco.fields import FIELDS
 from gym_dr.envs.mujoco.space import ModelSpace
-
-Array = npt.NDArray[np.float64]
 
 _OPTIONS = frozenset(field.name for field in FIELDS.values() if field.objects is None)
 # the shapes that a link's length moves have derived constants too
@@ -96,7 +95,7 @@ class ModelFields:
             self._follow_mass(fields, missing)
         return {field: array.reshape(-1, *self.shapes[field]) for field, array in fields.items()}
 
-    def _follow_mass(self, fields: dict[str, Array], missing: npt.NDArray[np.bool_]) -> None:
+    def _follow_mass(self, fields: dict[str, Array], missing: Mask) -> None:
         """Scales the inertia of bodies with their mass, except where it is named."""
         nominal = self.nominal["body_mass"]
         ratio = np.ones_like(fields["body_mass"])

@@ -17,16 +17,13 @@ from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
-import numpy.typing as npt
 from mujoco import batch as mujoco_batch
 
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.editor import batch_name, needs_set_const, write_fields
-from gym_dr.envs.mujoco.episode import BAD_STATE, QUIET
+from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
+from gym_dr.envs.mujoco.stock import BAD_STATE
 
 _CHUNKS = 8  # for each thread, so that slow simulations do not leave the others waiting
 
@@ -39,10 +36,11 @@ class Engine(ABC):
     ctrl: Array  # (num_envs, nu), what the next step applies
     diverged: Mask  # (num_envs,), in the last step
     body_mass: Array  # (num_envs or 1, nbody)
+    _fields: dict[str, Array]
 
-    @abstractmethod
     def field(self, name: str) -> Array:
         """A field of ``MjData`` that was named at construction, shape ``(num_envs, ...)``."""
+        return self._fields[name]
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
@@ -52,9 +50,9 @@ class Engine(ABC):
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
         """Resets some simulations to states ``(len(envs), nq)`` and ``(len(envs), nv)``, and runs ``mj_forward``."""
 
-    @abstractmethod
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         """Adds ``velocities``, of shape ``(len(envs), len(dofs))``, to those of some simulations."""
+        self.qvel[envs[:, None], dofs] += velocities
 
     @abstractmethod
     def step(self, envs: Indices | None, substeps: int) -> None:
@@ -83,16 +81,13 @@ class BatchEngine(Engine):
         """
         self._batch = mujoco_batch.Batch(model, num_envs, num_threads)
         self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
-        self._fields: dict[str, Array] = {name: self._batch.bind(name) for name in fields}
+        self._fields = {name: self._batch.bind(name) for name in fields}
         self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
         self._first_state = self._batch.state[0].copy()  # what mj_resetData leaves, all of it
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._expanded: dict[str, Array] = {}
         self.diverged = np.zeros(num_envs, np.bool_)
         self.body_mass = np.array(model.body_mass)[None]
-
-    def field(self, name: str) -> Array:
-        return self._fields[name]
 
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         for name, values in fields.items():
@@ -113,9 +108,6 @@ class BatchEngine(Engine):
         self._counts[envs] = QUIET
         self._batch.forward(envs)
         self._counts[envs] = QUIET  # only what a step warns of counts
-
-    def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
-        self.qvel[envs[:, None], dofs] += velocities
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         self._batch.step(envs, nstep=substeps)
@@ -167,9 +159,6 @@ class OwnDataEngine(Engine):
         self._threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads - 1, "gym_dr-mujoco") if num_threads > 1 else None
 
-    def field(self, name: str) -> Array:
-        return self._fields[name]
-
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
         if self.body_mass.shape[0] == 1 and "body_mass" in fields:
             self.body_mass = np.repeat(self.body_mass, len(self._data), axis=0)
@@ -202,7 +191,7 @@ class OwnDataEngine(Engine):
             source.read_rows(copied, envs)
 
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
-        self.qvel[envs[:, None], dofs] += velocities
+        super().push(envs, dofs, velocities)
         for env in envs.tolist():
             self._data[env].qvel[:] = self.qvel[env]
 

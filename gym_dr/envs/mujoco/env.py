@@ -15,17 +15,15 @@ import numpy.typing as npt
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 from gymnasium.utils import EzPickle
 
-from gym_dr.envs.mujoco.episode import ModelEpisode, class_of, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.episode import RandomizedModel
+from gym_dr.envs.mujoco.stock import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import RandomizedEnv
 
 
-class RandomizedMujoco(RandomizedEnv, MujocoEnv):
-    """A mixin before Gymnasium's class: draws at reset, ``info`` and divergence."""
+class RandomizedMujoco(RandomizedModel, MujocoEnv):
+    """A mixin before Gymnasium's class."""
 
     space_name: str  # what presets are filed under
-    _model_episode: ModelEpisode
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -33,12 +31,9 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         """Builds the environment.
 
         Args:
-            randomization: A preset ("default", "wide", "none", "random", "extreme"), a mapping of names to
-                distributions, a ``Randomization`` or a path to a TOML file.
-            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
-                observation, in [-1, 1]).
-            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
-                that vary.
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
             **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
 
         Raises:
@@ -51,43 +46,8 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(cast(EzPickle, self), **kwargs)
-        self._model_episode = ModelEpisode(self.space_name, self, randomization)
-        self.episode = self._model_episode.params
-        self.context = Context(context, context_params, self.param_space, self.randomization)
+        self._randomize_model(self.space_name, randomization, context, context_params)
         self.observation_space = self.context.extend_space(self.observation_space)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with new parameters.
-
-        Args:
-            seed: Starts both the environment's generator and the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
-
-        Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
-        """
-        exact = self.episode.check_options(options)
-        self._begin_episode(self, seed, exact)
-        self._model_episode.edit()
-        observation, info = super().reset(options=options)
-        self._model_episode.observed(observation)
-        return self._visible(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Advances the simulation.
-
-        Args:
-            action: Finite numbers, one for each actuator; MuJoCo clips them to the control range.
-
-        Raises:
-            EnvStateError: There was no reset yet.
-            InvalidActionError: The action is not such; nothing has changed then.
-        """
-        outcome = self._model_episode.step(self, super().step, action)
-        observation, reward, terminated, truncated, info = outcome
-        observation, info = self._visible(observation, info)
-        return observation, reward, terminated, truncated, info
 
     def render(self) -> Any:
         """Draws the robot; without a render mode there is nothing to draw, which is warned of.
@@ -117,7 +77,7 @@ class RandomizedMujoco(RandomizedEnv, MujocoEnv):
         Raises:
             EnvStateError: There was no reset yet.
         """
-        self._model_episode.check_begun("push")
+        self._check_begun("push")
         self.data.qvel[pushed_dofs(self.model)] += velocity
 
 

@@ -16,25 +16,19 @@ values, E has every parameter outside of that box. None of their environments is
 
 from __future__ import annotations
 
-from gym_dr.randomization.distributions import Distribution, Mixture, Uniform
+from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.rules import Scale
 from gym_dr.randomization.spec import Randomization
 
 _NARROW, _WIDE = Uniform(0.8, 1.2), Uniform(0.5, 1.5)
 
-
-def _outside(low: float, inner_low: float, inner_high: float, high: float) -> Mixture:
-    """Uniform on [low, high] less [inner_low, inner_high]."""
-    return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
-
-
 # Packer et al., Hopper: power 0.6 to 0.9 (E: 0.4 to 1.1) around 0.75; HalfCheetah: 0.7 to 1.1 (0.5 to 1.3) around 0.9;
 # both: density 750 to 1250 (500 to 1500) around 1000, friction 0.5 to 1.1 (0.2 to 1.4) around 0.8
-_POWER, _POWER_OUTSIDE = Uniform(0.8, 1.2), _outside(0.4 / 0.75, 0.8, 1.2, 1.1 / 0.75)
+_POWER, _POWER_OUTSIDE = Uniform(0.8, 1.2), uniform_outside(0.4 / 0.75, 0.8, 1.2, 1.1 / 0.75)
 _CHEETAH = Uniform(0.7 / 0.9, 1.1 / 0.9)
-_CHEETAH_OUTSIDE = _outside(0.5 / 0.9, 0.7 / 0.9, 1.1 / 0.9, 1.3 / 0.9)
-_MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), _outside(0.5, 0.75, 1.25, 1.5)
-_CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), _outside(0.25, 0.625, 1.375, 1.75)
+_CHEETAH_OUTSIDE = uniform_outside(0.5 / 0.9, 0.7 / 0.9, 1.1 / 0.9, 1.3 / 0.9)
+_MASS, _MASS_OUTSIDE = Uniform(0.75, 1.25), uniform_outside(0.5, 0.75, 1.25, 1.5)
+_CONTACT, _CONTACT_OUTSIDE = Uniform(0.625, 1.375), uniform_outside(0.25, 0.625, 1.375, 1.75)
 # Packer et al., CartPole: length 0.25 to 0.75 m (0.05 to 1.0 in E) around 0.5; mass 0.05 to 0.5 kg (0.01 to 1.0) around
 # 0.1; force 5 to 15 N (1 to 20) around 10
 _POLE_INSIDE: dict[str, Distribution] = {
@@ -43,9 +37,9 @@ _POLE_INSIDE: dict[str, Distribution] = {
     "force": Uniform(0.5, 1.5),
 }
 _POLE_OUTSIDE: dict[str, Distribution] = {
-    "length": _outside(0.1, 0.5, 1.5, 2.0),
-    "mass": _outside(0.1, 0.5, 5.0, 10.0),
-    "force": _outside(0.1, 0.5, 1.5, 2.0),
+    "length": uniform_outside(0.1, 0.5, 1.5, 2.0),
+    "mass": uniform_outside(0.1, 0.5, 5.0, 10.0),
+    "force": uniform_outside(0.1, 0.5, 1.5, 2.0),
 }
 _LEGGED = ("Hopper", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
 

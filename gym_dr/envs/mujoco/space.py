@@ -14,19 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
-from gym_dr.envs.mujoco.inertia import check_triangles
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-Array = npt.NDArray[np.float64]
-
 LENGTH = "body_length"  # not a field of MuJoCo's: a link's length moves several
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
+_INERTIA_SLACK = 1e-6  # relative; MuJoCo's own inertias lie on the bound where a body is flat
 _WILD = ("*", "?", "[")
 
 
@@ -137,10 +135,19 @@ class ModelSpace(ParamSpace):
             )
 
     def _check_inertia(self, bounds: Mapping[str, tuple[float, float]]) -> None:
+        """Raises RandomizationError if a moment can exceed the sum of the other two: no mass distribution has that."""
         named = {name for name in bounds if name.startswith("body_inertia:") and not self.targets[name].factor}
         for body in sorted({name.rpartition(".")[0] for name in named}):
             names = [f"{body}.{axis}" for axis in FIELDS["body_inertia"].axes]
-            check_triangles(body, [bounds.get(name, (self[name].nominal,) * 2) for name in names])
+            lows, highs = zip(*(bounds.get(name, (self[name].nominal,) * 2) for name in names), strict=True)
+            for k, high in enumerate(highs):
+                rest = sum(lows[:k] + lows[k + 1 :])
+                if high > rest * (1.0 + _INERTIA_SLACK):
+                    raise RandomizationError(
+                        f"Parameter {body!r}: expected principal moments of inertia of which none exceeds the sum of "
+                        f"the other two, got up to {high:g} beside {rest:g}. Scale all three together: {body!r} "
+                        "without an axis."
+                    )
 
     def _unknown(self, name: object) -> UnknownNameError:
         """The error for a name that is none: lists the elements, or the fields, that the model has."""

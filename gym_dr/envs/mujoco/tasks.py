@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.envs.mujoco.engine import Engine
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 Rows = slice | npt.NDArray[np.int64]
 Info = dict[str, npt.NDArray[Any]]
 Outcome = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info

@@ -11,35 +11,28 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.utils import seeding
 
+from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.backend import Outcome, Rollout
+from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
-from gym_dr.envs.mujoco.episode import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.mujoco.space import model_space
+from gym_dr.envs.mujoco.stock import class_of, pushed_dofs, quiet_compiler, stock_class
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
-
-class MujocoBackend:
-    """Many simulations of one model, each with fields of its own; a ``Backend``.
+class MujocoBackend(Backend):
+    """Many simulations of one model, each with fields of its own.
 
     Attributes:
         engine: The simulations.
         template: An instance of Gymnasium's class, which draws.
         model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
     """
-
-    rollout: Rollout | None = None  # nearly all of a step is simulation
-    observations: Array
-    num_threads: int
 
     def __init__(self, name: str, render_mode: str | None, **kwargs: Any) -> None:
         """Compiles the model.
@@ -52,7 +45,6 @@ class MujocoBackend:
         with quiet_compiler():
             self.template = stock_class(name)(render_mode=render_mode, **kwargs)
         self._nominal = copy.copy(self.template.model)  # drawing changes the template's model
-        self.space: ParamSpace
         self.space = self._model_space = model_space(name, self._nominal)
         self.observation_space = self.template.observation_space
         self.action_space = self.template.action_space
@@ -63,7 +55,6 @@ class MujocoBackend:
         self.engine: Engine | Any = None  # made by ``allocate``
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        """See ``Backend.allocate``."""
         self.num_threads = min(num_threads or usable_threads(), num_envs)
         engine = OwnDataEngine if self._task.contact_forces else BatchEngine
         self.engine = engine(self._nominal, num_envs, self.num_threads, self._task.fields)
@@ -72,11 +63,9 @@ class MujocoBackend:
         self._actions_shape = (num_envs, *self.action_space.shape)
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        """See ``Backend.check_actions``."""
         return check_numbers(actions, self._actions_shape)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        """See ``Backend.seed``."""
         for i, seed in zip(envs, seeds, strict=True):
             self._rngs[i], _ = seeding.np_random(seed)
 
@@ -85,12 +74,10 @@ class MujocoBackend:
         return tuple(self._rngs)
 
     def reset(self, envs: Indices, table: ParamTable) -> None:
-        """See ``Backend.reset``."""
         self._begin(envs, table)
         self.observations[envs] = self._task.observe(self.engine, envs)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        """See ``Backend.step``."""
         engine, task = self.engine, self._task
         before = task.before(engine)
         engine.ctrl[:] = actions
@@ -116,7 +103,6 @@ class MujocoBackend:
         return Outcome(rewards, terminations, info, diverged)
 
     def reset_info(self) -> Info:
-        """See ``Backend.reset_info``."""
         return self._task.reset_info(self.engine)
 
     def push(self, velocities: Array, envs: Indices) -> None:
@@ -132,7 +118,6 @@ class MujocoBackend:
         return self.template.render()
 
     def close(self) -> None:
-        """See ``Backend.close``."""
         if self.engine is not None:
             self.engine.close()
         self.template.close()

@@ -7,12 +7,11 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
+from gym_dr.envs.mujoco.episode import RandomizedModel
 from gym_dr.errors import RandomizationError
-from gym_dr.randomization.context import Context
-from gym_dr.randomization.episode import RandomizedEnv
 
 
-class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Edits the model of a MuJoCo environment at each reset: new draws, always from the nominal values.
 
     Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``;
@@ -38,10 +37,8 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
                 ``reset`` keeps both.
             randomization: A preset (those of ``gym_dr/HopperDR-v5`` hold for ``Hopper-v5``, for an environment of your
                 own see ``gym_dr.add_preset``), a mapping of names to distributions, a ``Randomization`` or a path.
-            context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
-                observation, in [-1, 1]).
-            context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
-                that vary.
+            context: Who may see the draw; see ``NativeVectorEnv``.
+            context_params: Which parameters the observation shows; see ``NativeVectorEnv``.
 
         Raises:
             UnknownNameError: A preset, body, geom, context or other name is unknown.
@@ -58,27 +55,6 @@ class RandomizeMujoco(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordCons
                 f"Expected an environment with a MuJoCo model and data, got {type(unwrapped).__name__}. "
                 "For physics that are plain attributes use RandomizeAttributes."
             )
-        from gym_dr.envs.mujoco.episode import ModelEpisode  # heavy: mujoco
-
         name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
-        self._model_episode = ModelEpisode(name, unwrapped, randomization)
-        self.episode = self._model_episode.params
-        self.context = Context(context, context_params, self.param_space, self.randomization)
+        self._randomize_model(name, randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
-        exact = self.episode.check_options(options)
-        inner = {key: value for key, value in (options or {}).items() if key != "params"}
-        self._begin_episode(self.env.unwrapped, seed, exact)
-        self._model_episode.edit()
-        observation, info = self.env.reset(seed=seed, options=inner or None)
-        self._model_episode.observed(observation)
-        return self._visible(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` has the current values, and says whether the simulation diverged."""
-        outcome = self._model_episode.step(self.env.unwrapped, self.env.step, action)
-        observation, reward, terminated, truncated, info = outcome
-        observation, info = self._visible(observation, info)
-        return observation, reward, terminated, truncated, info

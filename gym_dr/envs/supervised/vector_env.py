@@ -19,7 +19,14 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.supervised.answers import check_form
 from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
-from gym_dr.envs.vector_arguments import check_actions, check_autoreset_mode, check_reset_mask, check_seeds
+from gym_dr.envs.vector_arguments import (
+    Options,
+    Seeds,
+    check_actions,
+    check_autoreset_mode,
+    check_reset_mask,
+    check_seeds,
+)
 from gym_dr.errors import ConfigError, EnvStateError, WorkerError, WorkerWarning
 
 MAX_TIMEOUT = 1e6  # seconds; the operating system waits 24 days at most
@@ -130,9 +137,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """Copies of the sub-environments' generators."""
         return self.get_attr("np_random")
 
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Begins new episodes.
 
         Args:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import platform
+import shlex
 from collections.abc import Callable
+from importlib.metadata import version
 
-from gym_dr.errors import ConfigError
-from gym_dr.evaluation.report.comparison import Comparison
-from gym_dr.evaluation.report.config_diff import config_diff
+from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.page import FilmStrip, Report
-from gym_dr.evaluation.report.provenance import package_versions, provenance
-from gym_dr.evaluation.report.tables import findings, summary_tables
+from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report
+from gym_dr.evaluation.report.tables import config_diff, findings, summary_tables
 from gym_dr.evaluation.report.training import draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.folder import RunFolder
+
+PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # whose versions results may depend on
 
 
 def assemble(comparison: Comparison, command: str, progress: Callable[[str], None]) -> Report:
-    """Collects the content of the page.
-
-    Args:
-        comparison: Runs and their evaluation.
-        command: The command line that asked for the page.
-        progress: Called with the title of each film strip before it is drawn.
+    """Collects the content of the page that ``command`` asked for; ``progress`` is that of ``film_strips``.
 
     Raises:
         RunFolderError: A run has no metrics or draws, or they are damaged.
@@ -47,9 +46,9 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
         sections=[section for section in sections if section.views],
         film_strips=strips,
         film_strip_notes=notes,
-        provenance=[provenance(group) for group in comparison.groups],
+        provenance=[_provenance(group) for group in comparison.groups],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
-        versions=package_versions(),
+        versions=_package_versions(),
     )
 
 
@@ -67,3 +66,35 @@ def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tup
     if len(comparison.groups) > MAX_GROUPS:
         notes.append(f"Shown are the first {MAX_GROUPS} policies.")
     return strips, notes
+
+
+def _package_versions() -> str:
+    """Versions of Python and of the packages that results may depend on."""
+    parts = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
+    return f"{', '.join(parts)} on {platform.system()} {platform.machine()}."
+
+
+def _provenance(group: Group) -> Provenance:
+    """The provenance of one policy."""
+    config, seeds = group.config, ", ".join(map(str, group.seeds))
+    typed = dict.fromkeys(_typed(policy.folder) for policy in group.policies)  # one command may have made several seeds
+    commands = [("As it was typed", command) for command in typed if command]
+    path = str(group.policies[0].folder.config)
+    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
+    several = len(group.seeds) > 1
+    text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
+    if several:
+        repeat += ["--seeds", ",".join(map(str, group.seeds))]
+        text += " The configuration is the first seed's; the others differ in their seed alone."
+    commands.append(("To repeat it", shlex.join(repeat)))
+    return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
+
+
+def _typed(folder: RunFolder) -> str | None:
+    """The command that trained a run; runs that a program trained have none."""
+    try:
+        return str(folder.command.read_text(encoding="utf-8")).strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunFolderError(f"{folder.command}: cannot be read: {error}.") from None

@@ -39,14 +39,13 @@ def evenly_spaced(length: int, count: int) -> npt.NDArray[np.int64]:
 
 
 def make_bins(values: Array) -> Bins:
-    """One bin for each value where there are few, otherwise ranges of equal width.
-
-    Args:
-        values: Of one parameter, shape ``(episodes,)``.
-    """
+    """One bin for each of one parameter's values, ``(episodes,)``, where they are few, else ranges of equal width."""
     distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) <= MAX_VALUES:
-        return Bins(centres=distinct, edges=_edges(distinct), index=index.astype(np.int64))
+    if len(distinct) <= MAX_VALUES:  # edges half way between neighbours; the outer ones as far out as in
+        step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
+        outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
+        edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
+        return Bins(centres=distinct, edges=edges, index=index.astype(np.int64))
     edges = np.linspace(distinct[0], distinct[-1], NUM_BINS + 1)
     index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, NUM_BINS - 1)
     return Bins(centres=(edges[:-1] + edges[1:]) / 2, edges=edges, index=index.astype(np.int64))
@@ -68,11 +67,3 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
     table = bins.agg(mean="mean", worst="min", error="sem", count="size").reindex(range(math.prod(shape)))
     table["count"] = table["count"].fillna(0).astype(int)
     return BinStatistics(**{str(name): column.to_numpy().reshape(shape) for name, column in table.items()})
-
-
-def _edges(centres: Array) -> Array:
-    """Half way between neighbours; the outer ones as far out as in."""
-    if len(centres) == 1:
-        return np.array([centres[0] - 0.5, centres[0] + 0.5])
-    middle = (centres[:-1] + centres[1:]) / 2
-    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])

@@ -142,9 +142,15 @@ class Comparison:
         returns = self._returns[set_name][self.policies[group]]
         return returns.reshape(len(returns), -1)
 
-    def values(self, set_name: str) -> dict[str, Array]:
-        """The parameters that vary in a set: name -> value in each episode, in the order of ``returns``."""
-        return self._values[set_name]
+    @cached_property
+    def values(self) -> dict[str, dict[str, Array]]:
+        """For each set the parameters that vary: name -> value in each episode, in the order of ``returns``."""
+        table = self.evaluation.episodes
+        first = table[table["policy"] == self.evaluation.policies[0]]
+        return {
+            str(name): {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
+            for name, rows in first.groupby("set")
+        }
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
         """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
@@ -162,8 +168,7 @@ class Comparison:
 
     def important(self, set_name: str) -> list[str]:
         """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
-        names = list(self.values(set_name))
-        return sorted(names, key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
+        return sorted(self.values[set_name], key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
 
     @cached_property
     def _totals(self) -> dict[str, float]:
@@ -178,12 +183,3 @@ class Comparison:
     @cached_property
     def _returns(self) -> dict[str, Array]:
         return {name: self.evaluation.returns(name) for name in self.sets}
-
-    @cached_property
-    def _values(self) -> dict[str, dict[str, Array]]:
-        table = self.evaluation.episodes
-        first = table[table["policy"] == self.evaluation.policies[0]]
-        return {
-            str(name): {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
-            for name, rows in first.groupby("set")
-        }

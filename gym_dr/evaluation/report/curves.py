@@ -38,7 +38,7 @@ def distributions(comparison: Comparison) -> Section:
 def along_parameters(comparison: Comparison) -> Section:
     """Mean return along each single parameter, the training range marked."""
     panels = {
-        name: [_along(comparison, name, parameter) for parameter in comparison.values(name)]
+        name: [_along(comparison, name, parameter) for parameter in comparison.values[name]]
         for name in sorted(comparison.sets, key=comparison.rank)
     }
     return Section(
@@ -86,7 +86,7 @@ def _distribution(comparison: Comparison, set_name: str) -> Panel:
 def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
     import plotly.graph_objects as go
 
-    bins = make_bins(comparison.values(set_name)[parameter])
+    bins = make_bins(comparison.values[set_name][parameter])
     traces: list[Any] = []
     for index, group in enumerate(comparison.groups):
         found = bin_statistics(comparison.returns(index, set_name), bins)

@@ -22,13 +22,8 @@ def complete_evaluation(
 ) -> Evaluation:
     """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
-    Sets that the folder holds stay as they are. If a run was trained further since, its episodes are played again.
-
-    Args:
-        policies: Of the report.
-        folder: Of the evaluation; made if it is missing.
-        command: The command line that asks for the report.
-        progress: Called as episodes end.
+    Sets that the folder holds stay as they are. If a run was trained further since, its episodes are played again. The
+    other arguments are those of ``evaluate_policies``.
 
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be read or written.

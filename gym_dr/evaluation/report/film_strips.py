@@ -55,11 +55,7 @@ class Replay:
 
 
 def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list[FilmStrip]:
-    """A good episode and the worst of each group of runs.
-
-    Args:
-        comparison: The evaluation.
-        progress: Called with the title of each strip before it is drawn.
+    """A good episode and the worst of each group of runs; ``progress`` is called with the title of each strip before.
 
     Raises:
         ConfigError: The environment cannot be rendered.

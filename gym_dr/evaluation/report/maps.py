@@ -107,7 +107,7 @@ def _difference(comparison: Comparison, names: str, first: int, second: int, set
 
 def _axes(comparison: Comparison, set_name: str, x: str, y: str) -> dict[str, Bins]:
     """The parameters of a map, x before y, and their bins."""
-    return {name: make_bins(comparison.values(set_name)[name]) for name in (x, y)}
+    return {name: make_bins(comparison.values[set_name][name]) for name in (x, y)}
 
 
 def _map(

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,24 +157,17 @@ def plain(text: object) -> str:
 
 
 def _figures(sections: Sequence[Section]) -> dict[str, Any]:
-    """Panel anchor -> figure in its JSON form."""
+    """Panel anchor -> figure in its JSON form; Plotly writes NaN as null, for which it leaves a gap."""
     return {
-        f"{section.key}-{v}-{p}": _json_form(json.loads(panel.figure.to_json(validate=True)))
+        f"{section.key}-{v}-{p}": json.loads(panel.figure.to_json(validate=True), parse_float=_rounded)
         for section in sections
         for v, view in enumerate(section.views)
         for p, panel in enumerate(view.panels)
     }
 
 
-def _json_form(value: Any) -> Any:
-    """Rounds numbers; NaN and infinities become null, for which Plotly leaves a gap."""
-    if isinstance(value, dict):
-        return {name: _json_form(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_json_form(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return value
+def _rounded(number: str) -> float:
+    return float(f"{float(number):.{DIGITS}g}")
 
 
 def _script_hash(script: str) -> str:

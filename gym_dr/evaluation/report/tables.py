@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from gym_dr.evaluation.report.comparison import Comparison
+from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.evaluation.statistics import CONFIDENCE, Interval
+from gym_dr.runs.config import RunConfig
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "Mean return",
@@ -25,14 +27,6 @@ NOTE = (
     "Worst 25% and 10%: mean return of that share of the episodes with the lowest returns (CVaR). Worst cell: the "
     "lowest mean return at one place."
 )
-
-
-class Difference(NamedTuple):
-    """A difference with its 95% interval; None where there is none."""
-
-    value: float
-    low: float | None
-    high: float | None
 
 
 def summary_tables(comparison: Comparison) -> list[Table]:
@@ -62,7 +56,7 @@ def findings(comparison: Comparison) -> list[str]:
     return differences + [_level(comparison, group) for group in range(len(comparison.groups))]
 
 
-def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Difference:
+def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
     """Mean return of one group minus that of another.
 
     For single runs it is the evaluation's paired difference over episodes. For several seeds the seeds' means are
@@ -71,19 +65,19 @@ def difference(comparison: Comparison, first: int, second: int, set_name: str) -
     names = [entry["name"] for g in (first, second) for entry in comparison.entries(g)]
     for entry in comparison.document["differences"]:
         if entry["set"] == set_name and sorted(names) == sorted([entry["policy"], entry["other"]]):
-            found = entry["statistics"]["mean"]
+            found: Interval = entry["statistics"]["mean"]
             if entry["policy"] == names[0]:
-                return Difference(**found)
-            high, low = [None if found[end] is None else -found[end] for end in ("low", "high")]
-            return Difference(value=-found["value"], low=low, high=high)
+                return found
+            mirror = {"value": "value", "low": "high", "high": "low"}
+            return {end: None if found[other] is None else -found[other] for end, other in mirror.items()}
     a, b = (comparison.returns(g, set_name).mean(axis=1) for g in (first, second))
     value = float(a.mean() - b.mean())
     if min(len(a), len(b)) < 2 or np.ptp(a) == np.ptp(b) == 0:
-        return Difference(value=value, low=None, high=None)
+        return {"value": value, "low": None, "high": None}
     from scipy import stats  # heavy
 
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
-    return Difference(value=value, low=float(interval.low), high=float(interval.high))
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
+    return {"value": value, "low": float(interval.low), "high": float(interval.high)}
 
 
 def _results(comparison: Comparison, set_name: str) -> list[dict[str, Any]]:
@@ -93,18 +87,18 @@ def _results(comparison: Comparison, set_name: str) -> list[dict[str, Any]]:
 
 def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:
     found = difference(comparison, first, second, set_name)
+    value, low, high = found["value"], found["low"], found["high"]
     a, b = (comparison.groups[g].name for g in (first, second))
     place = comparison.place(set_name)
-    words = "more" if found.value >= 0 else "less"
-    text = f"{place}, {a} returns {abs(found.value):.1f} {words} than {b} on average"
-    if found.low is None or found.high is None:
+    text = f"{place}, {a} returns {abs(value):.1f} {'more' if value >= 0 else 'less'} than {b} on average"
+    if low is None:
         return f"{text}; there are too few seeds for an interval."
-    if found.low <= 0 <= found.high:
+    if low <= 0 <= high:
         return (
-            f"{place}, {a} and {b} cannot be told apart: the difference of their mean returns is {found.value:.1f} "
-            f"(95% interval {found.low:.1f} to {found.high:.1f})."
+            f"{place}, {a} and {b} cannot be told apart: the difference of their mean returns is {value:.1f} "
+            f"(95% interval {low:.1f} to {high:.1f})."
         )
-    ends = sorted((abs(found.low), abs(found.high)))
+    ends = sorted((abs(low), abs(high)))
     return f"{text} (95% interval {ends[0]:.1f} to {ends[1]:.1f})."
 
 
@@ -129,8 +123,7 @@ def _differences(comparison: Comparison) -> list[Table]:
         return []
     rows = []
     for first, second in comparison.group_pairs:
-        found = [difference(comparison, first, second, name) for name in comparison.sets]
-        cells = [_cell(item._asdict(), signed=True) for item in found]
+        cells = [_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
         rows.append((f"{comparison.groups[first].name} minus {comparison.groups[second].name}", cells))
     note = (
         "All policies meet the same draws and episode seeds. An interval that holds 0 leaves open which one is better."
@@ -198,3 +191,52 @@ def _values(params: Mapping[str, float]) -> str:
 def _number(value: float, *, signed: bool = False) -> str:
     """One decimal below 100, none above."""
     return f"{value:{'+' if signed else ''}.{1 if abs(value) < 99.95 else 0}f}"
+
+
+def config_diff(groups: Sequence[Group]) -> list[Table]:
+    """A table with a row for each setting that is not the same in all policies, and a column for each policy.
+
+    Returns:
+        No table for a single policy.
+    """
+    if len(groups) < 2:
+        return []
+    configs = [group.config for group in groups]
+    one_algorithm = len({config.algorithm for config in configs}) == 1
+    settings = [_settings(config, with_options=one_algorithm) for config in configs]
+    rows = _differing_rows(settings, missing="none")
+    rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
+    notes = [] if one_algorithm else ["The algorithms' own settings are at the end of the page."]
+    columns = ["Setting", *(group.name for group in groups)]
+    return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
+
+
+def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tuple[str, list[Cell]]]:
+    """A row for each name whose value is not the same everywhere."""
+    names = dict.fromkeys(name for values in settings for name in values)
+    table = {name: [values.get(name, missing) for values in settings] for name in names}
+    return [(name, [Cell(value=value) for value in row]) for name, row in table.items() if len(set(row)) > 1]
+
+
+def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
+    """Name -> value of every setting but the seed and the randomization, the algorithm's options optional."""
+    form = config.to_dict()
+    options = form.pop(config.algorithm)
+    form.pop("randomization", None)
+    del form["seed"]
+    return {name: _text(value) for name, value in {**form, **(options if with_options else {})}.items()}
+
+
+def _draws(config: RunConfig) -> dict[str, str]:
+    """Parameter -> its distribution, without parameters that stay nominal."""
+    if config.randomization is None:
+        return {}
+    draws = {f"draws of {name}": str(rule) for name, rule in config.randomization.rules}
+    correlation = config.randomization.correlation
+    return draws if correlation is None else {**draws, "correlation of draws": str(correlation)}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -67,10 +67,6 @@ def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str =
 def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
     """For each policy and each of its varying parameters the sampled values against the returns.
 
-    Args:
-        groups: Policies.
-        space: What may vary in their environment.
-
     Raises:
         RunFolderError: A file of draws is damaged.
     """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.envs.mujoco.episode import quiet_compiler
+from gym_dr.envs.mujoco.stock import quiet_compiler
 from tests.envs.mujoco.names import NAMES, assert_same, assert_same_episodes, native, single, sync
 
 # every keyword of Gymnasium's classes, at values that change what they do

@@ -283,7 +283,7 @@ def test_a_live_simulation_is_left_alone() -> None:
     env.reset(seed=1)
     env.step(env.action_space.sample())
     before = env.data.qpos.copy()
-    env._model_episode._editor.apply({"body_mass": 2.0})
+    env._editor.apply({"body_mass": 2.0})
     np.testing.assert_array_equal(env.data.qpos, before)
     assert before.any()
 

@@ -95,19 +95,11 @@ def hover_text(browser: Any) -> str:
     return " ".join(e.text for e in browser.find_elements(By.CSS_SELECTOR, ".hoverlayer text"))
 
 
-def picture(browser: Any) -> Any:
-    """The whole page as an array (height, width, 3)."""
-    size = {"width": 1280, "height": browser.execute_script("return document.documentElement.scrollHeight")}
-    options = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "scale": 1, **size}}
+def picture(browser: Any, rect: dict[str, float]) -> Any:
+    """A part of the page as an array (height, width, 3); the page is taller than the screen."""
+    options = {"captureBeyondViewport": True, "clip": {**rect, "scale": 1}}
     data = browser.execute_cdp_cmd("Page.captureScreenshot", options)["data"]
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB"))
-
-
-def part(whole: Any, element: Any) -> Any:
-    """Where an element is in the picture of the page."""
-    rect = element.rect
-    x, y, width, height = (round(rect[key]) for key in ("x", "y", "width", "height"))
-    return whole[y : y + height, x : x + width]
 
 
 def test_nothing_is_requested_and_the_console_is_silent(opened: Any, page: str) -> None:
@@ -125,10 +117,11 @@ def test_every_plot_and_picture_is_there(opened: Any) -> None:
     plots = opened.find_elements(By.CSS_SELECTOR, ".view:not([hidden]) .plot")
     sections = {plot.get_attribute("id").partition("-")[0] for plot in plots}
     assert sections == {"maps", "along", "distributions", "differences", "sensitivity", "training", "draws"}
-    whole = picture(opened)
+    whole = picture(opened, opened.find_element(By.TAG_NAME, "html").rect)
     for plot in plots:
-        assert plot.size["width"] > 300
-        assert part(whole, plot).std() > 5, plot.get_attribute("id")
+        x, y, width, height = (round(plot.rect[key]) for key in ("x", "y", "width", "height"))
+        assert width > 300
+        assert whole[y : y + height, x : x + width].std() > 5, plot.get_attribute("id")
     sizes = opened.execute_script("return [...document.images].map((i) => [i.complete, i.naturalWidth])")
     assert len(sizes) > 20
     assert all(size == [True, 320] for size in sizes)
@@ -177,11 +170,11 @@ def test_a_choice_shows_other_plots(opened: Any) -> None:
 
 
 def test_dark_mode_changes_page_and_plots_without_loading_again(opened: Any) -> None:
-    plot = opened.find_element(By.ID, "training-0-0")
-    assert part(picture(opened), plot).mean() > 200
+    plot = opened.find_element(By.ID, "training-0-0").rect
+    assert picture(opened, plot).mean() > 200
     scheme(opened, dark=True)
     wait(opened, lambda b: b.execute_script(INK) == DARK_INK)
-    assert part(picture(opened), plot).mean() < 100
+    assert picture(opened, plot).mean() < 100
     scheme(opened, dark=False)
     wait(opened, lambda b: b.execute_script(INK) == LIGHT_INK)
 

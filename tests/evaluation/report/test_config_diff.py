@@ -10,7 +10,7 @@ from gym_dr import Randomization
 from gym_dr.evaluation.policies import RunPolicy
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group
-from gym_dr.evaluation.report.config_diff import config_diff
+from gym_dr.evaluation.report.tables import config_diff
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.config import ReinforceConfig
 from tests.evaluation.report.sample import tiny_policies

@@ -36,7 +36,7 @@ def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -
 
 
 def test_the_first_answer_compares_the_policies_over_the_whole_box(comparison: Comparison) -> None:
-    difference = tables.difference(comparison, 1, 0, "sobol").value
+    difference = tables.difference(comparison, 1, 0, "sobol")["value"]
     returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]
     assert difference == pytest.approx(returns[1] - returns[0])
     answer = tables.findings(comparison)[0]
@@ -46,10 +46,8 @@ def test_the_first_answer_compares_the_policies_over_the_whole_box(comparison: C
 
 def test_a_difference_turned_round_has_the_other_sign_and_its_interval_too(comparison: Comparison) -> None:
     there, back = tables.difference(comparison, 1, 0, "grid"), tables.difference(comparison, 0, 1, "grid")
-    assert there.low is not None
-    assert there.high is not None
-    assert there.low <= there.value <= there.high
-    assert (back.value, back.low, back.high) == (-there.value, -there.high, -there.low)
+    assert there["low"] <= there["value"] <= there["high"]
+    assert back == {"value": -there["value"], "low": -there["high"], "high": -there["low"]}
 
 
 def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> None:
@@ -58,28 +56,28 @@ def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> No
     # where t is 3.21993 at 97.5 %: half an interval is 4.1569
     seeds: Any = Seeds(comparison, [[[1.0], [2.0], [3.0]], [[5.0], [7.0], [9.0]]])
     found = tables.difference(seeds, 1, 0, "sobol")
-    assert found.value == 5.0
-    assert [found.low, found.high] == pytest.approx([5 - 4.157, 5 + 4.157], abs=1e-2)
+    assert found["value"] == 5.0
+    assert [found["low"], found["high"]] == pytest.approx([5 - 4.157, 5 + 4.157], abs=1e-2)
 
 
 def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
     seeds: Any = Seeds(comparison, [[[1.0]], [[5.0], [7.0]]])
-    assert tables.difference(seeds, 1, 0, "sobol") == (5.0, None, None)
+    assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
     assert "too few seeds" in tables.findings(seeds)[0]
 
 
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
-        ((5.0, 1.0, 9.0), "returns 5.0 more than"),
-        ((-5.0, -9.0, -1.0), "returns 5.0 less than"),
-        ((5.0, -1.0, 11.0), "cannot be told apart"),
+        ({"value": 5.0, "low": 1.0, "high": 9.0}, "returns 5.0 more than"),
+        ({"value": -5.0, "low": -9.0, "high": -1.0}, "returns 5.0 less than"),
+        ({"value": 5.0, "low": -1.0, "high": 11.0}, "cannot be told apart"),
     ],
 )
 def test_an_answer_claims_no_more_than_the_interval(
-    comparison: Comparison, found: tuple[float, float, float], answer: str, monkeypatch: pytest.MonkeyPatch
+    comparison: Comparison, found: dict[str, float], answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "difference", lambda *_: tables.Difference(*found))
+    monkeypatch.setattr(tables, "difference", lambda *_: found)
     assert answer in tables.findings(comparison)[0]
 
 

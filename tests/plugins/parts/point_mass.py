@@ -50,7 +50,7 @@ class PointMass(RandomizedEnv, gym.Env[Any, Any]):
         self.render_mode, self.observation_space = render_mode, self.context.extend_space(OBSERVATIONS)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        self._begin_episode(self, seed, self.episode.check_options(options))
+        self._begin_episode(seed, options)
         self.state = self.np_random.uniform(-1.0, 1.0, 2)
         return self._visible(self.state.astype(np.float32), {})
 

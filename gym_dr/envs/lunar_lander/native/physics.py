@@ -7,8 +7,8 @@ from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.policy import SmallPolicy
@@ -21,16 +21,13 @@ from gym_dr.envs.lunar_lander.native.rollout import rollout
 from gym_dr.envs.lunar_lander.native.step import step
 from gym_dr.envs.lunar_lander.physics import wind_strength
 
-Indices = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
-
 ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
 
 _GUST_STEPS = 2000  # of an episode for which wind is looked up instead of computed
 
 
 @cache
-def _gusts() -> npt.NDArray[np.float64]:
+def _gusts() -> Array:
     """Strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
     return np.array([wind_strength(i) for i in range(WIND_INDEX_LOW, WIND_INDEX_HIGH + _GUST_STEPS)])
 
@@ -51,7 +48,7 @@ class Physics:
         """
         self.memory = Environments.allocate(num_envs)
         self.choices: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
-        self.throttles: npt.NDArray[np.float64] = np.zeros((num_envs, 2))  # continuous ones: main, side
+        self.throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
         threads = min(num_threads or usable_threads(), max(1, num_envs // ENVIRONMENTS_A_THREAD))
         if num_threads is not None:
             threads = min(num_threads, max(1, num_envs // LANES))

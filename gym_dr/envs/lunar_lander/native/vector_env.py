@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import seeded, unpack
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.backend import Outcome, Rollout
-from gym_dr.envs.info import Info
+from gym_dr.envs.backend import Backend, Outcome, Rollout
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.lunar_lander.native.physics import Physics, bytes_needed
@@ -23,27 +23,19 @@ from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
 _OBSERVATION_LOW = np.array([-2.5, -2.5, -10.0, -10.0, -2 * math.pi, -10.0, 0.0, 0.0], np.float32)
 
 
-class LunarLanderBackend:
-    """Many landers in compiled code; a ``Backend``."""
+class LunarLanderBackend(Backend):
+    """Many landers in compiled code."""
 
-    space: ParamSpace = LUNAR_LANDER
+    space = LUNAR_LANDER
     push_size = 2
-    metadata: Mapping[str, Any] = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
-    observation_space: gym.Space[Any]
-    action_space: gym.Space[Any]
-    observations: npt.NDArray[Any]
-    num_threads: int
+    metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False) -> None:
         """Makes the spaces."""
@@ -54,7 +46,6 @@ class LunarLanderBackend:
         self._canvas: Any = None  # the Box2D environment that draws
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        """See ``Backend.allocate``."""
         _check_memory(num_envs)
         self.physics = Physics(num_envs, continuous=self.continuous, num_threads=num_threads)
         self.num_threads = self.physics.threads
@@ -69,12 +60,10 @@ class LunarLanderBackend:
         return self._rollout if self.num_threads == 1 else None
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        """See ``Backend.check_actions``."""
         num_envs = len(self._all)
         return check_numbers(actions, (num_envs, 2)) if self.continuous else check_choices(actions, (num_envs,), 0, 4)
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        """See ``Backend.seed``."""
         for i, seed in zip(envs, seeds, strict=True):
             self.physics.memory.streams[i] = seeded(seed)
 
@@ -93,7 +82,6 @@ class LunarLanderBackend:
         self.physics.step(envs)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        """See ``Backend.step``."""
         physics = self.physics
         if self.continuous:
             physics.throttles[:] = actions
@@ -107,7 +95,7 @@ class LunarLanderBackend:
     def _rollout(
         self,
         policy: SmallPolicy,
-        noise: npt.NDArray[np.float32],
+        noise: Floats,
         steps: Steps,
         elapsed: Indices,
         max_steps: int,
@@ -119,10 +107,6 @@ class LunarLanderBackend:
             self.physics.begin(begun)
         stop: int = self.physics.rollout(policy, noise, steps, elapsed, max_steps, rows)
         return stop
-
-    def reset_info(self) -> Info:
-        """Landers report nothing beside their parameters."""
-        return {}
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Moves hulls and legs at once."""
@@ -141,7 +125,6 @@ class LunarLanderBackend:
         return self._canvas.draw(self.physics.memory, env)
 
     def close(self) -> None:
-        """See ``Backend.close``."""
         if self.physics is not None:
             self.physics.close()
         if self._canvas is not None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.lunar_lander.native.state import from_box2d, to_box2d
+from gym_dr.envs.lunar_lander.native.drawing import to_box2d
 from gym_dr.envs.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from tests.envs.lunar_lander.native.box2d_state import from_box2d
 from tests.envs.lunar_lander.native.duel import EXACT, heuristic_policy, random_policy
 
 

@@ -1,13 +1,9 @@
-"""Putting a Box2D LunarLander's state into a native one and back.
+"""A Box2D environment's state in a native one, which a test then steps from there.
 
 ``from_box2d`` copies everything that Box2D reveals: poses, velocities, the impulses of joints and contacts, which
 contacts exist in which order, fat boxes, random stream and wind. The fat boxes are not readable; they are found by
 asking the broad phase with smaller and smaller boxes, to the last bit. Only one thing stays unknown: how long each body
 has been still. Pass ``rest_time`` if that matters; otherwise a lander at rest may fall asleep later than Box2D's.
-
-``to_box2d`` puts poses, velocities, terrain, contact flags and counters into a Box2D environment, for drawing and for
-looking around. Box2D offers no way to set its solver's impulses, so that a Box2D environment stepped from there follows
-the native one closely but not bit for bit. To replay an episode exactly, reset with its seed and parameters.
 """
 
 from __future__ import annotations
@@ -20,26 +16,15 @@ import numpy as np
 from gym_dr.compiled import pcg64
 from gym_dr.envs.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.lunar_lander.native import layout as at
+from gym_dr.envs.lunar_lander.native.drawing import bodies_of, edges_of
 from gym_dr.envs.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
-from gym_dr.envs.lunar_lander.native.layout import BODY, EDGES
+from gym_dr.envs.lunar_lander.native.layout import BODY
 from gym_dr.envs.lunar_lander.native.manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
 from gym_dr.envs.lunar_lander.native.memory import Environments
 
 f32 = np.float32
-_FACE_A, _FACE_B = 1, 2  # b2Manifold::Type
+_FACE_B = 2  # b2Manifold::Type
 _LIMITS = ((LOWER_0, UPPER_0, REFERENCE_0), (LOWER_1, UPPER_1, REFERENCE_1))
-
-
-def _bodies(env: LunarLanderDR) -> list[Any]:
-    return [env.lander, *env.legs]
-
-
-def _edges(env: LunarLanderDR) -> list[Any]:
-    """The ground's fixtures in the order in which they were made."""
-    fixtures = list(env.moon.fixtures)
-    if fixtures[0].shape.vertices[0] != (0, 0) or fixtures[0].shape.vertices[1][1] != 0:
-        fixtures.reverse()
-    return fixtures
 
 
 def from_box2d(
@@ -56,7 +41,7 @@ def from_box2d(
         rest_time: How long lander, leg 0 and leg 1 have been still, s.
     """
     row, status = memory.rows[index], memory.status[index]
-    for body, box2d in enumerate(_bodies(env)):
+    for body, box2d in enumerate(bodies_of(env)):
         base = body * BODY
         center, velocity = box2d.worldCenter, box2d.linearVelocity
         row[base + at.CENTER_X], row[base + at.CENTER_Y], row[base + at.ANGLE] = center.x, center.y, box2d.angle
@@ -68,7 +53,7 @@ def from_box2d(
     for leg, box2d in enumerate(env.legs):
         _copy_joint(row, int(at.JOINT_0) + leg * at.JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
     row[at.AWAKE] = 1.0 if env.lander.awake else 0.0
-    for edge, fixture in enumerate(_edges(env)):
+    for edge, fixture in enumerate(edges_of(env)):
         (x1, y1), (x2, y2) = fixture.shape.vertices
         memory.terrain[index, edge] = x1, y1, x2, y2
     status[at.S_LEG_0], status[at.S_LEG_1] = (int(leg.ground_contact) for leg in env.legs)
@@ -132,7 +117,7 @@ class _Finder(Box2D.b2QueryCallback):  # type: ignore[misc]  # Box2D has no type
         self.fixture = fixture
         self.found = False
 
-    def ReportFixture(self, fixture: Any) -> bool:  # noqa: N802  Box2D's name
+    def ReportFixture(self, fixture: Any) -> bool:
         self.found = self.found or fixture == self.fixture
         return not self.found
 
@@ -160,7 +145,7 @@ def _copy_joint(row: Any, base: int, joint: Any, lander_angle: float, leg_angle:
 
 def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None:
     """Contacts, oldest first, with their manifolds."""
-    bodies, edges = _bodies(env), _edges(env)
+    bodies, edges = bodies_of(env), edges_of(env)
     ground = {_edge_key(fixture): edge for edge, fixture in enumerate(edges)}
     listed = []
     for contact in env.world.contacts:
@@ -187,45 +172,3 @@ def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None
 
 def _edge_key(fixture: Any) -> tuple[tuple[float, float], ...]:
     return tuple(tuple(v) for v in fixture.shape.vertices)
-
-
-def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
-    """Puts native sub-environment ``index`` into a Box2D environment that was reset once (see the module's text).
-
-    Args:
-        memory: The native environments.
-        index: Which one.
-        env: What is changed; its parameters do not change.
-    """
-    row, status = memory.rows[index], memory.status[index]
-    for body, box2d in enumerate(_bodies(env)):
-        base = body * BODY
-        angle = float(row[base + at.ANGLE])
-        local = box2d.localCenter
-        x = row[base + at.CENTER_X] + row[base + at.SIN] * f32(local.y)
-        y = row[base + at.CENTER_Y] - row[base + at.COS] * f32(local.y)
-        box2d.transform = ((float(x), float(y)), angle)
-        box2d.linearVelocity = float(row[base + at.VELOCITY_X]), float(row[base + at.VELOCITY_Y])
-        box2d.angularVelocity = float(row[base + at.OMEGA])
-    _rebuild_ground(env, memory.terrain[index])
-    for leg, field in zip(env.legs, (at.S_LEG_0, at.S_LEG_1), strict=True):
-        leg.ground_contact = bool(status[field])
-    env.game_over = bool(status[at.S_CRASHED])
-    env.wind_idx, env.torque_idx = int(status[at.S_WIND]), int(status[at.S_TURBULENCE])
-    env.prev_shaping = float(memory.shaping[index]) if status[at.S_HAS_SHAPING] else None
-    env.np_random.bit_generator.state = pcg64.unpack(memory.streams[index])
-
-
-def _rebuild_ground(env: LunarLanderDR, terrain: Any) -> None:
-    """Replaces the edges of the ground and the polygons of the sky that is drawn around them."""
-    friction = [fixture.friction for fixture in _edges(env)]
-    for fixture in _edges(env):
-        env.moon.DestroyFixture(fixture)
-    top = env.sky_polys[0][2][1]
-    env.sky_polys = []
-    for edge in range(EDGES):
-        x1, y1, x2, y2 = (float(v) for v in terrain[edge])
-        env.moon.CreateEdgeFixture(vertices=[(x1, y1), (x2, y2)], density=0, friction=friction[edge])
-        if edge > 0:
-            y1, y2 = round(y1, 6), round(y2, 6)  # float32's rounding may put a whole number of pixels just below it
-            env.sky_polys.append([(x1, y1), (x2, y2), (x2, top), (x1, top)])
