@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
@@ -18,7 +18,7 @@ from gym_dr.randomization.spec import Randomization
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
-    *("set_params", "set_sampler", "give_draws"),
+    *("set_params", "set_sampler", "give_draws", "autoreset_mode"),
 )
 """What native environments and ``VectorParams`` offer beside Gymnasium's interface."""
 
@@ -102,6 +102,7 @@ class VectorParams(_VectorWrapper):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
+        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         try:
             if not isinstance(env, SyncVectorEnv) and not _has_params(env):
                 raise AttributeError
