@@ -65,7 +65,7 @@ class GymnasiumVecEnv(VecEnv):
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> from stable_baselines3 import PPO
-        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=16, autoreset_mode="same_step")
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=16, autoreset_mode="SameStep")
         >>> envs = GymnasiumVecEnv(gym_dr.ResampleParams(envs, rollout_steps=128, every=4))
         >>> model = PPO("MlpPolicy", envs, n_steps=128).learn(100_000)
     """
@@ -93,7 +93,7 @@ class GymnasiumVecEnv(VecEnv):
         if self._mode == AutoresetMode.NEXT_STEP:
             raise ConfigError(
                 f"Expected SAME_STEP or DISABLED autoreset, got NEXT_STEP of {envs}, whose steps that only reset "
-                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='same_step') for a native "
+                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='SameStep') for a native "
                 "environment, vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
             )
         if getattr(envs.unwrapped, "copy", True) is False:

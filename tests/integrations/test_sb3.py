@@ -385,7 +385,7 @@ def test_monitor_files_hold_what_dummy_vec_env_writes(tmp_path: Path) -> None:
 
 
 def test_what_stable_baselines_cannot_learn_from_is_refused() -> None:
-    with pytest.raises(ConfigError, match="autoreset_mode='same_step'"):
+    with pytest.raises(ConfigError, match="autoreset_mode='SameStep'"):
         GymnasiumVecEnv(make("native", NEXT_STEP))
     with pytest.raises(ConfigError, match="vector environment"):
         GymnasiumVecEnv(gym.make(LANDER))
