@@ -7,6 +7,7 @@ from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
+from gym_dr.experiments.study import study
 from gym_dr.experiments.train import train
 from gym_dr.plugins import manager
 from gym_dr.plugins.manager import load_plugins
@@ -67,6 +68,7 @@ __all__ = [
     "load_plugins",
     "load_run",
     "report",
+    "study",
     "train",
 ]
 

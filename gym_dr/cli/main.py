@@ -19,6 +19,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "resume": "Go on with a run that was interrupted.",
     "evaluate": "Evaluate trained policies.",
     "report": "Write how robust policies are as one HTML file.",
+    "study": "Train, evaluate and compare variants over seeds, from one file.",
     "plot": "Draw the training of one or several runs.",
     "play": "Watch a trained policy, or fly yourself.",
     "bench": "Measure this machine and draw it.",

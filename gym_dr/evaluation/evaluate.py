@@ -96,6 +96,24 @@ def evaluate_policies(
     return evaluation
 
 
+def forget_others(folder: Path, policies: Sequence[RunPolicy], sets: Sequence[CellSet]) -> None:
+    """Removes from an evaluation, if the folder holds one, all policies and sets but these.
+
+    Raises:
+        RunFolderError: The folder holds something else, or cannot be written.
+    """
+    document = read_document(folder)
+    if document is None:
+        return
+    digests, names = {policy.digest for policy in policies}, {cells.name for cells in sets}
+    kept = {
+        "policies": [policy for policy in document["policies"] if policy["digest"] in digests],
+        "sets": [cells for cells in document["sets"] if cells["name"] in names],
+    }
+    if any(len(kept[key]) < len(document[key]) for key in kept):
+        write_document(folder, {**document, **kept, "complete": False})
+
+
 # ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------
 
 

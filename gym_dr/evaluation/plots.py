@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+Array = npt.NDArray[np.float64]
+
 MOVING_AVERAGE = 20  # updates
+CURVE_POINTS = 300  # of a mean over runs
 
 _PANELS = (
     ("return_mean", "Episode return", "mean of the last 100 episodes"),
@@ -95,6 +101,58 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)
+
+
+def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) -> None:
+    """Draws training returns against environment steps: the mean over each group's runs, one standard deviation around.
+
+    Raises:
+        RunFolderError: A run has no metrics, or the picture cannot be written.
+    """
+    figure, (ax,) = new_figure(1, 1, (9, 5.5))
+    for name, folders in groups.items():
+        curves = []
+        for folder in folders:
+            table = read_metrics(folder)
+            smooth = table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()
+            curves.append((table["steps"].to_numpy(np.float64), smooth.to_numpy(np.float64)))
+        # runs of complete episodes have rows at steps of their own
+        steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
+        values = np.stack([np.interp(steps, x, y) for x, y in curves])
+        mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
+        (line,) = ax.plot(steps, mean, label=f"{name} ({len(values)} seed{'s' if len(values) > 1 else ''})")
+        ax.fill_between(steps, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
+    ax.set(
+        title="Training return, each variant on its own draws: mean and standard deviation over seeds",
+        xlabel="Environment steps",
+        ylabel=f"Mean of the last 100 episodes, over {MOVING_AVERAGE} updates",
+    )
+    ax.legend(fontsize="small")
+    save_figure(figure, path, dpi=110)
+
+
+def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
+    """Draws mean returns over the first two axes of a grid, a heat map for each group, all in one scale.
+
+    Args:
+        maps: Name of a group -> means, one dimension for each axis.
+        axes: Label of an axis -> its values; of further axes the mean is taken.
+        path: Of the picture.
+
+    Raises:
+        RunFolderError: The picture cannot be written.
+    """
+    (y, rows), (x, columns) = list(axes.items())[:2]
+    flat = {name: values.reshape(*values.shape[:2], -1).mean(axis=2) for name, values in maps.items()}
+    low, high = min(values.min() for values in flat.values()), max(values.max() for values in flat.values())
+    figure, places = new_figure(1, len(flat), (2.2 * len(flat) + 1.2, 3.0))
+    for place, (name, values) in zip(places, flat.items(), strict=True):
+        image = place.pcolormesh(columns, rows, values, vmin=low, vmax=high, cmap="cividis", shading="nearest")
+        place.set(title=name, xlabel=x)
+        place.label_outer()
+    places[0].set_ylabel(y)
+    figure.colorbar(image, ax=places, label="mean return")
+    save_figure(figure, path, dpi=80)
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:

@@ -96,13 +96,23 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
 def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     """Reads a configuration; a file that it names lies beside it."""
     table = read_config_file(path, algorithm)
-    named = table.get("randomization")
-    if isinstance(named, str) and (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
-        folder = Path(path).parent
-        if not (folder / named).resolve().is_relative_to(folder.resolve()):
-            raise ConfigError(
-                f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. "
-                "Name it on the command line: --randomization FILE."
-            )
-        table["randomization"] = str(folder / named)
+    if isinstance(named := table.get("randomization"), str):
+        table["randomization"] = file_beside(Path(path), named)
     return table
+
+
+def file_beside(path: Path, named: str) -> str:
+    """What a file names as its randomization: a preset, or a file beside it.
+
+    Raises:
+        ConfigError: It names a file that lies elsewhere.
+    """
+    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        return named
+    folder = path.parent
+    if not (folder / named).resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. "
+            "Name it on the command line: --randomization FILE."
+        )
+    return str(folder / named)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import RunLike, open_runs
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
-    from gym_dr.evaluation.policies import RunPolicy
     from gym_dr.evaluation.results import Evaluation
 
 EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal and of distributions, of a cell, of a Sobol point
@@ -69,23 +69,20 @@ def evaluate(
         RandomizationError: A value of the grid is out of bounds.
         Interrupted: A signal has stopped it.
     """
-    from gym_dr.evaluation.evaluate import evaluate_policies, success_threshold  # heavy, as those below
-    from gym_dr.evaluation.policies import open_policies
+    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.policies import open_policies, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
+    from gym_dr.runs.environments import param_space_of
 
-    if success is not None and not math.isfinite(success):
-        raise ConfigError(f"--success: expected a finite return, got {success}.")
-    if protocol not in (None, *PROTOCOLS):
-        raise unknown_name("protocol", protocol, PROTOCOLS)
     paths, opened = open_runs(runs, trust)
     folder = evaluation_folder(paths, None if output is None else str(output))
     policies = open_policies([run.parts for run in opened])
-    if protocol and success_threshold(policies[0].env, success) is None:
-        raise ConfigError(
-            f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."
-        )
+    env = policies[0].env
+    check_options(env, success, protocol)
+    trained = training_randomizations(policies, param_space_of(env))
+    where: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "protocol": protocol, "episodes": episodes}
     with playing(progress) as display:
-        sets = _sets(policies, display, grid or {}, corners, sobol, protocol, episodes)
+        sets = chosen_sets(env, trained, display.note, **where)
         return evaluate_policies(policies, sets, folder, success=success, command=command, progress=display)
 
 
@@ -103,40 +100,68 @@ def playing(progress: bool) -> Iterator[Progress]:
         yield display
 
 
-def _sets(
-    policies: Sequence[RunPolicy],
-    display: Progress,
+def chosen_sets(
+    env: str,
+    trained: Mapping[str, Randomization],
+    note: Callable[[str], None],
+    *,
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
     sobol: int | None,
     protocol: str | None,
     episodes: int | None,
 ) -> list[CellSet]:
-    """Where to look, all checked."""
+    """Where to look, all checked: nominal values, what was trained on, and what was asked for.
+
+    Args:
+        env: Id of the environment.
+        trained: What policies were trained on, each once; the key ends the set's name.
+        note: Is given what else is to be said.
+        grid: This and the others are those of ``evaluate``.
+        corners: See there.
+        sobol: See there.
+        protocol: See there.
+        episodes: See there.
+    """
     from gym_dr.evaluation import cells, generalization
-    from gym_dr.evaluation.policies import nominal_and_training
     from gym_dr.runs.environments import param_space_of
 
     each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
-    space = param_space_of(policies[0].env)
-    sets = nominal_and_training(policies, space, each["draws"])
+    space = param_space_of(env)
+    draws = [cells.distribution(f"training{end}", rule, each["draws"]) for end, rule in trained.items()]
+    sets = [cells.nominal(each["draws"]), *draws]
     if not (grid or corners or sobol is not None or protocol):
         return sets
     if space is None:
-        raise ConfigError(
-            f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol."
-        )
+        raise ConfigError(f"{env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol.")
     if protocol:
         sets += generalization.dre(space, each["draws"])
     if grid:
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
         sets.append(cells.grid(space, axes, each["cell"]))
         for switch in sets[-1].fixed:
-            display.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
+            note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
     if corners or sobol is not None:
-        box = cells.training_box(space, [policy.config.randomization for policy in policies])
+        box = cells.training_box(space, trained.values())
         if corners:
             sets.append(cells.corners(box, each["cell"]))
         if sobol is not None:
             sets.append(cells.sobol(box, sobol, each["sobol"]))
     return sets
+
+
+def check_options(env: str, success: float | None, protocol: str | None) -> None:
+    """Checks what does not depend on where one looks.
+
+    Raises:
+        UnknownNameError: There is no such protocol.
+        ConfigError: The return of a success is missing or not finite.
+    """
+    from gym_dr.evaluation.evaluate import success_threshold  # heavy
+
+    if success is not None and not math.isfinite(success):
+        raise ConfigError(f"--success: expected a finite return, got {success}.")
+    if protocol not in (None, *PROTOCOLS):
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    if protocol and success_threshold(env, success) is None:
+        raise ConfigError(f"--protocol {protocol} counts successes, but {env} has no threshold: give --success.")

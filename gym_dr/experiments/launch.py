@@ -14,6 +14,8 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -62,17 +64,36 @@ def launch(
         TrainingError: A run has failed; the others have been trained.
         Interrupted: A signal has ended the runs; the message says how to go on.
     """
-    if launcher == "ray":
-        with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
-            for folder in folders:
-                held.enter_context(folder.locked())
-            failed = _launch_ray(folders, ray_address, trust, display)
-    else:
-        failed = _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
+    failed = train_folders(
+        folders, launcher=launcher, workers=workers, ray_address=ray_address, trust=trust, display=display
+    )
     if failed:
         lines = "\n".join(f"  {path}: {failed[path]}" for path in sorted(failed))
         kind = LostRunError if any(isinstance(error, LostRunError) for error in failed.values()) else TrainingError
         raise kind(f"{len(failed)} of the runs failed; the others are complete:\n{lines}")
+
+
+def train_folders(
+    folders: Sequence[RunFolder],
+    *,
+    launcher: str,
+    workers: int | None,
+    ray_address: str | None,
+    trust: Collection[str],
+    display: Display,
+) -> Failures:
+    """Trains runs as ``launch`` does; returns those that have failed instead of raising.
+
+    Raises:
+        ConfigError: There is no Ray cluster at the address.
+        Interrupted: A signal has ended the runs; the message says how to go on.
+    """
+    if launcher != "ray":
+        return _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
+    with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
+        for folder in folders:
+            held.enter_context(folder.locked())
+        return _launch_ray(folders, ray_address, trust, display)
 
 
 def train_folder(path: str, trust: Collection[str], display: Display) -> str:
@@ -89,6 +110,9 @@ def train_folder(path: str, trust: Collection[str], display: Display) -> str:
         raise
     except GymDrError as error:
         return str(error)
+    except Exception as error:  # of a plugin's algorithm, or a mistake of ours: other runs go on
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}"
     return ""
 
 
@@ -120,7 +144,11 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
         if len(received) > 1:
             raise KeyboardInterrupt(number)
 
-    with stop_signals(stop), ProcessPoolExecutor(max_workers=min(workers, len(folders)), mp_context=context) as pool:
+    size = min(workers, len(folders))
+    with (
+        stop_signals(stop),
+        ProcessPoolExecutor(max_workers=size, mp_context=context, initializer=_end_with_parent) as pool,
+    ):
         with children_end_with_us():
             futures = {pool.submit(train_folder, str(folder.path), trust, display): folder for folder in folders}
         try:
@@ -139,6 +167,18 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
             pool.shutdown(wait=False, cancel_futures=True)
             raise Interrupted(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
     return failed
+
+
+def _end_with_parent() -> None:
+    """Has this process end when the one that started it is killed: nobody would go on with the other runs."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None  # this is a child
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _launch_ray(
@@ -184,7 +224,8 @@ def _launch_ray(
 def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
     """Writes what a run elsewhere has written; the configuration is here already."""
     shutil.rmtree(folder.checkpoints, ignore_errors=True)
-    for name, content in files.items():
+    # checkpoints last: a run that has its last one has all the rest
+    for name, content in sorted(files.items(), key=lambda item: ("checkpoints" in Path(item[0]).parts, item[0])):
         path = folder.path / name
         if not path.resolve().is_relative_to(folder.path.resolve()):
             raise TrainingError(f"{folder.path}: a task sent the file {name!r}, which is not in the run folder.")

@@ -12,6 +12,7 @@ from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes
+MAX_KEY = 80  # letters of a key in a message
 
 
 def load_randomization(path: str | Path) -> Randomization:
@@ -45,7 +46,7 @@ def read_table(path: str | Path) -> dict[str, Any]:
         if len(content) > MAX_FILE:
             raise OSError(f"it is larger than {MAX_FILE} bytes")
         text = content.decode("utf-8-sig")  # some editors of Windows begin files with a mark
-        table = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        table = json.loads(text, object_pairs_hook=_each_once) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError) as error:  # of UTF-8, of JSON or TOML, or a number with too many digits
@@ -53,4 +54,13 @@ def read_table(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: is not a valid {kind} file: {error}.") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: expected a table at the top, got {type(table).__name__}.")
+    return table
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of whose equal keys Python would take the last; TOML refuses them, too."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = next(key for key in table if sum(key == other for other, _ in pairs) > 1)
+        raise ValueError(f"the key {twice[:MAX_KEY]!r} is there twice")
     return table

@@ -211,6 +211,18 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"{name}: expected {expected}, got {shortened(value)}.")
 
 
+def differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The settings in which two configurations differ, in words."""
+    found = []
+    for name in sorted(saved.keys() | current.keys()):
+        old, new = saved.get(name), current.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += differences(old, new, f"{prefix}{name}.")
+        elif old != new:
+            found.append(f"{prefix}{name} was {old!r} and is {new!r}")
+    return found
+
+
 def check_device(device: str) -> None:
     """Checks that networks can be trained on a device. Evaluation and play do not need it.
 

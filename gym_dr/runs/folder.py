@@ -183,7 +183,7 @@ class RunFolder:
         """Whether the folder holds only leftovers of a process that was killed before it wrote a configuration."""
         return all(
             child.name in (LOCK, OWNER, self.command.name)
-            or _written_by_us(child, {CONFIG, OWNER, self.command.name})
+            or written_by_us(child, {CONFIG, OWNER, self.command.name})
             or (child == self.checkpoints and child.is_dir() and not any(child.iterdir()))
             for child in self.path.iterdir()
         )
@@ -227,7 +227,7 @@ class RunFolder:
         # gymdr evaluate and gymdr plot take no lock and may be writing their files just now
         names = {path.name for path in self._files} - {self.evaluation.name, self.plots.name} | {OWNER}
         for part in [*self.path.iterdir(), *(self.checkpoints.iterdir() if self.checkpoints.is_dir() else [])]:
-            if _written_by_us(part, names) or (part.parent == self.checkpoints and part.suffix == ".tmp"):
+            if written_by_us(part, names) or (part.parent == self.checkpoints and part.suffix == ".tmp"):
                 part.unlink(missing_ok=True)
         if not self._backup.is_dir():
             return
@@ -260,7 +260,7 @@ def expand(paths: list[str]) -> list[RunFolder]:
     return folders
 
 
-def _written_by_us(path: Path, names: set[str]) -> bool:
+def written_by_us(path: Path, names: set[str]) -> bool:
     """Whether it is a temporary file of ``write_atomically`` for one of the names."""
     name, process, ending = (*path.name[1:].rsplit(".", 2), "", "")[:3]
     return path.name.startswith(".") and name in names and process.isdigit() and ending == "tmp"

@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
 from gym_dr.randomization.sampler import FIXED, SAMPLERS, ParamSampler
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import RunConfig, differences
 from gym_dr.runs.environments import make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
@@ -222,7 +222,7 @@ class RunSession:
         if checkpoint["config"] != current:
             raise CheckpointError(
                 f"{path}: is of another configuration than {self.folder.config}: "
-                f"{', '.join(_differences(checkpoint['config'], current))}. Change it back, or train a new run."
+                f"{', '.join(differences(checkpoint['config'], current))}. Change it back, or train a new run."
             )
         session = checkpoint["session"]
         try:
@@ -266,15 +266,3 @@ def _not_finite(state: Any, name: str = "state") -> Iterator[str]:
     elif isinstance(state, Mapping | list | tuple):
         for key, value in state.items() if isinstance(state, Mapping) else enumerate(state):
             yield from _not_finite(value, f"{name}[{key!r}]")
-
-
-def _differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The settings in which two configurations differ, in words."""
-    found = []
-    for name in sorted(saved.keys() | current.keys()):
-        old, new = saved.get(name), current.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += _differences(old, new, f"{prefix}{name}.")
-        elif old != new:
-            found.append(f"{prefix}{name} was {old!r} and is {new!r}")
-    return found

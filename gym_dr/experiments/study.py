@@ -1,0 +1,410 @@
+"""``gym_dr.study``: variants x seeds, trained, evaluated on the same draws and compared, from one file."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gym_dr.errors import CheckpointError, ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
+from gym_dr.experiments.evaluate import playing
+from gym_dr.experiments.launch import check_launcher, train_folders
+from gym_dr.experiments.progress import Progress
+from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
+from gym_dr.runs.checkpoint import load_newest
+from gym_dr.runs.config import RunConfig, check_device, differences
+from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.folder import RunFolder, written_by_us
+from gym_dr.runs.lock import OWNER, FolderLock
+from gym_dr.runs.metrics import last_update
+from gym_dr.runs.stopping import explain_interrupt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gym_dr.evaluation.report.comparison import Comparison
+    from gym_dr.evaluation.report.page import Report
+    from gym_dr.evaluation.results import Evaluation
+    from gym_dr.experiments.study_tables import StudyTables
+
+DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
+RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
+CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
+FILES = {DOCUMENT, RESULTS, COMPARISONS, TABLES, TIMES, CURVES, GRID, PAGE, OWNER}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class StudyResult:
+    """A study that has been evaluated.
+
+    Attributes:
+        folder: Where everything is.
+        tables: Its numbers.
+    """
+
+    folder: Path
+    tables: StudyTables
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """A row for each variant, set and statistic, as in ``results.csv``."""
+        return self.tables.results
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """A row for each pair of variants, set and statistic, as in ``comparisons.csv``."""
+        return self.tables.comparisons
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """All episodes that were played."""
+        return self.tables.evaluation
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Runs that are not in the tables, as "VARIANT/seed-N", and why."""
+        return self.tables.missing
+
+
+@dataclass(frozen=True)
+class _StudyRun:
+    """One run of a study, trained or not."""
+
+    variant: Variant
+    seed: int
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant.name}/seed-{self.seed}"
+
+    @property
+    def config(self) -> RunConfig:
+        return self.variant.with_seed(self.seed)
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.folder.config.exists())
+
+    @property
+    def changes(self) -> list[str]:
+        """In what the run that is in the folder differs from what the study says."""
+        return differences(self.folder.read_config(), json.loads(self.config.to_json())) if self.exists else []
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to train; the plots come last."""
+        try:
+            return self.folder.plots.exists() and load_newest(self.folder)["update"] == self.config.options.updates
+        except CheckpointError:
+            return False
+
+
+def study(
+    study: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path,
+    launcher: str = "local",
+    workers: int | None = None,
+    ray_address: str | None = None,
+    overwrite: Collection[str] = (),
+    trust: Collection[str] = (),
+    progress: bool = True,
+    command: str = "",
+) -> StudyResult:
+    """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
+
+    What is there already is kept: a study that was stopped or killed goes on with the same call and ends with the same
+    files; another variant or seed trains only that. A run that fails does not stop the others. A script calls this
+    under ``if __name__ == "__main__":``, since each run's process imports the script.
+
+    Example:
+        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/lander")
+        >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
+
+    Args:
+        study: A TOML or JSON file, or a mapping of the same content; docs/studies.md has the format.
+        output: The study's own folder.
+        launcher: What trains: "local" or "ray".
+        workers: Runs at a time on this machine; None for one a core.
+        ray_address: Of a running Ray cluster; None starts one on this machine.
+        overwrite: Variants that were edited after their training and are trained again.
+        trust: Modules that the file may have imported.
+        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command that asked for the study, recorded in its folder.
+
+    Returns:
+        The tables and the evaluation behind them, with what is missing.
+
+    Raises:
+        UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
+        ConfigError: The study cannot be used, or a variant was edited after its training.
+        RandomizationError: A range is impossible.
+        RunFolderError: The folder holds something else, or cannot be written.
+        BusyFolderError: Another process works on the study.
+        TrainingError: No run could be trained.
+        Interrupted: A signal has stopped it.
+    """
+    from gym_dr.evaluation.report.page import check_installed  # heavy
+
+    check_installed()
+    check_launcher(launcher)
+    if launcher != "ray" and ray_address is not None:
+        raise ConfigError("--ray-address: expected with --launcher ray, which it is for.")
+    plan = read_study(study, trust)
+    for name in overwrite:
+        if name not in plan.budgets:
+            raise unknown_name("variant", name, plan.budgets)
+    for device in {variant.config.settings.device for variant in plan.variants}:
+        check_device(device)
+    folder = Path(output)
+    _check_folder(folder, plan)
+    with os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder), explain_interrupt("Stopped. The same command goes on from there."):
+        _check_folder(folder, plan)  # another process may have been faster
+        _clean(folder)
+        runs = [
+            _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / f"seed-{seed}"))
+            for seed in plan.seeds  # every variant with the first seed comes first
+            for variant in plan.variants
+        ]
+        _check_edits(runs, overwrite)
+        write_atomically(folder / DOCUMENT, (json.dumps(plan.to_dict(), indent=2) + "\n").encode())
+        launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
+        launching["trust"] = [plan.env.rpartition(":")[0]]  # imported here already, when the study was read
+        missing = _train(plan, runs, launching, command, "bar" if progress else "nothing")
+        done = {v.name: [run for run in runs if run.variant is v and run.name not in missing] for v in plan.variants}
+        done = {name: found for name, found in done.items() if found}
+        if not done:
+            lines = "\n".join(f"  {name}: {reason}" for name, reason in missing.items())
+            raise TrainingError(f"{folder}: no run could be trained:\n{lines}")
+        return _evaluate(plan, folder, done, missing, command, progress)
+
+
+# ---- the folder ------------------------------------------------------------------------------------------------------
+
+
+def _check_folder(folder: Path, plan: Study) -> None:
+    """Checks that the study may be in a folder; changes nothing."""
+    choose = "choose another --output"
+    with os_errors(folder, "read"):
+        if folder.exists() and not folder.is_dir():
+            raise RunFolderError(f"{folder}: is a file; {choose}.")
+        if not (folder / DOCUMENT).exists():
+            if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
+                raise RunFolderError(f"{folder}: exists already and holds no study; {choose}.")
+            return
+        try:
+            there = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
+            found = there["format"], there["version"]
+            env, variants = str(there["env"]), set(there["variants"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunFolderError(f"{folder / DOCUMENT}: is no study of gym_dr ({error!r}); {choose}.") from None
+    if found != (FORMAT, VERSION):
+        raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
+    if env != plan.env or not variants & set(plan.budgets):
+        raise RunFolderError(f"{folder}: holds another study, {', '.join(sorted(variants))} on {env}; {choose}.")
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time works on a study."""
+    lock = FolderLock(folder)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _clean(folder: Path) -> None:
+    """Removes half-written files of a process that was killed."""
+    for path in [*folder.glob(".*.tmp"), *(folder / EVALUATION).glob(".*.tmp")]:
+        if written_by_us(path, {*FILES, "evaluation.json", "episodes.csv"}):
+            path.unlink(missing_ok=True)
+
+
+def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> None:
+    """Refuses variants that were edited after their training."""
+    edited = {run.variant.name: changes for run in runs if (changes := run.changes)}
+    lines = [
+        f"  {name}: {', '.join(changes)}. Give it another name, or train it again: --overwrite {name}"
+        for name, changes in edited.items()
+        if name not in overwrite
+    ]
+    if lines:
+        raise ConfigError("\n".join(["Variants were edited after their training:", *lines]))
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+
+def _train(
+    plan: Study, runs: Sequence[_StudyRun], launching: Mapping[str, Any], command: str, display: Any
+) -> dict[str, str]:
+    """Trains what is missing; returns the runs that are not there in the end, and why."""
+    for run in runs:
+        if (changed := bool(run.changes)) or not run.exists:
+            RunFolder.create(
+                run.folder.path, run.config.to_json(), overwrite=changed, command=command
+            ).delete_replaced()
+    waiting = [run for run in runs if not run.finished]
+    if not waiting:
+        return {}
+    with Progress("update", display) as bar:
+        for note in plan.notes:
+            bar.note(note)
+        budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
+        equal = "equal" if plan.same_budget() else "unequal"
+        bar.note(
+            f"{len(plan.variants)} variants x {len(plan.seeds)} seeds, {len(runs) - len(waiting)} of {len(runs)} runs "
+            f"trained; {equal} budgets of environment steps: {budgets}"
+        )
+        with _watching(plan, runs, bar):
+            failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
+            lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
+            for folder in lost if launching["launcher"] == "local" else []:  # one that is killed ends all others
+                del failed[str(folder.path)]
+                failed |= train_folders([folder], **launching, display="nothing")
+    left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
+    return {run.name: str(failed.get(str(run.folder.path), "is not finished")) for run in left}
+
+
+@contextlib.contextmanager
+def _watching(plan: Study, runs: Sequence[_StudyRun], bar: Progress) -> Iterator[None]:
+    """Shows how far all runs are, from the files that their processes write."""
+    ended = threading.Event()
+    totals = [run.config.options.updates for run in runs]
+    updates = [0] * len(runs)
+    episodes = sum(cells.num_episodes for cells in plan.sets) * len(runs)
+
+    def show() -> None:
+        for k, run in enumerate(runs):
+            if updates[k] < totals[k]:
+                updates[k] = last_update(run.folder.metrics) + 1
+        through = sum(done == total for done, total in zip(updates, totals, strict=True))
+        title = f"training, {through} of {len(runs)} runs done"
+        bar(title, sum(updates), sum(totals), result=f"then {episodes:,} episodes")
+
+    def watch() -> None:
+        while not ended.wait(1.0):
+            with contextlib.suppress(RunFolderError):  # a file may be half written
+                show()
+
+    show()
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+# ---- evaluation ------------------------------------------------------------------------------------------------------
+
+
+def _evaluate(
+    plan: Study,
+    folder: Path,
+    done: Mapping[str, Sequence[_StudyRun]],
+    missing: Mapping[str, str],
+    command: str,
+    progress: bool,
+) -> StudyResult:
+    """Plays what is missing, and writes tables, pictures and the page."""
+    from gym_dr.evaluation.evaluate import evaluate_policies, forget_others  # heavy, as those below
+    from gym_dr.evaluation.plots import plot_learning_curves
+    from gym_dr.evaluation.policies import open_policies
+    from gym_dr.evaluation.report.comparison import Comparison, Group
+    from gym_dr.evaluation.report.page import write_report
+    from gym_dr.experiments.study_tables import StudyTables
+
+    trained = [run for found in done.values() for run in found]
+    opened = open_policies([(run.folder, run.config, run.variant.algorithm) for run in trained])
+    policies = [dataclasses.replace(policy, name=run.name) for policy, run in zip(opened, trained, strict=True)]
+    place = folder / EVALUATION
+    with playing(progress) as display:
+        forget_others(place, policies, plan.sets)
+        evaluation = evaluate_policies(
+            policies, plan.sets, place, success=plan.success, command=command, progress=display
+        )
+        seeds = {name: [run.seed for run in found] for name, found in done.items()}
+        tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
+        times = _times(trained)
+        written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: times}
+        for name, table in written.items():
+            write_atomically(folder / name, table.to_csv(index=False).encode())
+        write_atomically(folder / TABLES, tables.markdown().encode())
+        plot_learning_curves({name: [run.folder for run in found] for name, found in done.items()}, folder / CURVES)
+        _draw_grid(tables, folder / GRID)
+        by_name = {policy.name: policy for policy in policies}
+        groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
+        comparison = Comparison(groups=groups, evaluation=evaluation)
+        write_report(study_page(tables, times, comparison, command, display.note), folder / PAGE)
+    return StudyResult(folder, tables)
+
+
+def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
+    """A row for each run: the environment steps that it made, reset steps not counted, and how long that took."""
+    import pandas as pd  # heavy
+
+    from gym_dr.evaluation.plots import read_metrics
+
+    rows = []
+    for run in runs:
+        last = read_metrics(run.folder).iloc[-1]
+        head = {"variant": run.variant.name, "seed": run.seed, "budget": run.variant.budget}
+        rows.append({**head, "steps": int(last["steps"]), "seconds": float(last["seconds"])})
+    return pd.DataFrame(rows)
+
+
+def _draw_grid(tables: StudyTables, path: Path) -> None:
+    """Draws the mean returns of each variant on the grid, if there is one of two or more parameters."""
+    from gym_dr.evaluation.plots import plot_grids
+    from gym_dr.evaluation.report.style import with_unit
+
+    grid = next((cells for cells in tables.study.sets if cells.kind == "grid"), None)
+    if grid is None or len(grid.names) < 2:
+        path.unlink(missing_ok=True)  # of an earlier form of the study
+        return
+    described = tables.evaluation.document["parameters"]
+    axes = {with_unit(name, described[name]["unit"]): values for name, values in grid.definition["axes"].items()}
+    shape = [len(values) for values in axes.values()]
+    means = iter(tables.evaluation.returns(grid.name).mean(axis=2).reshape(-1, *shape))
+    maps = {name: np.mean([next(means) for _ in seeds], axis=0) for name, seeds in tables.runs.items()}
+    plot_grids(maps, axes, path)
+
+
+def study_page(
+    tables: StudyTables, times: pd.DataFrame, comparison: Comparison, command: str, note: Callable[[str], None]
+) -> Report:
+    """The report of all variants, the study's findings and tables first."""
+    from gym_dr.evaluation.report.assemble import assemble  # heavy
+    from gym_dr.evaluation.report.page import Cell, Table
+
+    rows = []
+    for name, group in times.groupby("variant", sort=False):
+        budget = describe_budget(tables.study.budgets[str(name)])
+        numbers = [f"{len(group)} of {len(tables.study.seeds)}", budget, f"{group['steps'].mean():,.0f}"]
+        cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
+        rows.append((str(name), [Cell(value=value) for value in cells]))
+    columns = ["Variant", "Seeds", "Budget, steps", "Steps made, mean", "Seconds a run, mean", "Seconds in all"]
+    text = "Steps made leave reset steps out. Seconds are those of training, of runs that may have shared the machine."
+    budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
+    report = assemble(comparison, command, note)
+    names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
+    return dataclasses.replace(
+        report,
+        title=f"Study: {names} on {tables.study.env}",
+        findings=tables.findings,
+        tables=[*tables.tables, budgets, *report.tables],
+    )

@@ -1,0 +1,309 @@
+"""What a study is, and how it is read from a file: everything that can be wrong is found before anything is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
+from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config
+from gym_dr.experiments.evaluate import check_options, chosen_sets
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.files import read_table
+from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.config import RunConfig, RunSettings, check_fields
+from gym_dr.runs.environments import check_module, param_space_of
+from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import ALGORITHMS, find_algorithm
+
+if TYPE_CHECKING:
+    from gym_dr.evaluation.cells import CellSet
+
+FORMAT, VERSION = "gym_dr study", 1
+TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")  # beside one an algorithm
+OF_THE_STUDY = ("env", "seed")  # settings that no variant has of its own
+NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to train."""
+
+    name: str
+    algorithm: Algorithm
+    config: RunConfig  # with the study's first seed
+
+    def with_seed(self, seed: int) -> RunConfig:
+        """The configuration of one of its runs."""
+        return dataclasses.replace(self.config, settings=dataclasses.replace(self.config.settings, seed=seed))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What distinguishes it from others: its configuration in the form of ``config.json``, less the seed."""
+        form: dict[str, Any] = json.loads(self.config.to_json())
+        del form["seed"]
+        return form
+
+    @property
+    def budget(self) -> int | None:
+        """Environment steps of one training, reset steps included; None where they follow from episodes' lengths."""
+        options = self.config.options
+        steps = getattr(options, "rollout_steps", None)
+        return None if steps is None else int(options.updates * steps * self.config.settings.num_envs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Variants x seeds, where they are evaluated, and which of them are compared."""
+
+    env: str
+    seeds: tuple[int, ...]
+    reserved_seeds: tuple[int, ...]
+    variants: tuple[Variant, ...]
+    sets: tuple[CellSet, ...]
+    success: float | None  # None for the environment's own threshold
+    pairs: tuple[tuple[str, str], ...]  # a variant, and the one that it is compared with
+    unequal_budgets: bool  # whether they are allowed
+    notes: tuple[str, ...] = ()  # on the sets
+
+    @cached_property
+    def budgets(self) -> dict[str, int | None]:
+        """Environment steps of a training of each variant."""
+        return {variant.name: variant.budget for variant in self.variants}
+
+    def same_budget(self, *names: str) -> bool:
+        """Whether some variants, all by default, are trained for equally many environment steps."""
+        found = {self.budgets[name] for name in names or self.budgets}
+        return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``study.json``: the whole study, resolved."""
+        variants = {v.name: {"steps": v.budget, "config": v.content} for v in self.variants}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "env": self.env,
+            "seeds": list(self.seeds),
+            "reserved_seeds": list(self.reserved_seeds),
+            "unequal_budgets": self.unequal_budgets,
+            "variants": variants,
+            "evaluation": {"success": self.success, "sets": [cells.to_dict() for cells in self.sets]},
+            "comparisons": [list(pair) for pair in self.pairs],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Head:
+    """The keys at the top of a file that are no tables."""
+
+    env: str = RunSettings.env
+    algorithm: str | None = None
+    seeds: tuple[int, ...] = ()
+    reserved_seeds: tuple[int, ...] = ()
+    unequal_budgets: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Evaluation:
+    """The table ``evaluation``; the keys are those of ``gym_dr.evaluate``, ``grid`` besides."""
+
+    episodes: int | None = None
+    success: float | None = None
+    protocol: str | None = None
+    corners: bool = False
+    sobol: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Comparisons:
+    """The table ``comparisons``."""
+
+    baseline: str | None = None
+    pairs: tuple[tuple[str, ...], ...] = ()
+
+
+def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = ()) -> Study:
+    """Reads a study from a TOML or JSON file, or from a mapping of the same content, and checks all of it.
+
+    Raises:
+        UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
+        ConfigError: The file cannot be read; two variants have one name or one content; there are no seeds, or some
+            that are reserved; budgets differ; or a value cannot be used.
+        RandomizationError: A range is impossible.
+    """
+    load_plugins()
+    if isinstance(given, Mapping):
+        return _read(given, None)
+    table = read_table(given)
+    try:
+        check_module(str(table.get("env", "")), trust)
+        return _read(table, Path(given))
+    except GymDrError as error:
+        raise type(error)(f"{given}: {error}") from None
+
+
+def _read(table: Mapping[str, Any], file: Path | None) -> Study:
+    algorithms = [name for name in table if name in ALGORITHMS]
+    top = {name: value for name, value in table.items() if name not in (*TABLES, *algorithms)}
+    head = _Head(**check_fields(_Head, top, also=(*TABLES, *ALGORITHMS)))
+    _check_seeds(head)
+    variants = _variants(table, head, file)
+    unused = set(algorithms) - {variant.algorithm.name for variant in variants}
+    if unused:
+        raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm that a variant has.")
+    where = _table(table, "evaluation")
+    grid = {name: _axis(name, ends) for name, ends in _table(where, "grid").items()}
+    chosen = {name: value for name, value in where.items() if name != "grid"}
+    evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid",)))
+    notes: list[str] = []
+    try:
+        options = {**dataclasses.asdict(evaluation), "grid": grid}
+        success = options.pop("success")
+        check_options(head.env, success, evaluation.protocol)
+        sets = chosen_sets(head.env, _trained(variants, head.env), notes.append, **options)
+    except GymDrError as error:
+        raise type(error)(f"[evaluation]: {error}") from None
+    study = Study(
+        env=head.env,
+        seeds=head.seeds,
+        reserved_seeds=head.reserved_seeds,
+        variants=variants,
+        sets=tuple(sets),
+        success=success,
+        pairs=_pairs(_Comparisons(**check_fields(_Comparisons, _table(table, "comparisons"))), variants),
+        unequal_budgets=head.unequal_budgets,
+        notes=tuple(notes),
+    )
+    if not (study.same_budget() or study.unequal_budgets):
+        steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in study.budgets.items())
+        raise ConfigError(
+            f"Expected equal budgets of environment steps, got {steps}. Make them equal, or allow unequal ones, which "
+            "all tables then mark: unequal_budgets = true."
+        )
+    return study
+
+
+def describe_budget(budget: int | None) -> str:
+    """Environment steps in words."""
+    return "by episodes" if budget is None else f"{budget:,}"
+
+
+def _check_seeds(head: _Head) -> None:
+    for name in ("seeds", "reserved_seeds"):
+        seeds: Sequence[int] = getattr(head, name)
+        if len(set(seeds)) != len(seeds) or min(seeds, default=0) < 0:
+            raise ConfigError(f"{name}: expected whole numbers of at least 0, each once, got {shortened(seeds)}.")
+    if not head.seeds:
+        raise ConfigError("seeds: expected at least one, such as seeds = [1, 2, 3, 4, 5]; got none.")
+    if taken := sorted({*head.seeds} & {*head.reserved_seeds}):
+        raise ConfigError(f"seeds: {', '.join(map(str, taken))} must not be used, since reserved_seeds has them.")
+
+
+def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple[Variant, ...]:
+    given = _table(table, "variants")
+    if not given:
+        raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
+    for spelled, count in Counter(name.casefold() for name in given).items():
+        if count > 1:  # some file systems do not tell them apart
+            raise ConfigError(f"variants: expected names that differ in more than case, got {spelled!r} {count} times.")
+    variants: list[Variant] = []
+    for name in given:
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
+        try:
+            variants.append(_variant(name, _table(given, name), table, head, file))
+        except GymDrError as error:
+            raise type(error)(f"[variants.{name}]: {error}") from None
+        same = next((v.name for v in variants[:-1] if v.content == variants[-1].content), None)
+        if same:
+            raise ConfigError(f"[variants.{name}]: expected something of its own, got all that {same} has.")
+    return tuple(variants)
+
+
+def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: _Head, file: Path | None) -> Variant:
+    chosen = own.get("algorithm", head.algorithm)
+    if not isinstance(chosen, str):
+        raise ConfigError(f"algorithm: expected a name, here or at the top of the study, got {shortened(chosen)}.")
+    algorithm = find_algorithm(chosen)
+    if algorithm.policy_loader() is None:
+        raise ConfigError(f"algorithm {chosen!r} has no load_policy: its runs cannot be evaluated.")
+    settings = [setting for setting in SETTINGS if setting not in OF_THE_STUDY]
+    options = option_names(algorithm)
+    draws = {key: own.get(key, table.get(key)) for key in ("randomization", "randomize")}
+    if "randomization" in own and "randomize" not in own:
+        draws["randomize"] = None  # what is common to all goes with the randomization that is
+    if isinstance(draws["randomization"], str) and file is not None:
+        draws["randomization"] = file_beside(file, draws["randomization"])
+    common, shared = _table(table, "settings"), _table(table, algorithm.name)
+    for place, values, known in (
+        ("[settings]: ", common, settings),
+        (f"[{algorithm.name}]: ", shared, options),
+        ("", own, [*settings, *options, "algorithm", *draws]),
+    ):
+        for key in values:
+            if key in OF_THE_STUDY:
+                raise ConfigError(f"{place}{key}: expected at the top of the study, since all variants share it.")
+            if key not in known:
+                error = unknown_name("key", key, known)
+                raise type(error)(f"{place}{error}")
+    # what a run's own evaluation plays, the study would play again
+    given = {"eval_episodes": 0, **common, **shared, **own, "env": head.env, "seed": head.seeds[0]}
+    options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
+    return Variant(name=name, algorithm=algorithm, config=resolve_config(algorithm, options_given, **draws))
+
+
+def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:
+    """What variants are trained on, each once; the key, with the preset's or a variant's name, ends the set's name."""
+    space = param_space_of(env)
+    known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
+    found: dict[Randomization, str] = {}
+    for variant in variants:
+        if rule := variant.config.randomization:
+            name = known.get(rule, variant.name)
+            found.setdefault(rule, variant.name if name in found.values() else name)
+    return {f": {name}": rule for rule, name in found.items()}
+
+
+def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
+    """Which variants are compared with which."""
+    names = [variant.name for variant in variants]
+    pairs = [(name, given.baseline or names[0]) for name in names] if not given.pairs else given.pairs
+    if given.pairs and given.baseline:
+        raise ConfigError("[comparisons]: expected baseline or pairs, got both.")
+    checked: list[tuple[str, str]] = []
+    for pair in pairs:
+        for name in pair:
+            if name not in names:
+                raise unknown_name("variant", name, names)
+        if given.pairs and (len(pair) != 2 or pair[0] == pair[1]):
+            raise ConfigError(f"[comparisons]: pairs: expected two variants in each, got {shortened(list(pair))}.")
+        if pair[0] != pair[1]:
+            checked.append((pair[0], pair[1]))
+    return tuple(dict.fromkeys(checked))
+
+
+def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = table.get(key, {})
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{key}: expected a table, got {shortened(found)}.")
+    return found
+
+
+def _axis(name: str, ends: Any) -> tuple[float, float, int]:
+    numbers = list(ends) if isinstance(ends, list | tuple) else []
+    whole = [isinstance(n, int) and not isinstance(n, bool) for n in numbers]
+    if (
+        len(numbers) != 3
+        or not whole[2]
+        or not all(w or isinstance(n, float) for w, n in zip(whole, numbers, strict=True))
+    ):
+        raise ConfigError(f"[evaluation]: grid: {name}: expected [LOWEST, HIGHEST, COUNT], got {shortened(ends)}.")
+    return float(numbers[0]), float(numbers[1]), numbers[2]

@@ -1,0 +1,183 @@
+"""The tables of a study: what each variant reaches, and what it gains over another, by seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.evaluation.paired import holm, mean_over_seeds
+from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.experiments.study_file import Study, describe_budget
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gym_dr.evaluation.results import Evaluation
+
+Array = npt.NDArray[np.float64]
+
+MEAN, WORST, SOLVED = "mean", "worst_cell", "success_rate"
+TITLES = {MEAN: "Mean return", WORST: "Mean return in the worst cell", SOLVED: "Episodes solved"}
+UNEQUAL = "†"  # beside a variant whose budget is not that of the others
+ALPHA = 0.05  # corrected p value from which a difference may be chance
+SMALLEST = 0.001  # p value that is written out
+METHOD = (
+    "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
+    "episodes; p values are those of paired t tests, corrected by Holm's method for all comparisons of a statistic."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyTables:
+    """The numbers of a study whose runs have been evaluated."""
+
+    study: Study
+    evaluation: Evaluation
+    runs: Mapping[str, Sequence[int]]  # variant -> seeds of the runs that are evaluated, in the evaluation's order
+    missing: Mapping[str, str]  # "VARIANT/seed-N" -> why the run is not there
+
+    @cached_property
+    def values(self) -> dict[tuple[str, str, str], dict[int, float]]:
+        """(statistic, set, variant) -> seed -> value."""
+        found: dict[tuple[str, str, str], dict[int, float]] = {}
+        success = self.evaluation.document["success"]
+        owners = [(variant, seed) for variant, seeds in self.runs.items() for seed in seeds]
+        for cells in self.study.sets:
+            for (variant, seed), returns in zip(owners, self.evaluation.returns(cells.name), strict=True):
+                numbers = {MEAN: returns.mean()}
+                if cells.num_cells > 1:
+                    numbers[WORST] = returns.mean(axis=1).min()
+                if success is not None:
+                    numbers[SOLVED] = (returns >= success).mean()
+                for statistic, number in numbers.items():
+                    found.setdefault((statistic, cells.name, variant), {})[seed] = float(number)
+        return found
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """A row for each variant, set and statistic: its mean over seeds, the ends of the interval, and the budget."""
+        import pandas as pd  # heavy
+
+        rows = []
+        for (statistic, name, variant), by_seed in self.values.items():
+            interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
+            if statistic == SOLVED and interval["low"] is not None:  # a share
+                interval |= {end: min(max(interval[end], 0.0), 1.0) for end in ("low", "high")}
+            head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
+            rows.append(
+                {**head, "seeds_missing": len(self.study.seeds) - len(by_seed), **interval, **self._budget(variant)}
+            )
+        return (
+            pd.DataFrame(rows)
+            .astype({"low": "float64", "high": "float64"})
+            .sort_values("statistic", key=lambda s: s.map(list(TITLES).index), kind="stable")
+        )
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """A row for each pair of variants, set and statistic: the mean of the seeds' differences, interval and p value."""
+        import pandas as pd  # heavy
+
+        rows: list[dict[str, Any]] = []
+        for statistic in TITLES:
+            family: list[dict[str, Any]] = []
+            for one, other in self.study.pairs:
+                for cells in self.study.sets:
+                    a, b = (self.values.get((statistic, cells.name, variant), {}) for variant in (one, other))
+                    both = [seed for seed in a if seed in b]
+                    if not both:
+                        continue
+                    interval, p = mean_over_seeds(np.array([a[seed] - b[seed] for seed in both]))
+                    head = {"variant": one, "other": other, "set": cells.name, "statistic": statistic}
+                    budget = "equal" if self.study.same_budget(one, other) else "unequal"
+                    family.append({**head, "seeds": len(both), **interval, "p": p, "budgets": budget})
+            for row, corrected in zip(family, holm([row["p"] for row in family]), strict=True):
+                rows.append({**row, "p_holm": corrected})
+        columns = ["variant", "other", "set", "statistic", "seeds", "value", "low", "high", "p", "p_holm", "budgets"]
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """For each statistic a table of results, a row for each variant, and one of differences."""
+        pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
+        tables = []
+        for statistic, title in TITLES.items():
+            for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
+                chosen = table[table["statistic"] == statistic]
+                if len(chosen):
+                    tables.append(self._table(caption, chosen, key, percent=statistic == SOLVED))
+        return [dataclasses.replace(table, notes=self.notes) if table is tables[-1] else table for table in tables]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known of all tables: the method, budgets, and what is missing."""
+        steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
+        unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
+        return [METHOD, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
+
+    @property
+    def findings(self) -> list[str]:
+        """What each comparison found on nominal values and on the draws of training, in sentences."""
+        found = []
+        for row in self.comparisons.query(f"statistic == '{MEAN}'").to_dict("records"):
+            cells = next(cells for cells in self.study.sets if cells.name == row["set"])
+            if cells.kind not in ("nominal", "distribution"):
+                continue
+            more = "more" if row["value"] >= 0 else "less"
+            text = f"On {row['set']}, {row['variant']} returns {abs(row['value']):.1f} {more} than {row['other']}"
+            if math.isnan(row["p_holm"]):
+                text += "; there are too few seeds for an interval"
+            else:
+                text += f" (95 % interval of the difference {row['low']:.1f} to {row['high']:.1f}, corrected {_p(row)}"
+                text += ")" if row["p_holm"] < ALPHA else "), which may be chance"
+            found.append(f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}.")
+        return found
+
+    def markdown(self) -> str:
+        """All tables in Markdown."""
+        seeds = ", ".join(map(str, self.study.seeds))
+        text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
+        if self.study.same_budget():
+            text.append(f"Budget of each training: {next(iter(self.study.budgets.values())):,} environment steps.")
+        for table in self.tables:
+            rows = [
+                [name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows
+            ]
+            lines = ["| " + " | ".join(row) + " |" for row in [table.columns, ["---"] * len(table.columns), *rows]]
+            text += [f"## {table.caption}", "\n".join(lines)]
+        return "\n\n".join([*text, *self.notes]) + "\n"
+
+    def _budget(self, variant: str) -> dict[str, Any]:
+        budget = self.study.budgets[variant]
+        return {"steps": budget, "budgets": "equal" if self.study.same_budget() else "unequal"}
+
+    def _table(self, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
+        """A row for each variant or pair, a column for each set; what is missing or unequal is marked."""
+        sets, total, rows = list(dict.fromkeys(table["set"])), len(self.study.seeds), []
+        for name, group in table.groupby(key, sort=False):
+            cells = {row["set"]: _cell(row, percent) for row in group.to_dict("records")}
+            unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
+            few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
+            rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
+        return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def _cell(row: Mapping[Any, Any], percent: bool) -> Cell:
+    """A number with its interval, and with its p value if it is a difference."""
+    scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
+    value, low, high = (f"{scale * float(row[name]):.{digits}f}" for name in ("value", "low", "high"))
+    p = row.get("p_holm", math.nan)
+    known = [] if low == "nan" else [f"({low} to {high})"]
+    known += [] if math.isnan(p) else [_p(row)]
+    return Cell(value=f"{value} %" if percent else value, interval=" ".join(known))
+
+
+def _p(row: Mapping[Any, Any]) -> str:
+    return f"p < {SMALLEST}" if row["p_holm"] < SMALLEST else f"p = {row['p_holm']:.3f}"
