@@ -82,7 +82,7 @@ class StudyTables:
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
-        """A row for each pair of variants, set and statistic: the mean of the seeds' differences, interval and p value."""
+        """A row for each pair of variants, set and statistic: the seeds' mean difference, its interval and p."""
         import pandas as pd  # heavy
 
         rows: list[dict[str, Any]] = []
@@ -124,12 +124,10 @@ class StudyTables:
 
     @property
     def findings(self) -> list[str]:
-        """What each comparison found on nominal values and on the draws of training, in sentences."""
-        found = []
-        for row in self.comparisons.query(f"statistic == '{MEAN}'").to_dict("records"):
-            cells = next(cells for cells in self.study.sets if cells.name == row["set"])
-            if cells.kind not in ("nominal", "distribution"):
-                continue
+        """What each comparison found on nominal values and on the set that looks farthest, in sentences."""
+        found, chosen = [], {self.study.sets[0].name, self.study.sets[-1].name}
+        table = self.comparisons
+        for row in table[(table["statistic"] == MEAN) & table["set"].isin(chosen)].to_dict("records"):
             more = "more" if row["value"] >= 0 else "less"
             text = f"On {row['set']}, {row['variant']} returns {abs(row['value']):.1f} {more} than {row['other']}"
             if math.isnan(row["p_holm"]):

@@ -1,0 +1,37 @@
+"""Statistics over seeds against values that were worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gym_dr.evaluation.paired import holm, mean_over_seeds
+
+
+def test_the_interval_is_students_and_the_p_value_that_of_its_test() -> None:
+    # mean 3, standard deviation 1, so standard error 1 / sqrt(3); t with 2 degrees of freedom: 4.302653 at 97.5 %
+    found, p = mean_over_seeds(np.array([2.0, 3.0, 4.0]))
+    half = 4.302653 / math.sqrt(3)
+    assert found["value"] == 3.0
+    assert (found["low"], found["high"]) == pytest.approx((3 - half, 3 + half), abs=1e-5)
+    # t = 3 sqrt(3) = 5.196; with 2 degrees of freedom P(|T| > t) = 1 - t / sqrt(t^2 + 2)
+    assert p == pytest.approx(1 - math.sqrt(27) / math.sqrt(29))
+
+
+@pytest.mark.parametrize("values", [[5.0], [5.0, 5.0, 5.0], [0.0, 0.0], [0.1 + 0.2, 0.3]])
+def test_one_seed_or_equal_values_have_no_interval(values: list[float]) -> None:
+    found, p = mean_over_seeds(np.array(values))
+    assert found["value"] == pytest.approx(values[0])
+    assert (found["low"], found["high"], p) == (None, None, None)
+
+
+def test_holms_correction_multiplies_the_smallest_by_all_and_never_falls() -> None:
+    # sorted: 0.01 x 4 = 0.04, 0.02 x 3 = 0.06, 0.03 x 2 = 0.06, 0.04 x 1 = 0.04, which rises to the one before
+    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+
+
+def test_holms_correction_leaves_out_what_was_not_tested_and_ends_at_one() -> None:
+    assert holm([None, 0.6, 0.7]) == [None, 1.0, 1.0]
+    assert holm([]) == []

@@ -1,0 +1,60 @@
+"""A study of three variants and two seeds whose trainings take a moment, and what came out of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gym_dr.runs.checkpoint import checkpoint_paths
+from gym_dr.runs.folder import RunFolder
+from tests.runs.kill_points import result as result_of_run
+
+TINY: dict[str, Any] = {
+    "env": "gym_dr/LunarLanderDR-v3",
+    "algorithm": "a2c",
+    "seeds": [1, 2],
+    "reserved_seeds": [101],
+    "settings": {"num_envs": 2, "checkpoint_every": 2},
+    "a2c": {"updates": 3, "rollout_steps": 64, "hidden_sizes": [8]},
+    "variants": {
+        "nominal": {"randomization": "none"},
+        "wide": {"randomization": "wide"},
+        "critic": {"randomization": "wide", "critic_context": True},
+    },
+    "evaluation": {"episodes": 2, "success": -150.0, "grid": {"gravity": [-11, -5, 2], "wind_power": [0, 20, 2]}},
+}
+
+
+def tiny(**changes: Any) -> dict[str, Any]:
+    """The study with other values; ``variants`` adds to those that there are."""
+    form = copy.deepcopy(TINY)
+    form["variants"] |= changes.pop("variants", {})
+    return form | changes
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """Everything that a study has written but for wall times, and for digests of checkpoints, which hold those."""
+    found: dict[str, Any] = {"names": sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))}
+    for run in sorted(folder.glob("runs/*/seed-*")):
+        found |= {f"{run.relative_to(folder)}: {name}": value for name, value in result_of_run(run).items()}
+    for name in ("study.json", "results.csv", "comparisons.csv", "tables.md", "evaluation/episodes.csv"):
+        found[name] = (folder / name).read_text()
+    document = json.loads((folder / "evaluation/evaluation.json").read_text())
+    for policy in document["policies"]:
+        del policy["digest"]
+    found["evaluation.json"] = document
+    found["times.csv"] = pd.read_csv(folder / "times.csv").drop(columns="seconds").to_csv()
+    page = (folder / "report.html").read_text().replace(str(folder), "FOLDER")
+    found["report.html"] = re.sub(r"<h3>Budgets and wall times</h3>.*?</table>", "", page, flags=re.DOTALL)
+    return found
+
+
+def trained_at(folder: Path) -> dict[str, int]:
+    """Name of a run -> when its newest checkpoint was written, in nanoseconds; nothing of runs without one."""
+    saved = {run: checkpoint_paths(RunFolder(run)) for run in sorted(folder.glob("runs/*/seed-*"))}
+    return {f"{run.parent.name}/{run.name}": paths[-1].stat().st_mtime_ns for run, paths in saved.items() if paths}

@@ -1,0 +1,346 @@
+"""A study trains what is missing, goes on after any interruption, and says what came out and what is missing."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import gym_dr
+from gym_dr.errors import (
+    BusyFolderError,
+    ConfigError,
+    GymDrError,
+    Interrupted,
+    LostRunError,
+    RunFolderError,
+    TrainingError,
+    UnknownNameError,
+)
+from gym_dr.experiments import launch
+from gym_dr.experiments.study import StudyResult
+from gym_dr.runs.lock import FolderLock
+from tests.cli.command import gymdr, refused
+from tests.experiments.study_sample import TINY, outcome, tiny, trained_at
+
+module = importlib.import_module("gym_dr.experiments.study")  # gym_dr.study is the function
+
+
+def train_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
+    """Trains without processes, each of which would import everything again."""
+    messages = {str(folder.path): launch.train_folder(str(folder.path), *arguments) for folder in folders}
+    return {path: TrainingError(message) for path, message in messages.items() if message}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[pytest.MonkeyPatch]:
+    """No processes, and a page without film strips; those have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_launch_local", train_here)
+        patch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+        yield patch
+
+
+def study(form: Any, folder: Path, **options: Any) -> StudyResult:
+    return gym_dr.study(form, output=folder, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResult, dict[str, Any]]:
+    """A study that nothing has disturbed, and all that it has written."""
+    folder = tmp_path_factory.mktemp("study") / "out"
+    return study(TINY, folder), outcome(folder)
+
+
+@pytest.fixture
+def copied(finished: tuple[StudyResult, dict[str, Any]], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished[0].folder, tmp_path / "out"))
+
+
+# ---- what comes out --------------------------------------------------------------------------------------------------
+
+
+def test_results_are_means_of_seeds_with_students_intervals(finished: tuple[StudyResult, dict[str, Any]]) -> None:
+    found = finished[0]
+    episodes = found.evaluation.episodes.query("set == 'training: wide'")
+    one, two = (float(episodes[episodes["policy"] == f"critic/seed-{s}"]["return"].mean()) for s in (1, 2))
+    row = found.results.query("variant == 'critic' and set == 'training: wide' and statistic == 'mean'").iloc[0]
+    half = stats.t.ppf(0.975, 1) * abs(one - two) / 2  # standard deviation |a - b| / sqrt 2, by sqrt 2 seeds
+    assert row["value"] == pytest.approx((one + two) / 2)
+    assert (row["low"], row["high"]) == pytest.approx((row["value"] - half, row["value"] + half))
+    assert (row["steps"], row["budgets"], row["seeds"], row["seeds_missing"]) == (384, "equal", 2, 0)
+
+
+def test_the_worst_cell_is_that_of_each_seed_and_solved_a_share(finished: tuple[StudyResult, dict[str, Any]]) -> None:
+    found = finished[0]
+    returns = found.evaluation.returns("grid")[:2]  # of the two seeds of nominal: (2, cells, episodes)
+    rows = found.results.query("variant == 'nominal' and set == 'grid'").set_index("statistic")["value"]
+    assert rows["worst_cell"] == pytest.approx(returns.mean(axis=2).min(axis=1).mean())
+    assert rows["success_rate"] == pytest.approx((returns >= -150).mean())
+
+
+def test_comparisons_are_paired_by_seed_and_corrected_in_a_family(finished: tuple[StudyResult, dict[str, Any]]) -> None:
+    table = finished[0].comparisons.query("statistic == 'mean'")
+    assert len(table) == 2 * 3  # two pairs on nominal, training and grid
+    row = table.query("variant == 'wide' and set == 'grid'").iloc[0]
+    means = finished[0].evaluation.returns("grid").mean(axis=(1, 2))  # nominal 1 and 2, wide 1 and 2, critic 1 and 2
+    assert row["value"] == pytest.approx(np.mean(means[2:4] - means[:2]))
+    assert row["p"] == pytest.approx(stats.ttest_rel(means[2:4], means[:2]).pvalue)
+    smallest = table.sort_values("p").iloc[0]
+    assert smallest["p_holm"] == pytest.approx(min(1.0, 6 * smallest["p"]))
+
+
+def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]]) -> None:
+    folder = finished[0].folder
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), finished[0].results.reset_index(drop=True))
+    assert list(pd.read_csv(folder / "times.csv")["seconds"] > 0) == [True] * 6
+    assert json.loads((folder / "study.json").read_text())["variants"]["critic"]["config"]["a2c"]["critic_context"]
+    assert all((folder / name).stat().st_size > 100 for name in ("learning_curves.png", "grid.png"))
+    assert isinstance(gym_dr.load_run(folder / "runs" / "wide"), gym_dr.Runs)  # ordinary run folders
+    page = (folder / "report.html").read_text()
+    for text in ("Study: 3 variants", "wide minus nominal", "Budgets and wall times", "Learning curves", "Holm"):
+        assert text in page
+
+
+# ---- going on --------------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Stands for a process that is killed: nothing of ours catches it."""
+
+
+def stops_after(count: int, function: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
+    calls = 0
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > count:
+            raise error
+        return function(*args, **kwargs)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("target", "count"),
+    [
+        ("gym_dr.runs.folder.write_atomically", 3),  # while run folders are made
+        ("gym_dr.experiments.launch.train_folder", 2),  # while runs are trained
+        ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
+        ("gym_dr.experiments.study.write_atomically", 2),  # while tables are written
+    ],
+)
+def test_a_study_that_was_cut_goes_on_to_the_same_files_and_trains_nothing_twice(
+    target: str, count: int, finished: tuple[StudyResult, dict[str, Any]], tmp_path: Path
+) -> None:
+    place, _, name = target.rpartition(".")
+    owner = importlib.import_module(place)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, stops_after(count, getattr(owner, name), Killed))
+        with pytest.raises(Killed):
+            study(TINY, tmp_path / "out")
+    before = trained_at(tmp_path / "out")
+    study(TINY, tmp_path / "out")
+    assert before.items() <= trained_at(tmp_path / "out").items()
+    assert outcome(tmp_path / "out") == finished[1]
+
+
+def test_a_study_that_is_done_plays_and_trains_nothing(
+    copied: Path, finished: tuple[StudyResult, dict[str, Any]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(0, print, Killed))
+        patch.setattr(launch, "_launch_local", stops_after(0, print, Killed))
+        study(TINY, copied)
+    assert outcome(copied) == finished[1]
+
+
+def test_another_variant_or_seed_trains_and_plays_only_that(copied: Path) -> None:
+    before, played = trained_at(copied), pd.read_csv(copied / "evaluation" / "episodes.csv")
+    grown = study(tiny(seeds=[1, 2, 3], variants={"random": {"randomization": "random"}}), copied)
+    after = trained_at(copied)
+    assert len(after) == 4 * 3
+    assert {run: after[run] for run in before} == before
+    same = grown.evaluation.episodes.merge(played[["policy", "set", "cell", "episode", "return"]], validate="1:1")
+    assert len(same) == len(played)
+    assert set(grown.results["seeds"]) == {3}
+
+
+def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(copied: Path) -> None:
+    form = tiny()
+    del form["variants"]["critic"]
+    found = study(form, copied)
+    assert set(found.results["variant"]) == {"nominal", "wide"}
+    assert len(found.evaluation.policies) == 4
+    assert (copied / "runs" / "critic" / "seed-1" / "actor.pt").exists()
+    assert set(study(TINY, copied).results["variant"]) == {"nominal", "wide", "critic"}
+
+
+def test_other_sets_and_episodes_are_played_and_the_old_ones_forgotten(copied: Path) -> None:
+    found = study(tiny(evaluation={"episodes": 3}), copied)
+    assert set(found.results["set"]) == {"nominal", "training: wide"}
+    assert [cells.name for cells in found.evaluation.sets] == ["nominal", "training: wide"]
+    assert not (copied / "grid.png").exists()
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
+        patch.setattr(module, "train_folders", stops_after(0, print, KeyboardInterrupt))
+        with pytest.raises(Interrupted, match="The same command goes on from there"):
+            study(TINY, tmp_path / "out")
+
+
+# ---- runs that fail --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(tmp_path: Path) -> None:
+    def fail(path: str, *arguments: Any) -> str:
+        return "Update 1: the loss is NaN." if path.endswith("wide/seed-2") else train(path, *arguments)
+
+    train = launch.train_folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "train_folder", fail)
+        found = study(TINY, tmp_path / "out")
+        (tmp_path / "study.json").write_text(json.dumps(TINY))
+        result = gymdr("study", tmp_path / "study.json", "--output", tmp_path / "out")
+    assert found.missing == {"wide/seed-2": "Update 1: the loss is NaN."}
+    assert found.results.query("variant == 'wide'")["seeds_missing"].unique() == [1]
+    assert found.comparisons.query("variant == 'wide'")["seeds"].unique() == [1]
+    assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.tables.markdown()
+    assert "| wide (1 of 2 seeds) |" in found.tables.markdown()
+    assert "1 of the runs are missing: wide/seed-2" in refused(result)
+    assert study(TINY, tmp_path / "out").missing == {}  # what was wrong is right now
+
+
+def test_runs_that_a_killed_process_took_along_are_trained_one_by_one(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def lose(folders: Any, *arguments: Any) -> dict[str, Any]:
+        calls.append(len(folders))
+        alone = len(folders) == 1
+        if alone and "critic/seed-2" not in str(folders[0].path):
+            return train_here(folders, *arguments)
+        return {str(folder.path): LostRunError("its process was ended from outside") for folder in folders}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_launch_local", lose)
+        found = study(TINY, tmp_path / "out")
+    assert calls == [6, 1, 1, 1, 1, 1, 1]
+    assert found.missing == {"critic/seed-2": "its process was ended from outside"}
+
+
+def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "train_folder", lambda *_: "the loss is NaN")
+        with pytest.raises(TrainingError, match=r"no run could be trained:\n  nominal/seed-1: the loss is NaN"):
+            study(TINY, tmp_path / "out")
+
+
+def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
+    variants = {"nominal": {"randomization": "none"}, "long": {"randomization": "none", "updates": 4}}
+    form = {**tiny(seeds=[1], unequal_budgets=True, evaluation={"episodes": 1}), "variants": variants}
+    found = study(form, tmp_path / "out")
+    assert set(found.results["budgets"]) == set(found.comparisons["budgets"]) == {"unequal"}
+    rows = [row for row in found.tables.markdown().splitlines() if row.startswith(("| nominal", "| long"))]
+    assert rows
+    assert all("†" in row for row in rows)
+    assert "† Budgets are unequal, in environment steps: nominal 384, long 512." in found.tables.markdown()
+
+
+# ---- refused before anything is trained ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_is_trained() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_launch_local", stops_after(0, print, Killed))
+        yield
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+def test_a_variant_that_was_edited_is_refused_with_what_differs_and_how_to_go_on(copied: Path) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        study(tiny(variants={"wide": {"randomization": "wide", "gamma": 0.5}}), copied)
+    assert "wide: a2c.gamma was 0.996 and is 0.5" in str(refusal.value)
+    assert "Give it another name, or train it again: --overwrite wide" in str(refusal.value)
+
+
+def test_a_variant_that_is_overwritten_is_trained_again_once(copied: Path) -> None:
+    form = tiny(variants={"wide": {"randomization": "wide", "gamma": 0.5}})
+    before = trained_at(copied)
+    study(form, copied, overwrite=["wide"])
+    after = trained_at(copied)
+    assert {run for run in before if before[run] != after[run]} == {"wide/seed-1", "wide/seed-2"}
+    study(form, copied, overwrite=["wide"])
+    assert trained_at(copied) == after
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+def test_an_edited_variant_under_another_name_is_a_new_one(copied: Path) -> None:
+    form = tiny(variants={"far": {"randomization": "wide", "gamma": 0.5}})
+    del form["variants"]["wide"]
+    with pytest.raises(Killed):  # it would be trained
+        study(form, copied)
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+@pytest.mark.parametrize(
+    ("form", "options", "error", "message"),
+    [
+        (tiny(env="gym_dr/LunarLanderContinuousDR-v3"), {}, RunFolderError, "holds another study"),
+        ({**TINY, "variants": {"other": {}}}, {}, RunFolderError, "holds another study, critic, nominal, wide on"),
+        (TINY, {"overwrite": ["wyde"]}, UnknownNameError, "Did you mean 'wide'"),
+        (TINY, {"launcher": "rey"}, UnknownNameError, "Did you mean 'ray'"),
+        (TINY, {"ray_address": "here"}, ConfigError, "expected with --launcher ray"),
+        (tiny(settings={"device": "meta"}), {}, ConfigError, "device"),
+    ],
+)
+def test_what_does_not_fit_the_folder_is_refused(
+    form: dict[str, Any], options: dict[str, Any], error: type[GymDrError], message: str, copied: Path
+) -> None:
+    before = outcome(copied)
+    with pytest.raises(error, match=message):
+        study(form, copied, **options)
+    assert outcome(copied) == before
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="exists already and holds no study; choose another --output"):
+        study(TINY, tmp_path)
+    with pytest.raises(RunFolderError, match="is a file"):
+        study(TINY, tmp_path / "notes.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "study.json").write_text("[]")
+    with pytest.raises(RunFolderError, match=r"is no study of gym_dr"):
+        study(TINY, tmp_path / "other")
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+def test_a_second_process_is_refused(copied: Path) -> None:
+    script = "import sys, gym_dr.runs.lock as l; k = l.FolderLock(l.Path(sys.argv[1])); k.acquire(); print(1); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, copied], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(BusyFolderError, match=f"is in use by process {other.pid}"):
+            study(TINY, copied)
+        other.communicate("\n")
+    lock = FolderLock(copied)
+    lock.acquire()  # it is free again
+    lock.release()

@@ -1,0 +1,144 @@
+"""A study is read as it was meant, or refused with what was expected and what was got."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.experiments.study_file import read_study
+from tests.experiments.study_sample import TINY, tiny
+from tests.toml_text import toml_text
+
+
+def test_settings_common_to_all_are_under_those_of_a_variant() -> None:
+    study = read_study(tiny(variants={"big": {"num_envs": 4, "updates": 3, "rollout_steps": 32}}))
+    assert [variant.name for variant in study.variants] == ["nominal", "wide", "critic", "big"]
+    assert [variant.config.settings.num_envs for variant in study.variants] == [2, 2, 2, 4]
+    assert {variant.config.options.hidden_sizes for variant in study.variants} == {(8,)}
+    assert study.variants[1].with_seed(2).settings.seed == 2
+    assert {variant.config.settings.eval_episodes for variant in study.variants} == {0}  # the study plays them
+
+
+def test_budgets_are_updates_times_rollout_times_environments() -> None:
+    assert read_study(TINY).budgets == dict.fromkeys(TINY["variants"], 3 * 64 * 2)
+
+
+def test_sets_are_those_of_evaluate_and_draws_are_named_after_their_preset() -> None:
+    evaluation = {"protocol": "dre", "corners": True, "sobol": 4, "grid": {"gravity": [-11, -5, 2]}}
+    own = {"own": {"randomization": {"gravity": "uniform:-12:-2"}}, "default": {"randomization": "random"}}
+    names = [cells.name for cells in read_study(tiny(evaluation=evaluation, variants=own)).sets]
+    assert names[:4] == ["nominal", "training: wide", "training: own", "training: random"]
+    assert {"random", "extreme", "grid", "corners"} < set(names)
+    assert any(name.startswith("sobol") for name in names)
+
+
+def test_every_variant_is_compared_with_the_first_or_with_the_baseline_or_in_pairs() -> None:
+    assert read_study(TINY).pairs == (("wide", "nominal"), ("critic", "nominal"))
+    assert read_study(tiny(comparisons={"baseline": "wide"})).pairs == (("nominal", "wide"), ("critic", "wide"))
+    assert read_study(tiny(comparisons={"pairs": [["critic", "wide"]]})).pairs == (("critic", "wide"),)
+
+
+def test_a_file_gives_what_a_mapping_gives(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(toml_text(TINY))
+    (tmp_path / "a.json").write_text(json.dumps(TINY))
+    expected = read_study(TINY).to_dict()
+    assert read_study(tmp_path / "a.toml").to_dict() == expected
+    assert read_study(str(tmp_path / "a.json")).to_dict() == expected
+
+
+def test_a_randomization_that_a_file_names_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(json.dumps(tiny(variants={"wide": {"randomization": "own.toml"}})))
+    (tmp_path / "own.toml").write_text('gravity = "uniform:-12:-2"')
+    assert set(read_study(tmp_path / "study.json").variants[1].config.randomization or ()) == {"gravity"}
+    (tmp_path / "study.json").write_text(json.dumps(tiny(variants={"wide": {"randomization": "../own.toml"}})))
+    with pytest.raises(ConfigError, match=r"study.json: \[variants.wide\]: .*beside or below"):
+        read_study(tmp_path / "study.json")
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a key": ({"sedes": [3]}, "Unknown setting 'sedes'. Did you mean 'seeds'"),
+    "a table": ({"varaints": {}}, "Did you mean 'variants'"),
+    "a key of a variant": (
+        {"variants": {"a": {"gama": 0.9}}},
+        r"\[variants.a\]: Unknown key 'gama'. Did you mean 'gamma'",
+    ),
+    "a common setting": ({"settings": {"num_env": 2}}, r"\[settings\]: Unknown key 'num_env'. Did you mean 'num_envs'"),
+    "a common option": ({"a2c": {"update": 2}}, r"\[a2c\]: Unknown key 'update'. Did you mean 'updates'"),
+    "options that no variant has": ({"reinforce": {"lr": 0.1}}, r"\[reinforce\]: expected options of an algorithm"),
+    "an algorithm": ({"algorithm": "a2d"}, "Did you mean 'a2c'"),
+    "no algorithm": ({"algorithm": None}, "algorithm: expected a name"),
+    "an environment": ({"env": "gym_dr/LunarLandrDR-v3"}, "LunarLanderDR-v3"),
+    "an environment of a variant": (
+        {"variants": {"a": {"env": "CartPole-v1"}}},
+        "env: expected at the top of the study",
+    ),
+    "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the study"),
+    "a preset": ({"variants": {"a": {"randomization": "wyde"}}}, "Did you mean 'wide'"),
+    "an impossible range": ({"variants": {"a": {"randomize": {"gravity": "uniform:-2:-12"}}}}, r"\[variants.a\]: "),
+    "a wrong type": ({"variants": {"a": {"gamma": "high"}}}, r"\[variants.a\]: gamma: expected float"),
+    "no table": ({"variants": {"a": 3}}, "a: expected a table, got 3"),
+    "two variants of one content": (
+        {"variants": {"a": {"randomization": "none"}}},
+        r"\[variants.a\]: expected something of its own, got all that nominal has",
+    ),
+    "two variants of one name": ({"variants": {"Wide": {}}}, "'wide' 2 times"),
+    "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
+    "no seeds": ({"seeds": []}, "seeds: expected at least one"),
+    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected whole numbers of at least 0, each once"),
+    "a negative seed": ({"seeds": [-1]}, "seeds: expected whole numbers"),
+    "a seed that is no number": ({"seeds": ["1"]}, "seeds: expected int"),
+    "a reserved seed": ({"seeds": [1, 101]}, "seeds: 101 must not be used, since reserved_seeds has them"),
+    "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
+    "a parameter that the environment lacks": (
+        {"evaluation": {"grid": {"gravty": [0, 1, 2]}}},
+        "Did you mean 'gravity'",
+    ),
+    "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
+    "an axis of two": ({"evaluation": {"grid": {"gravity": [-3, -2]}}}, r"grid: gravity: expected \[LOWEST"),
+    "a protocol": ({"evaluation": {"protocol": "der"}}, "Did you mean 'dre'"),
+    "points that are no power of two": ({"evaluation": {"sobol": 3}}, "expected a power of 2"),
+    "a baseline": ({"comparisons": {"baseline": "nominl"}}, "Unknown variant 'nominl'. Did you mean 'nominal'"),
+    "a pair of one": ({"comparisons": {"pairs": [["wide", "wide"]]}}, "expected two variants in each"),
+    "baseline and pairs": ({"comparisons": {"baseline": "wide", "pairs": [["critic", "wide"]]}}, "got both"),
+    "unequal budgets": (
+        {"variants": {"a": {"updates": 6}}},
+        "equal budgets .* got nominal 384, wide 384, critic 384, a 768",
+    ),
+    "budgets of episodes": ({"variants": {"a": {"algorithm": "reinforce"}}}, "a by episodes"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_with_what_was_expected(name: str) -> None:
+    changes, message = REFUSED[name]
+    with pytest.raises(GymDrError, match=message):
+        read_study(tiny(**changes))
+
+
+def test_sets_need_parameters_and_a_threshold() -> None:
+    plain = {"env": "CartPole-v1", "variants": {"a": {}}, "algorithm": "a2c", "seeds": [1]}
+    assert [cells.name for cells in read_study(plain).sets] == ["nominal"]
+    with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
+        read_study(plain | {"evaluation": {"corners": True}})
+    with pytest.raises(ConfigError, match="HumanoidDR-v5 has no threshold: give --success"):
+        read_study(tiny(env="gym_dr/HumanoidDR-v5", evaluation={"protocol": "dre"}, variants={"wide": {}}))
+
+
+def test_unequal_budgets_are_allowed_where_the_study_says_so() -> None:
+    study = read_study(tiny(unequal_budgets=True, variants={"long": {"updates": 6}}))
+    assert not study.same_budget()
+    assert study.same_budget("wide", "nominal")
+    assert not study.same_budget("long", "nominal")
+
+
+def test_a_file_has_no_module_imported_and_no_key_twice(tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(json.dumps(tiny(env="antigravity:My-v0")))
+    with pytest.raises(ConfigError, match="--trust antigravity"):
+        read_study(tmp_path / "study.json")
+    (tmp_path / "study.json").write_text('{"variants": {"a": {}, "a": {"gamma": 0.5}}}')
+    with pytest.raises(ConfigError, match=r"study.json: is not a valid JSON file: the key 'a' is there twice"):
+        read_study(tmp_path / "study.json")
