@@ -20,8 +20,12 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 )
 @click.option("--corners", is_flag=True, help="the corners of the box that the runs were trained on")
 @click.option(
-    "--sobol", type=int, metavar="POINTS", help="fill that box and say which parameter matters; POINTS is a power of 2"
+    "--sobol",
+    type=int,
+    metavar="POINTS",
+    help="a Sobol sequence through the draws' quantiles: which parameter matters in training; POINTS is a power of 2",
 )
+@click.option("--sobol-box", type=int, metavar="POINTS", help="one that fills that box evenly, whatever training drew")
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
     "--episodes",

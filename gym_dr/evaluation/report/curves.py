@@ -19,7 +19,7 @@ MAX_POINTS = 200  # of a distribution curve
 
 def distributions(comparison: Comparison) -> Section:
     """For each set the share of episodes with at least a given return, a curve for each policy."""
-    names = sorted(comparison.sets, key=lambda name: name != comparison.widest)  # the widest comes first
+    names = sorted(comparison.sets, key=lambda name: name not in comparison.main_sets)
     views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
     seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
@@ -54,17 +54,21 @@ def along_parameters(comparison: Comparison) -> Section:
 
 def sensitivity(comparison: Comparison) -> Section:
     """First-order and total Sobol indices of each parameter, a bar for each policy."""
-    sets = [cells.name for cells in comparison.evaluation.sets if cells.kind == "sobol"]
+    sets = [cells.name for cells in comparison.evaluation.sets if cells.points and not cells.correlated]
+    over = " or ".join(comparison.label(name) for name in sets)
     orders = {"first_order": "On its own (first order)", "total": "With interactions (total)"}
     return Section(
         key="sensitivity",
         title="What it depends on",
-        lead="Which parameter moves the return of each policy.",
-        how_to_read="A bar is the share of the variance of the mean return, over the whole randomized box, that comes "
-        "from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
+        lead=f"Which parameter moves the return of each policy over {over}.",
+        how_to_read="A bar is the share of the variance of a cell's mean return that comes from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
         "smallest and largest value; one that holds 0 may be chance."
         + "".join(_noise(comparison, name) for name in sets),
-        views=[View(panels=[_indices(comparison, name, *order) for order in orders.items()]) for name in sets],
+        views=[
+            View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
+            for name in sets
+        ],
+        choice="Evaluated on",
     )
 
 
@@ -173,11 +177,12 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
 
 
 def _noise(comparison: Comparison, set_name: str) -> str:
-    """The share of the variance that no parameter explains, in words."""
+    """The share of the variance over a set that no parameter explains, in words."""
     shares = []
     for index, group in enumerate(comparison.groups):
         known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
-    chance = f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+    place = comparison.place(set_name)
+    chance = f" {place}, chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
     return chance if shares else ""
