@@ -154,10 +154,14 @@ def training_randomizations(policies: Sequence[RunPolicy], space: ParamSpace | N
     for policy in policies:
         if policy.config.randomization:
             owners.setdefault(policy.config.randomization, policy)
-    if len(owners) < 2:
-        return {"": randomization for randomization in owners}
-    presets_of = {randomization: policy.trained_on(space) for randomization, policy in owners.items()}
-    return {f": {owners[r].name if preset == CUSTOM else preset}": r for r, preset in presets_of.items()}
+    if len(owners) == 1:
+        return dict.fromkeys([""], next(iter(owners)))
+    ends = {}
+    for randomization, policy in owners.items():
+        preset = policy.trained_on(space)
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # that run may have had other draws
+        ends[f": {policy.name if named else preset}"] = randomization
+    return ends
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:

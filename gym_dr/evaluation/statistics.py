@@ -2,9 +2,9 @@
 
 The bootstrap resamples what was drawn at random. On a grid and over corners the cells are chosen, so episodes are
 resampled within each cell; a distribution's draws and a Sobol sequence's points are samples, so episodes with
-their draws, and rows of the sequence with all cells made of them, are resampled. The sequence fills space more evenly
-than draws would, so its intervals are too wide rather than too narrow. All policies get the same resamples, which makes differences
-between them paired: what is hard or easy in an episode for every policy cancels out.
+their draws, and rows of the sequence with all cells made of them, are resampled. (The sequence is more even than
+independent draws, so its intervals are too wide rather than too narrow.) All policies get the same resamples, which
+makes differences between them paired: what is hard or easy in an episode for every policy cancels out.
 """
 
 from __future__ import annotations

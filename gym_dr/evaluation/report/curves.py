@@ -61,9 +61,9 @@ def sensitivity(comparison: Comparison) -> Section:
         key="sensitivity",
         title="What it depends on",
         lead=f"Which parameter moves the return of each policy over {over}.",
-        how_to_read="A bar is the share of the variance of a cell's mean return that comes from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
-        "smallest and largest value; one that holds 0 may be chance."
-        + "".join(_noise(comparison, name) for name in sets),
+        how_to_read="A bar is the share of the variance of a cell's mean return that comes from the parameter: alone, "
+        "and together with others. Whiskers are 95% intervals, or for several seeds the smallest and largest value; "
+        "one that holds 0 may be chance." + "".join(_noise(comparison, name) for name in sets),
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets

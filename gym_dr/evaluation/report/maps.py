@@ -54,7 +54,7 @@ def difference_maps(comparison: Comparison) -> Section:
 
 
 def _sets(comparison: Comparison) -> list[str]:
-    """The sets that have maps: a chosen grid first, then what fills a distribution or box; draws where there is neither."""
+    """The sets that have maps: a chosen grid first, then Sobol sequences; draws where there is neither."""
     for choice in (("grid", "sobol", "sobol-box"), ("distribution",), ("corners",)):
         sets = [cells.name for kind in choice for cells in comparison.evaluation.sets if cells.kind == kind]
         if sets := [name for name in sets if comparison.pairs(name)]:

@@ -25,8 +25,8 @@ STATISTICS = {  # name in evaluation.json -> heading
 NOTE = (
     "Small numbers are 95% bootstrap intervals. IQM: mean of the middle half of the episodes. SD: standard deviation. "
     "Worst 25% and 10%: mean return of that share of the episodes with the lowest returns (CVaR). Worst cell: the "
-    "lowest mean return at one place. A distribution is covered by a Sobol sequence through the quantiles of its draws, "
-    "which is more even than the draws themselves."
+    "lowest mean return at one place. A distribution is filled by a Sobol sequence through the quantiles of its "
+    "draws, more evenly than by draws."
 )
 
 
