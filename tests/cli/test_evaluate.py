@@ -31,7 +31,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--grid", "gravity"], "expected NAME=LOW:HIGH:COUNT"),
         (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
         (["--episodes", "0"], "0 is not in the range x>=1"),
-        (["--sobol", "100"], "expected a power of 2, at least 2, got 100; 128 is near"),
+        (["--sobol", "100"], "--sobol: expected a power of 2, at least 2, got 100; 128 is near"),
+        (["--sobol-box", "100"], "--sobol-box: expected a power of 2, at least 2, got 100; 128 is near"),
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),
@@ -73,6 +74,8 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "--corners",
         "--sobol",
         "2",
+        "--sobol-box",
+        "2",
         "--protocol",
         "dre",
     ]
@@ -89,6 +92,7 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "grid": 6,
         "corners": 2**7,  # the preset varies seven parameters
         "sobol": 2 * 9,
+        "sobol-box": 2 * 9,
     }
     assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
     assert "enable_wind is on in every cell" in result.err

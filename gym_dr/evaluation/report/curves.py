@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,13 +124,13 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
         ]
     axis = parameter_axis(comparison, parameter, bins)
     figure = new_figure(traces, xaxis=axis, y="Mean return", height=340)
-    _mark_ranges(figure, comparison, parameter)
+    _mark_ranges(figure, comparison, parameter, axis["range"])
     description = f"Mean return along {parameter}, on {comparison.label(set_name)}."
     return Panel(title=parameter, figure=figure, description=description)
 
 
-def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> None:
-    """A line for each policy, above the axis, over the values that it was trained on."""
+def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:
+    """A line for each policy, above the axis, over the values that it was trained on, within the ends of the axis."""
     for index in range(len(comparison.groups)):
         low, high = comparison.training_range(index, parameter)
         y, colour = 0.015 + 0.03 * index, series(index)[0]
@@ -137,6 +138,7 @@ def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> N
             figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})
         else:
             line = {"color": colour, "width": 5}
+            low, high = np.clip((low, high), *ends).tolist()
             figure.add_shape(type="line", x0=low, x1=high, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
 
 

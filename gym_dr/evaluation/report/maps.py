@@ -24,7 +24,8 @@ def heat_maps(comparison: Comparison) -> Section:
         key="maps",
         title="Where it works",
         lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
-        how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; "
+        how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; a "
+        "parameter of many values is cut where each part has as many episodes, so parts are wide where few were drawn; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
         "that the policy was trained on, a white cross its only value. Tiles without an episode are left out.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],

@@ -47,8 +47,8 @@ def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkey
     for made in (maps.heat_maps, maps.difference_maps):
         found = made(comparison)
         sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
-        assert found.lead.endswith(f" Over the whole randomized box, {sentence}")
-        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the whole randomized box)")
+        assert found.lead.endswith(f" Over the training distribution, {sentence}")
+        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the training distribution)")
 
 
 def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(
