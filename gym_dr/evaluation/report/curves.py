@@ -138,8 +138,8 @@ def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends
             figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})
         else:
             line = {"color": colour, "width": 5}
-            low, high = np.clip((low, high), *ends).tolist()
-            figure.add_shape(type="line", x0=low, x1=high, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
+            x0, x1 = max(low, ends[0]), min(high, ends[1])
+            figure.add_shape(type="line", x0=x0, x1=x1, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
 
 
 def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> Panel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from gym_dr.runs.environments import param_space_of
 
 EPISODES = 100  # on nominal values and on draws of training
 POINTS, POINT_EPISODES = 128, 5  # of a distribution, where sensitivities and maps come from
-CORRELATED = 8  # times as many points where a point is one cell, not one and another for each parameter
 
 
 def complete_evaluation(
@@ -48,6 +48,8 @@ def _required_sets(policies: Sequence[RunPolicy], space: ParamSpace | None) -> l
         return sets
     varied = {end: r for end, r in training_randomizations(policies, space).items() if varies(space, r)}
     for end, randomization in (varied or {": default": resolve("default", space)}).items():
-        points = POINTS * (CORRELATED if correlated(randomization) else 1)
+        points = POINTS
+        if correlated(randomization):  # a point is one cell, not 2 and one for each parameter: as many cells with more
+            points *= 2 ** math.ceil(math.log2(len(randomization) + 2))
         sets.append(sobol(f"sobol{end}", randomization, space, points, POINT_EPISODES))
     return sets

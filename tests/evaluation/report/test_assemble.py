@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
-from gym_dr.evaluation.report import maps, training
+from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, group_runs
 from gym_dr.evaluation.results import Evaluation
@@ -37,6 +39,22 @@ def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> Non
     gravity, wind = sorted([(frame.x0, frame.x1), (frame.y0, frame.y1)])
     assert wind == (0.01, 19.99)
     assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
+
+
+def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for policy in document["policies"]:
+        policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
+    evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
+    endless = Comparison(groups=comparison.groups, evaluation=evaluation)
+    panel = maps.heat_maps(endless).views[0].panels[2]
+    shown = {panel.figure.layout[axis].title.text: panel.figure.layout[axis].range for axis in ("xaxis", "yaxis")}
+    frame = panel.figure.layout.shapes[-1]
+    drawn = dict(zip(shown, ((frame.x0, frame.x1), (frame.y0, frame.y1)), strict=True))
+    (title,) = (name for name in shown if name.startswith("gravity"))
+    assert drawn[title] == pytest.approx(shown[title], abs=0.2)
+    for panel in curves.along_parameters(endless).views[0].panels:
+        assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
 
 
 def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:

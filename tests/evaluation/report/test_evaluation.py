@@ -72,7 +72,7 @@ def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_sa
     run = train_tiny_run(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
     policies = open_policies([open_run(str(run))])
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    assert sets(found.document)["sobol"] == (2 * 8, 2)  # each point is one cell, so there are more points
+    assert sets(found.document)["sobol"] == (2 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
     comparison = Comparison(groups=group_runs(policies), evaluation=found)
     assert sensitivity(comparison).views == []
     (table,) = (t for t in summary_tables(comparison) if t.caption.startswith("Over the training distribution"))
