@@ -128,10 +128,10 @@ class Comparison:
 
     def _words(self, set_name: str) -> tuple[str, str]:
         """Preposition and label."""
-        kind, (_, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
+        kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
         if kind == "sobol" and owner:
             return "Over", f"the distribution of {owner}"
-        return PLACES.get(kind, ("On the", f"draws of {set_name}"))
+        return PLACES.get(kind, ("On the", f"draws of {what} ({owner})" if owner else f"draws of {what}"))
 
     def cells(self, set_name: str) -> CellSet:
         """The set with a name."""

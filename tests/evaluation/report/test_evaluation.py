@@ -55,6 +55,7 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     comparison = Comparison(groups=group_runs(policies), evaluation=found)
     assert [comparison.main_set(group) for group in range(3)] == ["sobol: a", "sobol: wide", "sobol: a"]
     assert comparison.place("sobol: a") == "Over the distribution of a"
+    assert comparison.place("training: a") == "On the draws of training (a)"
     said = " ".join(findings(comparison))
     assert "Over the distribution of a, a returns" in said
     assert "Over the distribution of wide, b returns" in said
