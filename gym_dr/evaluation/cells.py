@@ -230,12 +230,9 @@ def varies(space: ParamSpace, randomization: Randomization) -> bool:
 
 def correlated(randomization: Randomization) -> tuple[str, ...]:
     """The parameters that are not drawn independently."""
-    found = randomization.correlation
-    return (
-        ()
-        if found is None
-        else tuple(n for n, row in zip(found.names, found.matrix, strict=True) if sum(map(bool, row)) > 1)
-    )
+    if (found := randomization.correlation) is None:
+        return ()
+    return tuple(name for name, row in zip(found.names, found.matrix, strict=True) if sum(map(bool, row)) > 1)
 
 
 def sobol(name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
@@ -259,7 +256,7 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     names = [name for name in space if name in randomization]
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
     fixed = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
-    _check_points("--sobol", points, 0 if correlated(randomization) else len(names) - len(fixed))
+    _check_points("--sobol", points, 1 if correlated(randomization) else len(names) - len(fixed) + 2)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
     definition = {"points": points, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
@@ -272,7 +269,7 @@ def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
     Raises:
         ConfigError: The number of points is no power of 2, or there are too many cells.
     """
-    _check_points("--sobol-box", points, len(box.ranges))
+    _check_points("--sobol-box", points, len(box.ranges) + 2)
     definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
     return CellSet(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
 
@@ -324,11 +321,11 @@ def _unit_points(points: int, d: int) -> Array:
     return unit
 
 
-def _check_points(option: str, points: int, varied: int) -> None:
+def _check_points(option: str, points: int, cells_each: int) -> None:
     if points < 2 or points & (points - 1):
         near = 2 ** max(1, round(math.log2(max(points, 1))))
         raise ConfigError(f"{option}: expected a power of 2, at least 2, got {points}; {near} is near.")
-    _check_count(f"{option} {points} with {varied} parameters", points * (varied + 2 if varied else 1))
+    _check_count(f"{option} {points}", points * cells_each)
 
 
 def _check_count(what: str, cells: int) -> None:

@@ -45,7 +45,7 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     n, d = cells.points or 0, len(cells.names)
     if cells.correlated:
         reason = (
-            f"they share the variance out among parameters that are drawn independently, and "
+            "they share the variance out among parameters that are drawn independently, and "
             f"{' and '.join(cells.correlated)} are correlated"
         )
         return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}

@@ -246,7 +246,7 @@ def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> N
 
 
 def test_too_many_points_are_refused() -> None:
-    with pytest.raises(ConfigError, match="--sobol 524288 with 1 parameters has 1,572,864 cells"):
+    with pytest.raises(ConfigError, match="--sobol 524288 has 1,572,864 cells"):
         by_quantile({"x": Uniform(0, 10), "switch": 1}, 2**19)
 
 
