@@ -30,7 +30,7 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="of each cell  [default: 100 of nominal values and distributions, 20 of --grid and --corners, 5 of Sobol points]",
+    help="of each cell  [default: 100 of nominal values and draws, 20 of --grid and --corners, 5 of Sobol points]",
 )
 @click.option("--success", type=float, metavar="RETURN", help="from which an episode is solved  [default: the env's]")
 @click.option("--output", metavar="FOLDER", help="where results go  [default: RUN/evaluation; needed for several RUNs]")
