@@ -25,7 +25,7 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     metavar="POINTS",
     help="a Sobol sequence through the draws' quantiles: which parameter matters in training; POINTS is a power of 2",
 )
-@click.option("--sobol-box", type=int, metavar="POINTS", help="one that fills that box evenly, whatever training drew")
+@click.option("--sobol-box", type=int, metavar="POINTS", help="one that fills the box of --corners evenly")
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
     "--episodes",
