@@ -144,16 +144,24 @@ def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None
         "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: RUN" for each
         that differs.
     """
+    trained = training_randomizations(policies, space)
+    return [nominal(episodes), *(distribution(f"training{end}", rule, episodes) for end, rule in trained.items())]
+
+
+def training_randomizations(policies: Sequence[RunPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
+    """What policies were trained on, each once; its key ends names of sets: "", or of several ": PRESET" or ": RUN"."""
     owners: dict[Randomization, RunPolicy] = {}
     for policy in policies:
         if policy.config.randomization:
             owners.setdefault(policy.config.randomization, policy)
-    sets = [nominal(episodes)]
+    if len(owners) == 1:
+        return dict.fromkeys([""], next(iter(owners)))
+    ends = {}
     for randomization, policy in owners.items():
         preset = policy.trained_on(space)
-        suffix = f": {policy.name if preset == CUSTOM else preset}" if len(owners) > 1 else ""
-        sets.append(distribution(f"training{suffix}", randomization, episodes))
-    return sets
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # that run may have had other draws
+        ends[f": {policy.name if named else preset}"] = randomization
+    return ends
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:
