@@ -159,7 +159,8 @@ def training_randomizations(policies: Sequence[RunPolicy], space: ParamSpace | N
     ends = {}
     for randomization, policy in owners.items():
         preset = policy.trained_on(space)
-        ends[f": {policy.name if preset == CUSTOM else preset}"] = randomization
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # that run may have had other draws
+        ends[f": {policy.name if named else preset}"] = randomization
     return ends
 
 

@@ -28,6 +28,7 @@ def evaluate(
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
     sobol: int | None = None,
+    sobol_box: int | None = None,
     protocol: str | None = None,
     episodes: int | None = None,
     success: float | None = None,
@@ -50,7 +51,9 @@ def evaluate(
         runs: A path, a ``Run`` or ``Runs``, or several of them; a folder of seeds stands for all of its runs.
         grid: name -> lowest value, highest value (both included) and how many; every combination is played.
         corners: Whether to play the corners of the box that the runs were trained on.
-        sobol: Points that fill that box and say which parameter matters, a power of 2.
+        sobol: Points of a Sobol sequence through the quantiles of what each run was trained on, a power of 2: say which
+            parameter matters there.
+        sobol_box: Points that fill the box evenly, a power of 2: say which parameter matters anywhere in it.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
         episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
         success: Return from which an episode is solved; None for the environment's own.
@@ -70,19 +73,20 @@ def evaluate(
         Interrupted: A signal has stopped it.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.policies import open_policies, training_randomizations
+    from gym_dr.evaluation.policies import nominal_and_training, open_policies, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
     from gym_dr.runs.environments import param_space_of
 
     paths, opened = open_runs(runs, trust)
     folder = evaluation_folder(paths, None if output is None else str(output))
     policies = open_policies([run.parts for run in opened])
-    env = policies[0].env
+    env, space = policies[0].env, param_space_of(policies[0].env)
     check_options(env, success, protocol)
-    trained = training_randomizations(policies, param_space_of(env))
-    where: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "protocol": protocol, "episodes": episodes}
+    asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
+    asked |= {"protocol": protocol, "episodes": episodes}
     with playing(progress) as display:
-        sets = chosen_sets(env, trained, display.note, **where)
+        sets = nominal_and_training(policies, space, episodes_of_each(episodes)["draws"])
+        sets += asked_sets(env, training_randomizations(policies, space), display.note, **asked)
         return evaluate_policies(policies, sets, folder, success=success, command=command, progress=display)
 
 
@@ -100,7 +104,7 @@ def playing(progress: bool) -> Iterator[Progress]:
         yield display
 
 
-def chosen_sets(
+def asked_sets(
     env: str,
     trained: Mapping[str, Randomization],
     note: Callable[[str], None],
@@ -108,32 +112,34 @@ def chosen_sets(
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
     sobol: int | None,
+    sobol_box: int | None,
     protocol: str | None,
     episodes: int | None,
 ) -> list[CellSet]:
-    """Where to look, all checked: nominal values, what was trained on, and what was asked for.
+    """Where to look beside nominal values and the draws of training, all checked.
 
     Args:
         env: Id of the environment.
-        trained: What policies were trained on, each once; the key ends the set's name.
+        trained: What policies were trained on, each once; the key ends the names of its sets.
         note: Is given what else is to be said.
         grid: This and the others are those of ``evaluate``.
         corners: See there.
         sobol: See there.
+        sobol_box: See there.
         protocol: See there.
         episodes: See there.
     """
     from gym_dr.evaluation import cells, generalization
     from gym_dr.runs.environments import param_space_of
 
-    each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
-    space = param_space_of(env)
-    draws = [cells.distribution(f"training{end}", rule, each["draws"]) for end, rule in trained.items()]
-    sets = [cells.nominal(each["draws"]), *draws]
-    if not (grid or corners or sobol is not None or protocol):
-        return sets
+    if not (grid or corners or sobol is not None or sobol_box is not None or protocol):
+        return []
+    each, space = episodes_of_each(episodes), param_space_of(env)
+    sets: list[CellSet] = []
     if space is None:
-        raise ConfigError(f"{env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol.")
+        raise ConfigError(
+            f"{env} has no parameters to vary: expected no --grid, --corners, --sobol, --sobol-box, --protocol."
+        )
     if protocol:
         sets += generalization.dre(space, each["draws"])
     if grid:
@@ -141,13 +147,23 @@ def chosen_sets(
         sets.append(cells.grid(space, axes, each["cell"]))
         for switch in sets[-1].fixed:
             note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
-    if corners or sobol is not None:
+    if sobol is not None:
+        varied = {end: randomization for end, randomization in trained.items() if cells.varies(space, randomization)}
+        if not varied:
+            raise ConfigError(cells.NOTHING_VARIES)
+        sets += [cells.sobol(f"sobol{end}", r, space, sobol, each["sobol"]) for end, r in varied.items()]
+    if corners or sobol_box is not None:
         box = cells.training_box(space, trained.values())
         if corners:
             sets.append(cells.corners(box, each["cell"]))
-        if sobol is not None:
-            sets.append(cells.sobol(box, sobol, each["sobol"]))
+        if sobol_box is not None:
+            sets.append(cells.sobol_box(box, sobol_box, each["sobol"]))
     return sets
+
+
+def episodes_of_each(episodes: int | None) -> dict[str, int]:
+    """Episodes of nominal values and distributions, of a cell, and of a Sobol point."""
+    return EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
 
 
 def check_options(env: str, success: float | None, protocol: str | None) -> None:

@@ -21,7 +21,7 @@ def report(
     """Writes one HTML file that says how robust policies are, to what, and which of them is better where.
 
     It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
-    training, and points that fill the box around them.
+    training, and points that fill the distribution of those draws.
 
     Example:
         >>> gym_dr.report(["runs/first", "runs/wind"], output="comparison.html")

@@ -102,7 +102,9 @@ class _StudyRun:
     def finished(self) -> bool:
         """Whether nothing is left to train; the plots come last."""
         try:
-            return bool(self.folder.plots.exists() and load_newest(self.folder)["update"] == self.config.options.updates)
+            return bool(
+                self.folder.plots.exists() and load_newest(self.folder)["update"] == self.config.options.updates
+            )
         except CheckpointError:
             return False
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config
-from gym_dr.experiments.evaluate import check_options, chosen_sets
+from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
@@ -120,6 +120,7 @@ class _Evaluation:
     protocol: str | None = None
     corners: bool = False
     sobol: int | None = None
+    sobol_box: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +166,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid",)))
     notes: list[str] = []
     try:
-        options = {**dataclasses.asdict(evaluation), "grid": grid}
-        success = options.pop("success")
-        check_options(head.env, success, evaluation.protocol)
-        sets = chosen_sets(head.env, _trained(variants, head.env), notes.append, **options)
+        sets = _sets(head.env, _trained(variants, head.env), evaluation, grid, notes.append)
     except GymDrError as error:
         raise type(error)(f"[evaluation]: {error}") from None
     study = Study(
@@ -177,7 +175,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         reserved_seeds=head.reserved_seeds,
         variants=variants,
         sets=tuple(sets),
-        success=success,
+        success=evaluation.success,
         pairs=_pairs(_Comparisons(**check_fields(_Comparisons, _table(table, "comparisons"))), variants),
         unequal_budgets=head.unequal_budgets,
         notes=tuple(notes),
@@ -189,6 +187,25 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
             "all tables then mark: unequal_budgets = true."
         )
     return study
+
+
+def _sets(
+    env: str,
+    trained: Mapping[str, Randomization],
+    evaluation: _Evaluation,
+    grid: Mapping[str, tuple[float, float, int]],
+    note: Callable[[str], None],
+) -> list[CellSet]:
+    """Nominal values, the draws of training and what was asked for; what the protocol draws, too, is there once."""
+    from gym_dr.evaluation.cells import distribution, nominal  # heavy
+
+    asked = dataclasses.asdict(evaluation)
+    check_options(env, asked.pop("success"), evaluation.protocol)
+    others = asked_sets(env, trained, note, grid=grid, **asked)
+    episodes = episodes_of_each(evaluation.episodes)["draws"]
+    draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
+    known = [cells.definition for cells in others if cells.kind == "distribution"]
+    return [nominal(episodes), *(cells for cells in draws if cells.definition not in known), *others]
 
 
 def describe_budget(budget: int | None) -> str:
