@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import re
 import runpy
 import sys
@@ -13,10 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gym_dr.evaluation.results import Evaluation
+import gym_dr
+from gym_dr.experiments.study_file import read_study
+from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
 from tests.evaluation.tiny_run import train_tiny_run
+from tests.experiments.study_sample import tiny_study
 
 pytestmark = pytest.mark.usefixtures("full_pictures")
 
@@ -50,25 +52,25 @@ def test_the_readmes_pictures_are_there() -> None:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
 
 
-@pytest.mark.usefixtures("seeds_in_this_process")
-def test_the_experiment_goes_on_where_it_was_stopped_and_compares(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    experiment = importlib.import_module("does_it_pay")
-    monkeypatch.setattr(experiment, "VARIANTS", {name: experiment.VARIANTS[name] for name in ("nominal", "shown")})
-    job = dataclasses.replace(experiment.JOBS["lander"], grid={"gravity": (-11, -5, 2), "wind_power": (0, 20, 2)})
-    tiny = {"updates": 2, "rollout_steps": 8, "num_envs": 2, "eval_episodes": 0, "hidden_sizes": (8,)}
+STUDIES = sorted((EXAMPLES / "studies").glob("*.toml"))
 
-    train_tiny_run(tmp_path / "nominal" / "seed-1", "--randomization", "none")
-    train_tiny_run(tmp_path / "nominal" / "seed-2", "--randomization", "none", "--seed", "2")
-    before = (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes()
-    experiment.run(job, tmp_path, experiment.Budget(seeds=(1, 2), workers=1, episodes=2, options=tiny))
-    assert (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes() == before
-    table = capsys.readouterr().out.rpartition("| mean return |")[2]
-    assert table.splitlines()[0] == (" nominal | training | random | extreme | grid | worst cell of the grid |")
-    returns = Evaluation.load(tmp_path / "evaluation").returns("nominal")  # (runs, 1, episodes); the last two are shown
-    assert f"| shown | {returns[2:].mean():.0f} (" in table
-    assert f"| shown | {returns[2:].mean() - returns[:2].mean():.0f} (" in table
-    with Image.open(tmp_path / "grid.png") as picture:
-        assert np.asarray(picture.convert("L")).std() > 10  # something is drawn
+
+def test_the_documented_studies_are_those_that_there_are() -> None:
+    page = (EXAMPLES.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    assert {path.name for path in STUDIES} == set(re.findall(r"examples/studies/(\w+\.toml)\)", page))
+
+
+@pytest.mark.usefixtures("seeds_in_this_process")
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_is_what_it_says_and_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = read_study(path)
+    assert len(full.seeds) == 5
+    assert full.same_budget() == (path.stem != "algorithms")
+    form = tiny_study(read_table(path))
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+    found = gym_dr.study(form, output=tmp_path / "out", progress=False)
+    assert found.missing == {}
+    assert set(found.comparisons["variant"]) == {one for one, _ in full.pairs}
+    for name in ("learning_curves.png", *(["grid.png"] if path.stem in ("lander", "hopper") else [])):
+        with Image.open(tmp_path / "out" / name) as picture:
+            assert np.asarray(picture.convert("L")).std() > 10  # something is drawn

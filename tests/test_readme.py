@@ -13,8 +13,11 @@ import pytest
 from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
 from gym_dr.evaluation.report import evaluation
+from gym_dr.randomization.files import read_table
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
+from tests.experiments.study_sample import tiny_study
+from tests.toml_text import toml_text
 
 pytestmark = pytest.mark.usefixtures("full_pictures")
 
@@ -69,6 +72,8 @@ def run(line: str) -> None:
         arguments = ["2" if a == "1024" else a for a in arguments] + ["--episodes", "2"]
     if arguments[0] == "play":
         arguments += ["--episodes", "1"]
+    if arguments[0] == "study":
+        Path(arguments[1]).write_text(toml_text(tiny_study(read_table(arguments[1]))))
     main(arguments)
 
 

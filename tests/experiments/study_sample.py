@@ -37,6 +37,20 @@ def tiny(**changes: Any) -> dict[str, Any]:
     return form | changes
 
 
+def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
+    """A study with one seed and a budget of a moment."""
+    small = copy.deepcopy(form)
+    small["seeds"] = small["seeds"][:1]
+    small["settings"] = small.get("settings", {}) | {"num_envs": 2}
+    small["a2c"] = small.get("a2c", {}) | {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
+    if any(variant.get("algorithm") == "reinforce" for variant in small["variants"].values()):
+        small["reinforce"] = {"updates": 2}
+    evaluation = small["evaluation"]
+    evaluation["episodes"] = 1
+    evaluation |= {"grid": {name: [low, high, 2] for name, (low, high, _) in evaluation.get("grid", {}).items()}}
+    return small | {"evaluation": evaluation | ({"sobol": 2} if "sobol" in evaluation else {})}
+
+
 def outcome(folder: Path) -> dict[str, Any]:
     """Everything that a study has written but for wall times, and for digests of checkpoints, which hold those."""
     found: dict[str, Any] = {"names": sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))}
