@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from gym_dr.evaluation.report.page import Report
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.folder import RunFolder
 from tests.runs.kill_points import result as result_of_run
@@ -29,6 +30,11 @@ TINY: dict[str, Any] = {
     "evaluation": {"episodes": 2, "success": -150.0, "grid": {"gravity": [-11, -5, 2], "wind_power": [0, 20, 2]}},
 }
 
+EMPTY_PAGE = Report(
+    **{"title": "", "command": "", "versions": ""},  # type: ignore[arg-type]  # only texts
+    **dict.fromkeys(["facts", "findings", "tables", "sections", "film_strips", "film_strip_notes", "provenance"], ()),
+)
+
 
 def tiny(**changes: Any) -> dict[str, Any]:
     """The study with other values; ``variants`` adds to those that there are."""
@@ -38,9 +44,10 @@ def tiny(**changes: Any) -> dict[str, Any]:
 
 
 def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
-    """A study with one seed and a budget of a moment."""
+    """The first three variants of a study, with one seed and a budget of a moment."""
     small = copy.deepcopy(form)
     small["seeds"] = small["seeds"][:1]
+    small["variants"] = {name: small["variants"][name] for name in list(small["variants"])[:3]}
     small["settings"] = small.get("settings", {}) | {"num_envs": 2}
     small["a2c"] = small.get("a2c", {}) | {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
     if any(variant.get("algorithm") == "reinforce" for variant in small["variants"].values()):

@@ -31,7 +31,7 @@ from gym_dr.experiments import launch
 from gym_dr.experiments.study import StudyResult
 from gym_dr.runs.lock import FolderLock
 from tests.cli.command import gymdr, refused
-from tests.experiments.study_sample import TINY, outcome, tiny, trained_at
+from tests.experiments.study_sample import EMPTY_PAGE, TINY, outcome, tiny, trained_at
 
 module = importlib.import_module("gym_dr.experiments.study")  # gym_dr.study is the function
 
@@ -44,10 +44,11 @@ def train_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[pytest.MonkeyPatch]:
-    """No processes, and a page without film strips; those have tests of their own."""
+    """No processes, pictures of runs, and plots in the page; the examples' studies have them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_launch_local", train_here)
-        patch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+        patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
+        patch.setattr("gym_dr.evaluation.report.assemble.assemble", lambda *_: EMPTY_PAGE)
         yield patch
 
 
@@ -108,7 +109,7 @@ def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]
     assert all((folder / name).stat().st_size > 100 for name in ("learning_curves.png", "grid.png"))
     assert isinstance(gym_dr.load_run(folder / "runs" / "wide"), gym_dr.Runs)  # ordinary run folders
     page = (folder / "report.html").read_text()
-    for text in ("Study: 3 variants", "wide minus nominal", "Budgets and wall times", "Learning curves", "Holm"):
+    for text in ("Study: 3 variants", "wide minus nominal", "Budgets and wall times", "Holm"):
         assert text in page
 
 
