@@ -15,6 +15,7 @@ LAYERS = (
     ("compiled",),
     ("envs",),
     ("wrappers",),
+    ("integrations",),
     ("training",),
     ("runs",),
     ("evaluation",),

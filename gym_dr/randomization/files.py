@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MAX_FILE = 2**22  # bytes
 

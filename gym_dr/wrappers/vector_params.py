@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,11 @@ from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
+
+if TYPE_CHECKING:
+    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _VectorWrapper = VectorWrapper  # not generic before Gymnasium 1.4
 
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
@@ -60,7 +65,7 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
     return inner.param_space, inner.randomization
 
 
-class ParamsWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
+class ParamsWrapper(_VectorWrapper):
     """Passes on what the environment offers beside Gymnasium's interface: its parameters.
 
     Compiled rollouts are not passed on, since a wrapper has to do its part in them.
@@ -73,7 +78,7 @@ class ParamsWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class VectorParams(VectorWrapper[Any, Any, Any, Any, Any]):
+class VectorParams(_VectorWrapper):
     """Gives Gymnasium's sync and async vector environments the parameter interface that native ones have.
 
     ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which know nothing of

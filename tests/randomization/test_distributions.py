@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import pickle
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,6 @@ import gym_dr
 from gym_dr import Bernoulli, Choice, Constant, Distribution, Integer, LogUniform, Mixture, Normal, Uniform
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.distributions import DISTRIBUTIONS, distribution_from_dict
-from gym_dr.randomization.files import tomllib
 from tests.strategies import LEAST, MOST, distributions, few, probabilities, simple_distributions
 from tests.toml_text import toml_text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 import gym_dr
 from gym_dr import Add, Constant, Correlation, Param, ParamSpace, Randomization, Scale, Uniform
 from gym_dr.errors import RandomizationError, UnknownNameError
-from gym_dr.randomization.files import tomllib
 from gym_dr.randomization.rules import Rule
 from tests.strategies import correlations, distributions, few, names, randomizations
 from tests.toml_text import toml_text

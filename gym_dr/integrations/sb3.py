@@ -1,0 +1,440 @@
+"""Stable-Baselines3 on Gymnasium's vector environments, gym_dr's native ones above all.
+
+Its algorithms take their own kind of vector environment, a ``VecEnv``, and step ``gymnasium`` environments one at a
+time. Here is a ``VecEnv`` that steps all of them in one call, and ``make_vec_env`` with the arguments of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import iterate
+
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.wrappers.vector_params import PARAM_INTERFACE
+
+try:
+    from stable_baselines3.common import env_util
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.monitor import Monitor, ResultsWriter
+    from stable_baselines3.common.vec_env import VecEnv
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"gym_dr.integrations.sb3 needs the package {error.name!r}, which is not installed: "
+        "pip install 'stable-baselines3>=2.9,<3'",
+        name=error.name,
+    ) from None
+
+Infos = list[dict[str, Any]]
+Mask = npt.NDArray[np.bool_]
+Indices = int | Iterable[int] | None
+
+_DRAW = ("params", "draw_index")  # of an episode, not of a step
+_FINAL = ("final_obs", "final_info")  # what ended, in SAME_STEP mode
+_MAX_NAME = 28  # letters of a parameter; Stable-Baselines3's table raises where it truncates two keys to the same
+_TRUNCATED = "TimeLimit.truncated"
+
+
+class GymnasiumVecEnv(VecEnv):
+    """A Stable-Baselines3 ``VecEnv`` over a Gymnasium vector environment, with all wrappers around that.
+
+    Finished episodes have in their info what ``Monitor`` and ``DummyVecEnv`` put there: ``episode`` (``r``, ``l``,
+    ``t``), ``terminal_observation``, ``TimeLimit.truncated``, and everything that the environment reports of their last
+    step, such as ``params`` and ``draw_index``. Infos of other steps lack the latter two; ``get_attr("params")`` has
+    them at any time.
+
+    ``get_attr``, ``set_attr`` and ``env_method`` mean the sub-environments where there are such (sync, async), and else
+    the vector environment and its wrappers: what is an array, list or tuple over sub-environments is divided among
+    them, and a method with an argument ``mask`` is called for the chosen ones. So ``env_method("set_params", {...},
+    indices=[0])`` does the same everywhere.
+
+    Attributes:
+        envs: The vector environment.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> from stable_baselines3 import PPO
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=16, autoreset_mode="same_step")
+        >>> envs = GymnasiumVecEnv(gym_dr.ResampleParams(envs, rollout_steps=128, every=4))
+        >>> model = PPO("MlpPolicy", envs, n_steps=128).learn(100_000)
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        *,
+        monitor_files: Sequence[ResultsWriter] = (),
+        info_keywords: Sequence[str] = (),
+    ) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            envs: Any with SAME_STEP or DISABLED autoreset; in the latter the bridge resets what ended.
+            monitor_files: One for each sub-environment, to write its finished episodes into; none for no files.
+            info_keywords: What of a finished episode's info its ``episode`` holds too, as in ``Monitor``.
+
+        Raises:
+            ConfigError: It is no vector environment, or one that Stable-Baselines3 cannot learn from.
+        """
+        if not isinstance(envs, VectorEnv):
+            raise ConfigError(f"Expected a Gymnasium vector environment, as gym.make_vec() returns, got {envs!r}.")
+        self._mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        if self._mode == AutoresetMode.NEXT_STEP:
+            raise ConfigError(
+                f"Expected SAME_STEP or DISABLED autoreset, got NEXT_STEP of {envs}, whose steps that only reset "
+                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='same_step') for a native "
+                "environment, vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
+            )
+        if getattr(envs.unwrapped, "copy", True) is False:
+            raise ConfigError("Expected copy=True: Stable-Baselines3 holds on to observations from step to step.")
+        self.envs = envs
+        self.spec = envs.spec
+        self._monitor_files, self._info_keywords = list(monitor_files), tuple(info_keywords)
+        self._start = time.time()
+        self._actions: Any = None
+        self._returns = np.zeros(envs.num_envs)
+        self._lengths = np.zeros(envs.num_envs, np.int64)
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+        self.metadata = envs.metadata
+
+    # ---- episodes ----------------------------------------------------------------------------------------------------
+
+    def reset(self) -> Any:
+        """Begins new episodes with the seeds and options that were set since the last reset."""
+        seeds = None if all(seed is None for seed in self._seeds) else self._seeds
+        groups: dict[int | None, list[int]] = {}  # with the same options; set_options({...}) copies them into one dict
+        for i, options in enumerate(self._options):
+            groups.setdefault(id(options) if options else None, []).append(i)
+        for chosen in groups.values():
+            options = dict(self._options[chosen[0]])
+            if len(groups) > 1:
+                options["reset_mask"] = self._mask(chosen)
+            observations, info = self.envs.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]  # lists
+            for i, row in zip(chosen, rows_of(info, chosen), strict=True):
+                self.reset_infos[i] = row
+        self._reset_seeds()
+        self._reset_options()
+        self._returns[:], self._lengths[:] = 0.0, 0
+        return observations
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Notes the actions of the step that ``step_wait`` makes."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], Mask, Infos]:
+        """Steps all sub-environments, and resets those whose episode has ended."""
+        observations, rewards, terminations, truncations, info = self.envs.step(self._actions)
+        dones = np.logical_or(terminations, truncations)
+        self._returns += rewards
+        self._lengths += 1
+        infos: Infos = [{_TRUNCATED: False} for _ in range(self.num_envs)]
+        fill_rows(infos, {key: info[key] for key in info if key not in (*_DRAW, *_FINAL)}, range(self.num_envs))
+        if np.count_nonzero(dones):
+            if self._mode == AutoresetMode.SAME_STEP:
+                last, ended = info["final_obs"], info["final_info"]
+                begun = {key: info[key] for key in info if key.removeprefix("_") not in _FINAL}
+            else:
+                last, ended = list(iterate(self.envs.observation_space, observations)), info
+                observations, begun = self.envs.reset(options={"reset_mask": dones.copy()})
+            chosen = np.flatnonzero(dones).tolist()
+            for i, row, reset_info in zip(chosen, rows_of(ended, chosen), rows_of(begun, chosen), strict=True):
+                row[_TRUNCATED] = bool(truncations[i]) and not terminations[i]
+                row["terminal_observation"] = last[i]
+                row["episode"] = self._episode(i, row)
+                infos[i], self.reset_infos[i] = row, reset_info
+            self._returns[dones], self._lengths[dones] = 0.0, 0
+        return observations, np.asarray(rewards).astype(np.float32), dones, infos
+
+    def _episode(self, i: int, info: Mapping[str, Any]) -> dict[str, Any]:
+        """What ``Monitor`` reports of a finished episode, and writes."""
+        seconds = round(time.time() - self._start, 6)
+        episode = {"r": round(float(self._returns[i]), 6), "l": int(self._lengths[i]), "t": seconds}
+        episode |= {key: info[key] for key in self._info_keywords}
+        if self._monitor_files:
+            self._monitor_files[i].write_row(episode)
+        return episode
+
+    def close(self) -> None:
+        """Closes the vector environment and the monitor files."""
+        self.envs.close()
+        for file in self._monitor_files:
+            file.close()
+
+    def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
+        """One frame of each sub-environment; ``render`` puts them together."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(f"Expected render_mode='rgb_array' to draw, got {self.render_mode!r}.", stacklevel=2)
+            return [None] * self.num_envs
+        return list(self.envs.render() or ())
+
+    # ---- attributes and methods --------------------------------------------------------------------------------------
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """An attribute, for each of the chosen sub-environments.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        if attr_name in ("observation_space", "action_space"):  # the vector environment's are those of all together
+            values: Any = [getattr(self.envs, f"single_{attr_name}")] * self.envs.num_envs
+        else:
+            owner = self._owner(attr_name)
+            values = self._base.get_attr(attr_name) if owner is None else self._divide(getattr(owner, attr_name))
+        return [values[i] for i in self._chosen(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Sets an attribute that is there, by its ``set_...`` method where it has one.
+
+        Raises:
+            AttributeError: There is none.
+            ConfigError: All sub-environments share it, but only some were chosen.
+        """
+        owner, chosen = self._owner(attr_name), self._chosen(indices)
+        if owner is None:
+            values = list(self._base.get_attr(attr_name))
+            for i in chosen:
+                values[i] = value
+            self._base.set_attr(attr_name, values)
+        elif hasattr(owner, f"set_{attr_name}"):
+            self.env_method(f"set_{attr_name}", value, indices=indices)
+        elif self._mask(chosen).all():
+            setattr(owner, attr_name, value)
+        else:
+            raise ConfigError(f"Expected indices=None for {attr_name!r}, which all sub-environments share.")
+
+    def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> list[Any]:
+        """Calls a method for the chosen sub-environments; returns what it returns for each.
+
+        Raises:
+            AttributeError: There is none.
+            ConfigError: It cannot be called for some sub-environments only, or not from outside.
+        """
+        owner, chosen = self._owner(method_name), self._chosen(indices)
+        mask = self._mask(chosen)
+        if owner is None and isinstance(self._base, SyncVectorEnv):
+            return [self._base.envs[i].get_wrapper_attr(method_name)(*args, **kwargs) for i in chosen]
+        method = self._base.call if owner is None else getattr(owner, method_name)
+        if owner is not None and "mask" in inspect.signature(method).parameters:
+            kwargs["mask"] = mask
+        elif not mask.all() or (owner is not None and method_name in ("reset", "step")):
+            raise ConfigError(
+                f"Expected indices=None, and neither reset nor step: {method_name!r} of {owner or self._base} is called "
+                "for all sub-environments at once."
+            )
+        result = method(method_name, *args, **kwargs) if owner is None else self._divide(method(*args, **kwargs))
+        return [result[i] for i in chosen]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
+        """Whether a wrapper is around the chosen sub-environments or around all; ``Monitor`` is, since this is one."""
+        chosen = self._chosen(indices)
+        if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in self._stack()):
+            return [True] * len(chosen)
+        if isinstance(self._base, SyncVectorEnv):
+            return [env_util.is_wrapped(self._base.envs[i], wrapper_class) for i in chosen]
+        wrapped = []
+        for make in [self._base.env_fns[i] for i in chosen] if hasattr(self._base, "env_fns") else []:
+            probe = make()  # those in other processes cannot be looked at
+            wrapped.append(env_util.is_wrapped(probe, wrapper_class))
+            probe.close()
+        return wrapped or [False] * len(chosen)
+
+    @property
+    def _base(self) -> Any:
+        return self.envs.unwrapped
+
+    def _stack(self) -> list[Any]:
+        """The vector environment with its wrappers, the outermost first."""
+        stack: list[Any] = [self.envs]
+        while isinstance(stack[-1], VectorWrapper):
+            stack.append(stack[-1].env)
+        return stack
+
+    def _owner(self, name: str) -> Any:
+        """What has an attribute: the vector environment or a wrapper around it, or None for its sub-environments.
+
+        Raises:
+            AttributeError: Nothing has it.
+        """
+        if name in PARAM_INTERFACE and hasattr(self.envs, name):
+            return self.envs
+        # asking a process for an attribute that it lacks would end it
+        if hasattr(self._base, "call") and all(self._base.call("has_wrapper_attr", name)):
+            return None
+        for env in self._stack():
+            if hasattr(env, name):
+                return env
+        raise AttributeError(f"Neither {self.envs} nor its sub-environments have an attribute {name!r}.")
+
+    def _divide(self, value: Any) -> list[Any]:
+        """What each sub-environment has of a value; the value itself where it is not divided among them."""
+        if isinstance(value, Mapping) and value and all(self._is_divided(part) for part in value.values()):
+            return rows_of(value, range(self.envs.num_envs))
+        return list(value) if self._is_divided(value) else [value] * self.envs.num_envs
+
+    def _is_divided(self, value: Any) -> bool:
+        return isinstance(value, np.ndarray | list | tuple) and np.shape(value)[:1] == (self.envs.num_envs,)
+
+    def _chosen(self, indices: Indices) -> list[int]:
+        return list(range(self.envs.num_envs) if indices is None else self._get_indices(indices))
+
+    def _mask(self, chosen: list[int]) -> Mask:
+        mask = np.zeros(self.envs.num_envs, np.bool_)
+        mask[chosen] = True
+        return mask
+
+
+def rows_of(info: Mapping[str, Any], envs: Sequence[int]) -> Infos:
+    """What some sub-environments report, one mapping each.
+
+    Args:
+        info: As Gymnasium's vector environments return it: arrays ``(num_envs, ...)`` by key, with masks ``_key``.
+        envs: The sub-environments.
+    """
+    rows: Infos = [{} for _ in envs]
+    fill_rows(rows, info, envs)
+    return rows
+
+
+def fill_rows(rows: Infos, info: Mapping[str, Any], envs: Sequence[int]) -> None:
+    """Adds what sub-environments report to the rows that they have already; see ``rows_of``."""
+    for key, values in info.items():
+        if key.startswith("_"):
+            continue
+        if isinstance(values, Mapping):
+            column: Sequence[Any] = rows_of(values, envs)
+        elif isinstance(values, np.ndarray) and values.ndim == 1:
+            column = [values.item(i) for i in envs]
+        else:
+            column = [values[i] for i in envs]
+        mask = info.get(f"_{key}")
+        for row, i, value in zip(rows, envs, column, strict=True):
+            if mask is None or mask[i]:
+                row[key] = value
+
+
+def make_vec_env(
+    env_id: str | Callable[..., gym.Env[Any, Any]],
+    n_envs: int = 1,
+    seed: int | None = None,
+    start_index: int = 0,
+    monitor_dir: str | None = None,
+    wrapper_class: Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]] | None = None,
+    env_kwargs: dict[str, Any] | None = None,
+    vec_env_cls: type[Any] | None = None,
+    vec_env_kwargs: dict[str, Any] | None = None,
+    monitor_kwargs: dict[str, Any] | None = None,
+    wrapper_kwargs: dict[str, Any] | None = None,
+) -> VecEnv:
+    """Stable-Baselines3's ``make_vec_env``, on the native vector environment where there is one.
+
+    The episodes are the same: sub-environment i is seeded with ``seed + i``. What only single environments can do has
+    a warning, and is left to Stable-Baselines3's own function, as are ids without a native environment.
+
+    Args:
+        env_id: An id; or what makes a single environment.
+        n_envs: Number of sub-environments.
+        seed: Of the first reset.
+        start_index: Number of the first sub-environment, in the names of monitor files.
+        monitor_dir: Where each sub-environment writes its finished episodes; None for no files.
+        wrapper_class: Wraps single environments, so it cannot be had with native ones.
+        env_kwargs: Of the environment: ``randomization``, ``context``, ``num_threads`` (native alone), ...
+        vec_env_cls: Steps single environments, so it cannot be had with native ones.
+        vec_env_kwargs: For ``vec_env_cls``.
+        monitor_kwargs: Of ``Monitor``: ``info_keywords`` and ``override_existing``; others need single environments.
+        wrapper_kwargs: For ``wrapper_class``.
+
+    Raises:
+        ConfigError: An argument is impossible.
+        UnknownNameError: A preset, parameter or context is unknown.
+        RandomizationError: A range is impossible.
+    """
+    name = env_id.rpartition(":")[2] if isinstance(env_id, str) else ""
+    files = {"info_keywords": (), "override_existing": True, **(monitor_kwargs or {})}
+    needs_single = {
+        "wrapper_class": wrapper_class is not None,
+        "vec_env_cls": vec_env_cls is not None,
+        "vec_env_kwargs": bool(vec_env_kwargs),
+        "monitor_kwargs": files.pop("allow_early_resets", True) is not True or bool(files.pop("reset_keywords", ())),
+    }
+    native = name in ENVIRONMENTS and ENVIRONMENTS.get(name).vector_entry_point is not None
+    if not native or any(needs_single.values()):
+        if native:
+            reason = " and ".join(argument for argument, given in needs_single.items() if given)
+            warnings.warn(
+                f"{reason} needs single environments, so {name} is stepped one by one, not natively. Wrappers that "
+                "keep it native go around the vector environment: GymnasiumVecEnv(Wrapper(gym.make_vec(...))).",
+                stacklevel=2,
+            )
+        return env_util.make_vec_env(
+            env_id,
+            n_envs,
+            seed,
+            start_index,
+            monitor_dir,
+            wrapper_class,
+            env_kwargs,
+            vec_env_cls,
+            vec_env_kwargs,
+            monitor_kwargs,
+            wrapper_kwargs,
+        )
+    settings = {"render_mode": "rgb_array", "autoreset_mode": AutoresetMode.SAME_STEP, **(env_kwargs or {})}
+    envs = gym.make_vec(str(env_id), n_envs, vectorization_mode="vector_entry_point", **settings)
+    keywords = files["info_keywords"]
+    header = {"t_start": time.time(), "env_id": name}
+    writers = [] if monitor_dir is None else [
+        ResultsWriter(os.path.join(monitor_dir, str(rank)), header, keywords, files["override_existing"])
+        for rank in range(start_index, start_index + n_envs)
+    ]
+    venv = GymnasiumVecEnv(envs, monitor_files=writers, info_keywords=keywords)
+    if seed is not None:
+        venv.action_space.seed(seed + start_index)
+    venv.seed(seed)
+    return venv
+
+
+class LogDraws(BaseCallback):
+    """Logs the drawn values of finished episodes: ``draws/gravity_mean``, ``_min`` and ``_max``, and so on.
+
+    Counts the episodes since the logger last wrote: of a rollout, or of as many as ``log_interval`` says. Parameters
+    that do not vary are left out. Names that are too long for the table on the screen are in the other outputs alone.
+
+    Example:
+        >>> from stable_baselines3 import PPO
+        >>> PPO("MlpPolicy", make_vec_env("gym_dr/LunarLanderDR-v3", 16)).learn(100_000, callback=LogDraws())
+    """
+
+    def _on_training_start(self) -> None:
+        env = self.training_env
+        if not env.has_attr("randomization"):
+            raise RandomizationError("Expected an environment with randomized parameters, to log their draws.")
+        self._names = list(env.get_attr("randomization")[0])
+
+    def _on_step(self) -> bool:
+        ended = [self.locals["infos"][i] for i in np.flatnonzero(self.locals["dones"])]
+        if not ended or not self._names:
+            return True
+        if "params" not in ended[0]:
+            raise RandomizationError("Expected info['params'], to log them; the environment hides them.")
+        drawn = np.array([[info["params"][name] for name in self._names] for info in ended])  # (episodes, parameters)
+        if f"draws/{self._names[0]}_mean" in self.logger.name_to_value:  # not written since the last episodes
+            self._low, self._high = np.minimum(self._low, drawn.min(0)), np.maximum(self._high, drawn.max(0))
+            self._sum, self._count = self._sum + drawn.sum(0), self._count + len(drawn)
+        else:
+            self._low, self._high, self._sum, self._count = drawn.min(0), drawn.max(0), drawn.sum(0), len(drawn)
+        statistics = {"mean": self._sum / self._count, "min": self._low, "max": self._high}
+        for statistic, values in statistics.items():
+            for name, value in zip(self._names, values.tolist(), strict=True):
+                hidden = ("stdout",) if len(name) > _MAX_NAME else None
+                self.logger.record(f"draws/{name}_{statistic}", value, exclude=hidden)
+        return True
