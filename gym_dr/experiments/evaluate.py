@@ -1,4 +1,4 @@
-"""``gym_dr.evaluate``: trained policies on nominal values, on what they were trained on, and wherever else."""
+"""``gym_dr.evaluate``: policies on nominal values, on what they were trained on, and wherever else."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import contextlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.experiments.policies import PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.run import RunLike, open_runs
 from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
-    from gym_dr.evaluation.policies import RunPolicy
+    from gym_dr.evaluation.policies import FrozenPolicy
     from gym_dr.evaluation.results import Evaluation
 
 EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal and of distributions, of a cell, of a Sobol point
@@ -23,8 +23,11 @@ PROTOCOLS = ("dre",)
 
 
 def evaluate(
-    runs: RunLike | Sequence[RunLike],
+    policies: PoliciesLike,
     *,
+    env: str | None = None,
+    randomization: Any = None,
+    stochastic: bool = False,
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
     sobol: int | None = None,
@@ -36,26 +39,39 @@ def evaluate(
     progress: bool = True,
     command: str = "",
 ) -> Evaluation:
-    """Evaluates trained policies as ``gymdr evaluate`` does.
+    """Evaluates policies as ``gymdr evaluate`` does: runs, and those of other packages and programs.
 
     All policies meet the same draws and the same seeds, so that differences between them are paired. Evaluating again
-    adds to the results; what was interrupted goes on where it stopped.
+    adds to the results; what was interrupted goes on where it stopped. A callable is played anew each time, since what
+    it does may have changed. A function by name is not, while its module's file and its actions on 64 first observations
+    are the same. Its random numbers, if it has any, are its own: an evaluation does not start them anew.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
         >>> found.summary.query("statistic == 'mean'")
         >>> found.episodes.groupby("gravity")["return"].mean()
+        >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
+        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/comparison")
 
     Args:
-        runs: A path, a ``Run`` or ``Runs``, or several of them; a folder of seeds stands for all of its runs.
+        policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
+            that takes observations ``(N, ...)`` and returns actions, a text "sb3:FILE.zip" or
+            "package.module:function" (with "NAME=" before it if the name is to be another), or several of these; a
+            mapping gives callables and texts their names.
+        env: Id of the environment; needed where no policy is a run, which knows its own.
+        randomization: What policies that are no runs were trained on, as an environment takes it. None where that is
+            unknown: then they are also evaluated on the draws of the runs beside them, or else of the preset "default".
+        stochastic: Whether policies of Stable-Baselines3 sample their actions, instead of taking the likeliest.
         grid: name -> lowest value, highest value (both included) and how many; every combination is played.
-        corners: Whether to play the corners of the box that the runs were trained on.
+        corners: Whether to play the corners of the box that the policies were trained on.
         sobol: Points that fill that box and say which parameter matters, a power of 2.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
         episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
         success: Return from which an episode is solved; None for the environment's own.
-        output: Folder for the results; None for ``evaluation`` in the folder of the run, if there is one.
-        trust: Modules that the configurations may have imported.
+        output: Folder for the results; None for ``evaluation`` in the folder of the run, or ``NAME-evaluation`` in the
+            current one for another policy, if there is only one.
+        trust: Files of Stable-Baselines3 and modules of functions whose code may be run, and modules that
+            configurations of runs may have imported.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command that asked for the evaluation, recorded in its folder.
 
@@ -64,29 +80,29 @@ def evaluate(
 
     Raises:
         RunFolderError: There is no run at a path, or the results cannot be written.
-        ConfigError: The runs cannot be compared, or an option cannot be.
-        UnknownNameError: A parameter or protocol is unknown.
+        ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an option
+            cannot be.
+        InvalidActionError: A policy's actions do not fit the environment, or are not finite.
+        UnknownNameError: The environment, a parameter, preset or protocol is unknown.
         RandomizationError: A value of the grid is out of bounds.
         Interrupted: A signal has stopped it.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies, success_threshold  # heavy, as those below
-    from gym_dr.evaluation.policies import open_policies
     from gym_dr.evaluation.results import evaluation_folder
 
     if success is not None and not math.isfinite(success):
         raise ConfigError(f"--success: expected a finite return, got {success}.")
     if protocol not in (None, *PROTOCOLS):
         raise unknown_name("protocol", protocol, PROTOCOLS)
-    paths, opened = open_runs(runs, trust)
-    folder = evaluation_folder(paths, None if output is None else str(output))
-    policies = open_policies([run.parts for run in opened])
-    if protocol and success_threshold(policies[0].env, success) is None:
+    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    folder = evaluation_folder(folders, output)
+    if protocol and success_threshold(opened[0].env, success) is None:
         raise ConfigError(
-            f"--protocol {protocol} counts successes, but {policies[0].env} has no threshold: give --success."
+            f"--protocol {protocol} counts successes, but {opened[0].env} has no threshold: give --success."
         )
     with playing(progress) as display:
-        sets = _sets(policies, display, grid or {}, corners, sobol, protocol, episodes)
-        return evaluate_policies(policies, sets, folder, success=success, command=command, progress=display)
+        sets = _sets(opened, display, grid or {}, corners, sobol, protocol, episodes)
+        return evaluate_policies(opened, sets, folder, success=success, command=command, progress=display)
 
 
 @contextlib.contextmanager
@@ -104,7 +120,7 @@ def playing(progress: bool) -> Iterator[Progress]:
 
 
 def _sets(
-    policies: Sequence[RunPolicy],
+    policies: Sequence[FrozenPolicy],
     display: Progress,
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
@@ -114,7 +130,7 @@ def _sets(
 ) -> list[CellSet]:
     """Where to look, all checked."""
     from gym_dr.evaluation import cells, generalization
-    from gym_dr.evaluation.policies import nominal_and_training
+    from gym_dr.evaluation.policies import nominal_and_training, training_draws
     from gym_dr.runs.environments import param_space_of
 
     each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
@@ -134,7 +150,7 @@ def _sets(
         for switch in sets[-1].fixed:
             display.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
     if corners or sobol is not None:
-        box = cells.training_box(space, [policy.config.randomization for policy in policies])
+        box = cells.training_box(space, training_draws(policies, space))
         if corners:
             sets.append(cells.corners(box, each["cell"]))
         if sobol is not None:

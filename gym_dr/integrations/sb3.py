@@ -392,10 +392,14 @@ def make_vec_env(
     envs = gym.make_vec(str(env_id), n_envs, vectorization_mode="vector_entry_point", **settings)
     keywords = files["info_keywords"]
     header = {"t_start": time.time(), "env_id": name}
-    writers = [] if monitor_dir is None else [
-        ResultsWriter(os.path.join(monitor_dir, str(rank)), header, keywords, files["override_existing"])
-        for rank in range(start_index, start_index + n_envs)
-    ]
+    writers = (
+        []
+        if monitor_dir is None
+        else [
+            ResultsWriter(os.path.join(monitor_dir, str(rank)), header, keywords, files["override_existing"])
+            for rank in range(start_index, start_index + n_envs)
+        ]
+    )
     venv = GymnasiumVecEnv(envs, monitor_files=writers, info_keywords=keywords)
     if seed is not None:
         venv.action_space.seed(seed + start_index)

@@ -35,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),
-        (["{runs}/nominal"], "Expected --output FOLDER for an evaluation of several runs"),
+        (["{runs}/nominal"], "Expected --output FOLDER for an evaluation of several runs or policies"),
         (["{runs}/pole", "--output", "out"], "was trained on CartPole-v1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -127,7 +127,10 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> None:
     """A line for each policy, above the axis, over the values that it was trained on."""
     for index in range(len(comparison.groups)):
-        low, high = comparison.training_range(index, parameter)
+        known = comparison.training_range(index, parameter)
+        if known is None:
+            continue
+        low, high = known
         y, colour = 0.015 + 0.03 * index, series(index)[0]
         if low == high:
             figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})

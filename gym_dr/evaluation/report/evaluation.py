@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, sobol, training_box
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, nominal_and_training
+from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_draws
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -18,7 +18,7 @@ POINTS, POINT_EPISODES = 128, 5  # over the box, where sensitivities and maps co
 
 
 def complete_evaluation(
-    policies: Sequence[RunPolicy], folder: Path, command: str, progress: ProgressCallback
+    policies: Sequence[FrozenPolicy], folder: Path, command: str, progress: ProgressCallback
 ) -> Evaluation:
     """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
@@ -26,7 +26,7 @@ def complete_evaluation(
     other arguments are those of ``evaluate_policies``.
 
     Raises:
-        RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be read or written.
+        RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be read or written.
     """
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     known = [CellSet.from_dict(form) for form in document["sets"]]
@@ -40,11 +40,11 @@ def complete_evaluation(
     return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
 
 
-def _required_sets(policies: Sequence[RunPolicy], space: ParamSpace | None) -> list[CellSet]:
+def _required_sets(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[CellSet]:
     """Nominal values, the draws of training and the box around them; that of "default" where nothing was randomized."""
     sets = nominal_and_training(policies, space, EPISODES)
     if space is None:
         return sets
-    randomizations = [policy.config.randomization for policy in policies]
-    box = training_box(space, randomizations if any(randomizations) else [resolve("default", space)])
+    draws = training_draws(policies, space)
+    box = training_box(space, draws if any(draws) else [resolve("default", space)])
     return [*sets, sobol(box, POINTS, POINT_EPISODES)]

@@ -140,7 +140,9 @@ def _map(
 
 def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
     """A frame around the values of training, a cross where there was only one; white on black shows on any colour."""
-    ranges = {name: comparison.training_range(group, name) for name in axes}
+    ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
+    if not ranges:
+        return
     (x0, x1), (y0, y1) = ranges.values()
     if x0 == x1 and y0 == y1:
         figure.add_scatter(

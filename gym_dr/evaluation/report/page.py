@@ -79,7 +79,7 @@ class FilmStrip:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How the runs of one policy were made."""
+    """How one policy was made."""
 
     name: str
     text: str
