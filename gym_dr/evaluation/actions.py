@@ -62,12 +62,12 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
                 f"{source}: expected {'numbers' if isinstance(single, Box) else 'whole numbers'} as actions for "
                 f"{spaces}, got {actions.dtype}."
             )
-        if not np.isfinite(actions).all():
-            raise InvalidActionError(
-                f"{source}: expected finite actions, got {shortened(actions[~np.isfinite(actions)][0].item())} among them."
-            )
+        if not (finite := np.isfinite(actions)).all():
+            got = f"{actions[~finite][0]} in sub-environment {np.argwhere(~finite)[0][0]}"
+            raise InvalidActionError(f"{source}: expected finite actions, got {got}.")
         if isinstance(space, Box):
-            return np.clip(actions, space.low, space.high).astype(space.dtype)
+            clipped: npt.NDArray[Any] = np.clip(actions, space.low, space.high).astype(space.dtype)
+            return clipped
         if not space.contains(actions.astype(space.dtype)):
             wrong = next(a for a in actions if not single.contains(a.astype(single.dtype)))
             raise InvalidActionError(

@@ -40,7 +40,7 @@ class Setting:
 
 
 def is_policy_text(text: str) -> bool:
-    """Whether a text names a policy, and no run: ``sb3:FILE.zip`` or ``package.module:function``, perhaps ``NAME=`` it."""
+    """Whether a text names a policy (see ``EXPECTED``) and no run."""
     return _TEXT.fullmatch(text) is not None and not Path(text).exists()
 
 

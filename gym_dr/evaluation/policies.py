@@ -105,7 +105,7 @@ class FrozenPolicy:
             return checked(self.make(envs), envs, self.source, self.env)(np.asarray(observations))
 
     def trained_on(self, space: ParamSpace | None) -> str:
-        """The name of the preset that it was trained on, "none" for nominal values, "own" for anything else, "unknown"."""
+        """The name of the preset that it was trained on, "none" for nominal values, "own" for others, or "unknown"."""
         if space is None or (self.randomization is not None and not self.randomization):
             return NONE
         if self.randomization is None:
@@ -126,8 +126,6 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
         InvalidActionError: A policy's actions do not fit its environment.
         CheckpointError: There is no usable checkpoint.
     """
-    if not given:
-        raise ConfigError("Expected at least one run or policy.")
     names = iter(_unique_names([one[0].path for one in given if isinstance(one, tuple)]))
     policies = [_open(next(names), *one) if isinstance(one, tuple) else one for one in given]
     first = policies[0]
@@ -139,7 +137,9 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
             )
     twice = [name for name, count in Counter(policy.name for policy in policies).items() if count > 1]
     if twice:
-        raise ConfigError(f"Two policies are named {twice[0]!r}; choose a name: --policy NAME=...")
+        raise ConfigError(
+            f"Two policies are named {twice[0]!r}; name one of them: --policy NAME=..., in Python {{'NAME': ...}}."
+        )
     for policy in policies:
         policy.check()
     return policies

@@ -43,8 +43,8 @@ def evaluate(
 
     All policies meet the same draws and the same seeds, so that differences between them are paired. Evaluating again
     adds to the results; what was interrupted goes on where it stopped. A callable is played anew each time, since what
-    it does may have changed. A function by name is not, while its module's file and its actions on 64 first observations
-    are the same. Its random numbers, if it has any, are its own: an evaluation does not start them anew.
+    it does may have changed. A function by name is not, while its module's file and its actions on 64 first
+    observations are the same. Its random numbers, if it has any, are its own: an evaluation does not start them anew.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})

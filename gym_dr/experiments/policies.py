@@ -57,6 +57,8 @@ def open_all(
         run for _, one in opened for run in ([one] if isinstance(one, Run) else one if isinstance(one, Runs) else [])
     ]
     others = [one for _, one in opened if not isinstance(one, Run | Runs)]
+    if not opened:
+        raise ConfigError("Expected a run or a policy: RUN, or --policy POLICY --env ID.")
     if env is None and not runs:
         raise ConfigError("Expected --env ID: policies that are no runs do not say which environment they are for.")
     first = env or runs[0].config.settings.env

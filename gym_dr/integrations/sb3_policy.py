@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.errors import ConfigError
 
 Act = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
 
@@ -57,8 +57,8 @@ def read_saved(path: Path) -> SavedPolicy:
         raise ConfigError(f"{path}: there is no such file.") from None
     except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
         raise ConfigError(
-            f"{path}: expected a file that model.save() of Stable-Baselines3 has written, got one that cannot be read as "
-            f"such: {type(error).__name__}: {error}"
+            f"{path}: expected a file that model.save() of Stable-Baselines3 has written, got one that cannot be read "
+            f"as such: {type(error).__name__}: {error}"
         ) from None
     if "recurrent" in module or any("lstm" in key for key in (*data, *policy_class)):
         raise ConfigError(
@@ -127,7 +127,7 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
         )
 
     def make(envs: VectorEnv[Any, Any, Any]) -> Act:
-        _check_spaces(*spaces, envs)
+        _check_spaces(spaces[0], spaces[1], envs)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             if saved.use_sde and stochastic:
@@ -172,8 +172,8 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
     normalized = data["_last_original_obs"] is not None
     if normalized and found is None:
         raise ConfigError(
-            f"{path}: was trained with VecNormalize, and without its statistics the policy cannot act. Save them beside "
-            f"it: model.get_vec_normalize_env().save({str(beside[0])!r})"
+            f"{path}: was trained with VecNormalize, without whose statistics it cannot act. Save them beside it: "
+            f"model.get_vec_normalize_env().save({str(beside[0])!r})"
         )
     if found is not None and not normalized:
         raise ConfigError(
@@ -184,18 +184,14 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
 
 def _check_spaces(observations: gym.Space[Any], actions: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> None:
     got = envs.single_observation_space
-    if type(observations) is not type(got) or (
-        observations.shape != got.shape if isinstance(got, gym.spaces.Box) else observations != got
-    ):
-        more = 0
-        if len(observations.shape or ()) == len(got.shape or ()) == 1:
-            more = (observations.shape or (0,))[0] - (got.shape or (0,))[0]
-        hint = (
-            f" It observes {more} numbers more: a policy that was trained with context='observation' cannot be "
-            "evaluated, since its file does not say which draws it observes."
-            if more > 0
-            else ""
-        )
-        raise ConfigError(f"it was trained on observations {observations}.{hint}")
+    box = isinstance(observations, gym.spaces.Box) and isinstance(got, gym.spaces.Box)
+    if observations.shape != got.shape if box else observations != got:
+        text = f"it was trained on observations {f'of shape {observations.shape}' if box else observations}."
+        if box and len(observations.shape or ()) == 1 and np.prod(observations.shape or ()) > np.prod(got.shape or ()):
+            text += (
+                " If it was trained with context='observation': that cannot be evaluated, since its file does not say "
+                "which draws it observes."
+            )
+        raise ConfigError(text)
     if actions != envs.single_action_space:
         raise ConfigError(f"it was trained on actions {actions}.")

@@ -42,7 +42,8 @@ def comparison(root: Path) -> Comparison:
         *nominal_and_training(policies, space, 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
-    return Comparison(groups=group_policies(policies), evaluation=evaluate_policies(policies, sets, root / "evaluation"))
+    evaluation = evaluate_policies(policies, sets, root / "evaluation")
+    return Comparison(groups=group_policies(policies), evaluation=evaluation)
 
 
 def test_disturbances_are_drawn_and_recorded_in_training_like_other_parameters(root: Path) -> None:
