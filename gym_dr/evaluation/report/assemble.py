@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import shlex
 from collections.abc import Callable
@@ -81,8 +80,9 @@ def _provenance(group: Group) -> Provenance:
     """The provenance of one policy."""
     if not group.runs:
         policy = group.policies[0]
-        text = f"{policy.source}. It was trained elsewhere: its learning curves, draws and settings are not known here."
-        return Provenance(name=group.name, text=text, commands=[], config=json.dumps(dict(policy.record), indent=2))
+        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
+        text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so no more is known of its training."
+        return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("As it was typed", command) for command in typed if command]

@@ -46,7 +46,7 @@ def along_parameters(comparison: Comparison) -> Section:
         title="One parameter at a time",
         lead="Mean return along each parameter, whatever the others were.",
         how_to_read="The band is two standard errors of the mean over episodes to either side. The bar at the bottom "
-        "spans the range that the policy of that colour was trained on; a diamond is its only value.",
+        "spans the range that the policy of that colour was trained on, if that is known; a diamond is its only value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )

@@ -26,7 +26,8 @@ def heat_maps(comparison: Comparison) -> Section:
         lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
         how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
-        "that the policy was trained on, a white cross its only value. Tiles without an episode are left out.",
+        "that the policy was trained on, if that is known, a white cross its only value. Tiles without an episode are "
+        "left out.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )

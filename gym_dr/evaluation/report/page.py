@@ -84,7 +84,7 @@ class Provenance:
     name: str
     text: str
     commands: Sequence[tuple[str, str]]  # description, command
-    config: str
+    config: str  # empty where there is none
 
 
 @dataclass(frozen=True, kw_only=True)
