@@ -106,9 +106,9 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
-
     for text in texts:
+        from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
+
         if not is_policy_text(text):
             raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
     return texts

@@ -106,12 +106,12 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
         return [], table[:0]
     if document["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another --output.")
-    run, names = policies[0].run, {policy.digest: policy.name for policy in policies}
+    run, names = policies[0].run, [policy.name for policy in policies]
     names_now: dict[str, str] = {}  # a run folder may have another name by now
     for policy in document["policies"]:
-        if policy["digest"] in names:
-            names_now[policy["name"]] = names[policy["digest"]]
-        elif policy["name"] not in names.values() and (run is None or folder != run.folder.evaluation):
+        if same := [now.name for now in policies if now.digest == policy["digest"]]:
+            names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
+        elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             raise RunFolderError(
                 f"{folder}: holds an evaluation of {policy['name']}; name that too, or choose another --output."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import pickle
 import re
@@ -111,9 +112,9 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
             data, parameters, _ = load_from_zip_file(saved.path, custom_objects=others, device="cpu")
         policy_class, kwargs, *spaces = ((data or {})[key] for key in _NEEDED)
         kwargs = {key: value for key, value in kwargs.items() if key != "device"}
-        if saved.use_sde:
-            kwargs["use_sde"] = True
-        policy: Any = policy_class(*spaces, lambda progress: 0.0, **kwargs)
+        more = {"lr_schedule": lambda progress: 0.0, "use_sde": saved.use_sde}  # that some policies take
+        takes = inspect.signature(policy_class).parameters
+        policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
         policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
         statistics: Any = None if saved.statistics is None else pickle.loads(saved.statistics.read_bytes())

@@ -57,6 +57,7 @@ def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None
         assert one[column].tolist() == other[column].tolist()
     assert other["return"].tolist() == again["return"].tolist()
     assert [row["policy"] for row in found.document["differences"]] == ["first", "first", "brake"] * 2
+    assert {row["statistics"]["mean"]["value"] for row in found.document["differences"][2::3]} == {0.0}
     assert [path.name for path in found.runs] == ["first"]
 
 
@@ -104,6 +105,9 @@ def episodes_played(policies: Any, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_a_function_by_name_is_not_played_again_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 8
+    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 0
+    Path("out").rename("both")
     assert episodes_played(BRAKE, monkeypatch) == 4
     before = Evaluation.load(Path("out")).episodes
     assert episodes_played(BRAKE, monkeypatch) == 0

@@ -26,22 +26,26 @@ from gym_dr.integrations.sb3 import make_vec_env
 pytestmark = pytest.mark.integration
 
 LANDER, CONTINUOUS = "gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"
-SMALL: dict[str, Any] = {"policy_kwargs": {"net_arch": [8]}, "seed": 1}
+
+
+def small() -> dict[str, Any]:
+    """Arguments of an algorithm, which changes them."""
+    return {"policy_kwargs": {"net_arch": [8]}, "seed": 1}
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of policies that were trained for a few steps."""
     folder = tmp_path_factory.mktemp("saved")
-    PPO("MlpPolicy", make_vec_env(LANDER, 2), n_steps=16, batch_size=16, **SMALL).learn(32).save(folder / "ppo.zip")
-    A2C("MlpPolicy", make_vec_env(CONTINUOUS, 2), use_sde=True, **SMALL).learn(20).save(folder / "sde.zip")
-    DQN("MlpPolicy", make_vec_env(LANDER, 1), learning_starts=10, **SMALL).learn(20).save(folder / "dqn.zip")
-    SAC("MlpPolicy", make_vec_env(CONTINUOUS, 1), learning_starts=10, **SMALL).learn(20).save(folder / "sac.zip")
+    PPO("MlpPolicy", make_vec_env(LANDER, 2), n_steps=16, batch_size=16, **small()).learn(32).save(folder / "ppo.zip")
+    A2C("MlpPolicy", make_vec_env(CONTINUOUS, 2), use_sde=True, **small()).learn(20).save(folder / "sde.zip")
+    DQN("MlpPolicy", make_vec_env(LANDER, 1), learning_starts=10, **small()).learn(20).save(folder / "dqn.zip")
+    SAC("MlpPolicy", make_vec_env(CONTINUOUS, 1), learning_starts=10, **small()).learn(20).save(folder / "sac.zip")
     normalized = VecNormalize(make_vec_env(LANDER, 2, seed=1))
-    PPO("MlpPolicy", normalized, n_steps=64, batch_size=64, **SMALL).learn(512).save(folder / "normal.zip")
+    PPO("MlpPolicy", normalized, n_steps=64, batch_size=64, **small()).learn(512).save(folder / "normal.zip")
     normalized.save(str(folder / "normal_vecnormalize.pkl"))
     shown = make_vec_env(LANDER, 2, env_kwargs={"context": "observation"})
-    PPO("MlpPolicy", shown, n_steps=16, batch_size=16, **SMALL).learn(32).save(folder / "shown.zip")
+    PPO("MlpPolicy", shown, n_steps=16, batch_size=16, **small()).learn(32).save(folder / "shown.zip")
     return folder
 
 
@@ -135,16 +139,6 @@ def test_a_file_is_not_played_again_until_actions_are_sampled(saved: Path) -> No
     assert rows.read_text() == before
     evaluate(saved / "ppo.zip", stochastic=True)
     assert rows.read_text() != before
-
-
-def test_a_page_has_a_run_and_a_file(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("plotly")
-    from gym_dr.evaluation.report import evaluation
-
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
-        monkeypatch.setattr(evaluation, name, value)
-    page = gym_dr.report(f"sb3:{saved}/ppo.zip", env=LANDER, trust=[str(saved / "ppo.zip")], progress=False)
-    assert "kind sb3, algorithm PPO, seed 1, steps 32, actions deterministic" in page.read_text()
 
 
 # what is refused

@@ -72,7 +72,8 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
             seed = form.pop("seed")
             alike[json.dumps(form, sort_keys=True), ""].append((seed, policy))
     groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
-    folders = [Path() if group[0].run is None else group[0].run.folder.path.resolve().parent for group in groups]
+    # of a policy that is no run where it comes from, for want of a folder
+    folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
     short = [group[0].name if len(group) == 1 else folder.name for group, folder in zip(groups, folders, strict=True)]
     return [
         Group(name=name if short.count(name) == 1 else str(folder), policies=tuple(group))
