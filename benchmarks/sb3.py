@@ -1,9 +1,9 @@
 """Stable-Baselines3's A2C and PPO on native landers and on its own ``DummyVecEnv`` of single ones, on one core.
 
-Run it with:  python -m benchmarks.sb3 [--rounds 3] [--seconds 4] [--envs 16 256] [--algorithms A2C PPO]
+Run it with:  python -m benchmarks.sb3 [--rounds 3] [--steps 65536] [--envs 16 256] [--algorithms A2C PPO]
 
-Both sides have the same algorithm, settings, seed and episodes; what is measured is ``learn`` as a whole, gradients
-included. Needs stable-baselines3.
+Both sides do the same training: same settings, seed, episodes and, which is checked at the end, weights. What is
+measured is ``learn`` as a whole, gradients included. Needs stable-baselines3.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
+from stable_baselines3.common.utils import set_random_seed
+from torch.nn.utils import parameters_to_vector
 
 from benchmarks.timing import alternate, report, seconds
 from gym_dr.integrations.sb3 import make_vec_env
@@ -22,52 +24,55 @@ from gym_dr.integrations.sb3 import make_vec_env
 ENV = "gym_dr/LunarLanderDR-v3"
 ALGORITHMS: dict[str, tuple[Any, dict[str, Any]]] = {
     "A2C": (A2C, {}),
-    # as many minibatches an update whatever the number of environments: what a user of many would set
-    "PPO": (PPO, {"n_steps": 128, "n_epochs": 4}),
+    "PPO": (PPO, {"n_steps": 128, "n_epochs": 4}),  # and 4 minibatches, as in CleanRL's ppo.py
 }
 TARGETS = {("A2C", 16): 4, ("A2C", 256): 15, ("PPO", 16): 3, ("PPO", 256): 8}
 
 
 def settings_of(algorithm: str, num_envs: int) -> dict[str, Any]:
-    """PPO has 8 minibatches an epoch."""
+    """Keywords of the algorithm; PPO has 4 minibatches an epoch."""
     settings = ALGORITHMS[algorithm][1]
-    return {**settings, "batch_size": num_envs * settings["n_steps"] // 8} if algorithm == "PPO" else settings
+    return {**settings, "batch_size": num_envs * settings["n_steps"] // 4} if algorithm == "PPO" else settings
 
 
-def learner(algorithm: str, num_envs: int, native: bool, duration: float) -> Callable[[], float]:
-    """A function that goes on learning for about ``duration`` seconds and returns its steps a second."""
+def make_model(algorithm: str, num_envs: int, native: bool) -> Any:
     envs = make_vec_env(ENV, num_envs, env_kwargs={"num_threads": 1}) if native else make_dummy(ENV, num_envs)
-    make_model = ALGORITHMS[algorithm][0]
-    model = make_model("MlpPolicy", envs, seed=1, device="cpu", **settings_of(algorithm, num_envs))
-    rollout = model.n_steps * num_envs
-    model.learn(rollout)  # compiled now, if need be
-    rollouts = max(1, round(duration / seconds(lambda: model.learn(rollout, reset_num_timesteps=False))))
+    return ALGORITHMS[algorithm][0]("MlpPolicy", envs, seed=1, device="cpu", **settings_of(algorithm, num_envs))
 
-    def learn() -> float:
-        spent = seconds(lambda: model.learn(rollouts * rollout, reset_num_timesteps=False))
-        return rollouts * rollout / spent
 
-    return learn
+def compare(algorithm: str, num_envs: int, steps: int, rounds: int) -> None:
+    """Prints one table."""
+    models = {name: make_model(algorithm, num_envs, name == "native") for name in ("DummyVecEnv", "native")}
+
+    def side(model: Any) -> Callable[[], float]:
+        def learn() -> float:
+            begun = model.num_timesteps
+            set_random_seed(begun)  # or what one side samples would depend on what the other has
+            spent = seconds(lambda: model.learn(steps, reset_num_timesteps=False))
+            return (model.num_timesteps - begun) / spent
+
+        return learn
+
+    measured = alternate({name: side(model) for name, model in models.items()}, rounds)
+    target = TARGETS.get((algorithm, num_envs))
+    title = f"{algorithm}.learn, {num_envs} landers" + (f" (target: {target}x)" if target else "")
+    report(title, measured, "DummyVecEnv", "steps/s")
+    weights = [parameters_to_vector(model.policy.parameters()) for model in models.values()]
+    print(f"  the same weights: {torch.equal(*weights)}", flush=True)
 
 
 def main() -> None:
     """Reads the options and prints one table a job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each side in each round")
+    parser.add_argument("--steps", type=int, default=2**16, help="of each side in each round, at least")
     parser.add_argument("--envs", type=int, nargs="+", default=[16, 256])
     parser.add_argument("--algorithms", nargs="+", choices=sorted(ALGORITHMS), default=sorted(ALGORITHMS))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for algorithm in arguments.algorithms:
         for num_envs in arguments.envs:
-            sides = {
-                name: learner(algorithm, num_envs, native, arguments.seconds)
-                for name, native in (("DummyVecEnv", False), ("native", True))
-            }
-            target = TARGETS.get((algorithm, num_envs))
-            title = f"{algorithm}.learn, {num_envs} landers" + (f" (target: {target}x)" if target else "")
-            report(title, alternate(sides, arguments.rounds), "DummyVecEnv", "steps/s")
+            compare(algorithm, num_envs, arguments.steps, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -45,3 +45,15 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     empty_pictures.undo()
     yield
     empty_pictures.setattr(Figure, "savefig", emptied)
+
+
+@pytest.fixture
+def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains several seeds without processes, each of which imports everything again; test_launch.py has them."""
+    from gym_dr.experiments import launch
+
+    def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
+        assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
+        return {}
+
+    monkeypatch.setattr(launch, "_launch_local", launch_here)

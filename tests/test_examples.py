@@ -8,14 +8,12 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.experiments import launch as launcher
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
 from tests.evaluation.tiny_run import train_tiny_run
@@ -52,6 +50,7 @@ def test_the_readmes_pictures_are_there() -> None:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("seeds_in_this_process")
 def test_the_experiment_goes_on_where_it_was_stopped_and_compares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,12 +60,6 @@ def test_the_experiment_goes_on_where_it_was_stopped_and_compares(
     job = dataclasses.replace(experiment.JOBS["lander"], grid={"gravity": (-11, -5, 2), "wind_power": (0, 20, 2)})
     tiny = {"updates": 2, "rollout_steps": 8, "num_envs": 2, "eval_episodes": 0, "hidden_sizes": (8,)}
 
-    def launch_here(folders: list[Any], workers: int, trust: Any, display: Any) -> dict[str, Any]:
-        """Without processes, each of which would import everything again; they are tested elsewhere."""
-        assert not any(launcher.train_folder(str(folder.path), trust, display) for folder in folders)
-        return {}
-
-    monkeypatch.setattr(launcher, "_launch_local", launch_here)
     train_tiny_run(tmp_path / "nominal" / "seed-1", "--randomization", "none")
     train_tiny_run(tmp_path / "nominal" / "seed-2", "--randomization", "none", "--seed", "2")
     before = (tmp_path / "nominal" / "seed-1" / "actor.pt").read_bytes()

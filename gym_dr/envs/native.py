@@ -116,6 +116,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
         self._autoreset = AutoresetState(mode, self.num_envs)
         self.render_mode = render_mode
+        self.autoreset_mode = mode  # as Gymnasium's have it; TorchRL asks for it
         self.metadata = {**self._backend.metadata, "render_modes": frames, "autoreset_mode": mode}
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)

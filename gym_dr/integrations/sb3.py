@@ -10,7 +10,7 @@ import inspect
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -36,11 +36,12 @@ except ModuleNotFoundError as error:
     ) from None
 
 Infos = list[dict[str, Any]]
+Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = int | Iterable[int] | None
 
-_DRAW = ("params", "draw_index")  # of an episode, not of a step
-_FINAL = ("final_obs", "final_info")  # what ended, in SAME_STEP mode
+_FINAL = frozenset({"final_obs", "final_info"})  # what ended, in SAME_STEP mode
+_EPISODE = _FINAL | {"params", "draw_index"}  # infos of steps that end no episode lack these
 _MAX_NAME = 28  # letters of a parameter; Stable-Baselines3's table raises where it truncates two keys to the same
 _TRUNCATED = "TimeLimit.truncated"
 
@@ -64,7 +65,7 @@ class GymnasiumVecEnv(VecEnv):
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> from stable_baselines3 import PPO
-        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=16, autoreset_mode="same_step")
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=16, autoreset_mode="SameStep")
         >>> envs = GymnasiumVecEnv(gym_dr.ResampleParams(envs, rollout_steps=128, every=4))
         >>> model = PPO("MlpPolicy", envs, n_steps=128).learn(100_000)
     """
@@ -92,7 +93,7 @@ class GymnasiumVecEnv(VecEnv):
         if self._mode == AutoresetMode.NEXT_STEP:
             raise ConfigError(
                 f"Expected SAME_STEP or DISABLED autoreset, got NEXT_STEP of {envs}, whose steps that only reset "
-                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='same_step') for a native "
+                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='SameStep') for a native "
                 "environment, vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
             )
         if getattr(envs.unwrapped, "copy", True) is False:
@@ -119,7 +120,7 @@ class GymnasiumVecEnv(VecEnv):
             options = dict(self._options[chosen[0]])
             if len(groups) > 1:
                 options["reset_mask"] = self._mask(chosen)
-            observations, info = self.envs.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]  # lists
+            observations, info = self.envs.reset(seed=seeds, options=options or None)
             for i, row in zip(chosen, rows_of(info, chosen), strict=True):
                 self.reset_infos[i] = row
         self._reset_seeds()
@@ -138,16 +139,15 @@ class GymnasiumVecEnv(VecEnv):
         self._returns += rewards
         self._lengths += 1
         infos: Infos = [{_TRUNCATED: False} for _ in range(self.num_envs)]
-        fill_rows(infos, {key: info[key] for key in info if key not in (*_DRAW, *_FINAL)}, range(self.num_envs))
+        fill_rows(infos, info, range(self.num_envs), _EPISODE)
         if np.count_nonzero(dones):
             if self._mode == AutoresetMode.SAME_STEP:
-                last, ended = info["final_obs"], info["final_info"]
-                begun = {key: info[key] for key in info if key.removeprefix("_") not in _FINAL}
+                last, ended, begun = info["final_obs"], info["final_info"], info
             else:
                 last, ended = list(iterate(self.envs.observation_space, observations)), info
                 observations, begun = self.envs.reset(options={"reset_mask": dones.copy()})
             chosen = np.flatnonzero(dones).tolist()
-            for i, row, reset_info in zip(chosen, rows_of(ended, chosen), rows_of(begun, chosen), strict=True):
+            for i, row, reset_info in zip(chosen, rows_of(ended, chosen), rows_of(begun, chosen, _FINAL), strict=True):
                 row[_TRUNCATED] = bool(truncations[i]) and not terminations[i]
                 row["terminal_observation"] = last[i]
                 row["episode"] = self._episode(i, row)
@@ -175,7 +175,8 @@ class GymnasiumVecEnv(VecEnv):
         if self.render_mode != "rgb_array":
             warnings.warn(f"Expected render_mode='rgb_array' to draw, got {self.render_mode!r}.", stacklevel=2)
             return [None] * self.num_envs
-        return list(self.envs.render() or ())
+        frames: Any = self.envs.render()
+        return list(frames)
 
     # ---- attributes and methods --------------------------------------------------------------------------------------
 
@@ -228,8 +229,8 @@ class GymnasiumVecEnv(VecEnv):
             kwargs["mask"] = mask
         elif not mask.all() or (owner is not None and method_name in ("reset", "step")):
             raise ConfigError(
-                f"Expected indices=None, and neither reset nor step: {method_name!r} of {owner or self._base} is called "
-                "for all sub-environments at once."
+                f"Expected indices=None, and neither reset nor step: {method_name!r} of {owner or self._base} is "
+                "called for all sub-environments at once."
             )
         result = method(method_name, *args, **kwargs) if owner is None else self._divide(method(*args, **kwargs))
         return [result[i] for i in chosen]
@@ -293,22 +294,23 @@ class GymnasiumVecEnv(VecEnv):
         return mask
 
 
-def rows_of(info: Mapping[str, Any], envs: Sequence[int]) -> Infos:
+def rows_of(info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str] = ()) -> Infos:
     """What some sub-environments report, one mapping each.
 
     Args:
         info: As Gymnasium's vector environments return it: arrays ``(num_envs, ...)`` by key, with masks ``_key``.
         envs: The sub-environments.
+        skip: Keys to leave out.
     """
     rows: Infos = [{} for _ in envs]
-    fill_rows(rows, info, envs)
+    fill_rows(rows, info, envs, skip)
     return rows
 
 
-def fill_rows(rows: Infos, info: Mapping[str, Any], envs: Sequence[int]) -> None:
+def fill_rows(rows: Infos, info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str]) -> None:
     """Adds what sub-environments report to the rows that they have already; see ``rows_of``."""
     for key, values in info.items():
-        if key.startswith("_"):
+        if key.startswith("_") or key in skip:
             continue
         if isinstance(values, Mapping):
             column: Sequence[Any] = rows_of(values, envs)
@@ -417,6 +419,11 @@ class LogDraws(BaseCallback):
         >>> from stable_baselines3 import PPO
         >>> PPO("MlpPolicy", make_vec_env("gym_dr/LunarLanderDR-v3", 16)).learn(100_000, callback=LogDraws())
     """
+
+    _low: Array  # least values since the log was last written, shape (parameters,)
+    _high: Array  # greatest
+    _sum: Array
+    _count: int  # episodes
 
     def _on_training_start(self) -> None:
         env = self.training_env

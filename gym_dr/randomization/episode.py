@@ -83,6 +83,7 @@ class RandomizedEnv:
 
     episode: EpisodeParams
     context: Context
+    metadata: dict[str, Any]
     _given_draw: tuple[dict[str, float], int] | None = None
 
     def _randomize(
@@ -97,6 +98,8 @@ class RandomizedEnv:
         """
         self.episode = EpisodeParams(space, resolve(randomization, space))
         self.context = Context(context, context_params, space, self.randomization)
+        # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for all instances of the class
+        self.metadata = dict(self.metadata)
 
     def _begin_episode(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """Seeds the environment and sets the values of its next episode, with those in ``options["params"]``.

@@ -392,6 +392,7 @@ def the_draw_ends_the_observation_or_is_hidden_from_info_and_the_episode_is_the_
 def episodes_begin_in_the_step_after_the_end_or_in_the_same(mode: Mode) -> None:
     with mode.opened(max_episode_steps=2) as envs, mode.opened(max_episode_steps=2, autoreset_mode=SAME_STEP) as twin:
         assert (envs.metadata["autoreset_mode"], twin.metadata["autoreset_mode"]) == (NEXT_STEP, SAME_STEP)
+        assert (envs.autoreset_mode, twin.autoreset_mode) == (NEXT_STEP, SAME_STEP)  # as Gymnasium's own have it
         last, *ends, last_info = play(envs, 2)[-1]
         first, *expected, info = play(twin, 2)[-1]
         assert ends[-1].all()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
@@ -16,14 +16,9 @@ from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-if TYPE_CHECKING:
-    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
-else:
-    _VectorWrapper = VectorWrapper  # not generic before Gymnasium 1.4
-
 PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
-    *("set_params", "set_sampler", "give_draws"),
+    *("set_params", "set_sampler", "give_draws", "autoreset_mode"),
 )
 """What native environments and ``VectorParams`` offer beside Gymnasium's interface."""
 
@@ -65,6 +60,17 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
     return inner.param_space, inner.randomization
 
 
+if TYPE_CHECKING:
+    _VectorWrapper: TypeAlias = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+
+    class _VectorWrapper(VectorWrapper):
+        """Gymnasium's, which is not generic before 1.4."""
+
+        def __del__(self) -> None:
+            """Leaves the environment open; before 1.3 a wrapper that nobody holds any more closes it."""
+
+
 class ParamsWrapper(_VectorWrapper):
     """Passes on what the environment offers beside Gymnasium's interface: its parameters.
 
@@ -96,6 +102,7 @@ class VectorParams(_VectorWrapper):
         """
         super().__init__(env)
         self._sub_envs = cast(Any, env)  # Gymnasium declares get_attr and set_attr for sync and async only
+        self.autoreset_mode: AutoresetMode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         try:
             if not isinstance(env, SyncVectorEnv) and not _has_params(env):
                 raise AttributeError

@@ -108,6 +108,7 @@ RENDERED = {*INNER, "HumanRendering"}
 # What Gymnasium's wrappers cannot do around any vector environment, its own included: wrappers of observations refuse
 # SAME_STEP, NormalizeObservation DISABLED too, and tensors cannot hold the object array ``final_obs``.
 SAME, NOT_RESET = AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+NO_MESSAGE = "^$"  # before 1.4 Gymnasium refuses by bare assertions
 REFUSED = {(name, SAME) for name in WRAPPERS if name.endswith("Observation")} | {
     ("NormalizeObservation", NOT_RESET),
     ("ArrayConversion", SAME),
@@ -182,7 +183,9 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
         envs = make(which, mode, inner=INNER.get(name, ()), render_mode="rgb_array" if name in RENDERED else None)
         try:
             if (name, mode) in REFUSED:
-                with pytest.raises((ValueError, BufferError), match=r"autoreset_mode|DLPack"):
+                with pytest.raises(
+                    (ValueError, BufferError, AssertionError), match=rf"autoreset_mode|DLPack|{NO_MESSAGE}"
+                ):
                     play(WRAPPERS[name](envs), mode)
             else:
                 envs = WRAPPERS[name](envs)
@@ -195,7 +198,7 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
 @pytest.mark.parametrize("name", INNER)
 def test_wrappers_of_dicts_and_pictures_refuse_the_flat_observations_of_native_environments(name: str) -> None:
     envs = make("native", AutoresetMode.NEXT_STEP)
-    with pytest.raises(ValueError, match=r"Dict|image"):
+    with pytest.raises((ValueError, AssertionError), match=rf"Dict|image|{NO_MESSAGE}"):
         WRAPPERS[name](envs)
     envs.close()
 

@@ -37,12 +37,16 @@ def test_a_video_of_the_policy_is_written(run: Any, tmp_path: Path, name: str) -
     assert frames[0].std() > 10  # not blank
 
 
-def test_played_episodes_tell_return_and_draw(run: Any, tmp_path: Path) -> None:
-    def played() -> list[EpisodeRecord]:
-        return list(play.play_policy(*run, episodes=2, seed=3, video=str(tmp_path / "out.gif")))
+def test_the_seed_decides_draws_and_episodes(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8)
+    )  # drawing takes most of the time
 
-    episodes = played()
-    assert episodes == played()
+    def played(seed: int) -> list[EpisodeRecord]:
+        return list(play.play_policy(*run, episodes=2, seed=seed, video=str(tmp_path / "out.gif")))
+
+    episodes = played(3)
+    assert episodes == played(3) != played(4)
     assert episodes[0].params["gravity"] != episodes[1].params["gravity"]
 
 

@@ -59,7 +59,7 @@ def test_every_policy_meets_the_same_episodes(mode: str | None) -> None:
         """What identifies the episodes, first observations included, and the returns."""
         seen: list[Any] = []
 
-        class Spy(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+        class Spy(gym.vector.VectorWrapper):
             def reset(self, **kwargs: Any) -> Any:
                 observations, info = self.env.reset(**kwargs)
                 seen.append(observations.tobytes())

@@ -12,17 +12,10 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeAwareObservation
 from gymnasium.wrappers.vector import TransformObservation
-
-import gym_dr
-from gym_dr.errors import ConfigError, RandomizationError
-from gym_dr.wrappers.vector_params import VectorParams
-
-pytest.importorskip("stable_baselines3")
-
-import torch
 from stable_baselines3 import A2C, PPO, SAC
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env as make_dummy
@@ -31,7 +24,10 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor, load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize, VecVideoRecorder
 
+import gym_dr
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
+from gym_dr.wrappers.vector_params import VectorParams
 
 pytestmark = pytest.mark.integration
 
@@ -389,7 +385,7 @@ def test_monitor_files_hold_what_dummy_vec_env_writes(tmp_path: Path) -> None:
 
 
 def test_what_stable_baselines_cannot_learn_from_is_refused() -> None:
-    with pytest.raises(ConfigError, match="autoreset_mode='same_step'"):
+    with pytest.raises(ConfigError, match="autoreset_mode='SameStep'"):
         GymnasiumVecEnv(make("native", NEXT_STEP))
     with pytest.raises(ConfigError, match="vector environment"):
         GymnasiumVecEnv(gym.make(LANDER))

@@ -253,7 +253,7 @@ def test_hidden_draws_cannot_be_shown() -> None:
 
 
 def test_observations_that_are_no_row_of_numbers_are_refused() -> None:
-    class Pictures(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+    class Pictures(gym.vector.VectorWrapper):
         single_observation_space = gym.spaces.Box(0, 255, (4, 4), np.uint8)
 
     with pytest.raises(ConfigError, match="one row"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from packaging.version import Version
 
 from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER, PRESETS
@@ -48,7 +49,9 @@ def test_every_finished_episode_is_recorded_with_its_return_and_length(mode: Aut
 
     records = record(mode, wrap=keep)
     assert len(records) >= 9
-    if mode == AutoresetMode.DISABLED:  # Gymnasium's wrapper misses masked resets: SyncVectorEnv eats the mask
+    # Gymnasium's wrapper misses masked resets, whose mask SyncVectorEnv eats, and before 1.4 first steps with SAME_STEP
+    misses = [AutoresetMode.DISABLED, *[AutoresetMode.SAME_STEP] * (Version(gym.__version__) < Version("1.4"))]
+    if mode in misses:
         assert all(record.length > 20 for record in records)
         return
     assert [r.episode_return for r in records] == pytest.approx(list(statistics[0].return_queue))

@@ -5,8 +5,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 
-from gym_dr import RandomizeAttributes, VectorParams
+from gym_dr import DrawContext, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
 from gym_dr.errors import RandomizationError, UnknownNameError
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
@@ -84,3 +85,12 @@ def test_a_reset_that_gymnasium_refuses_leaves_no_values_behind(envs: Any) -> No
         envs.reset(seed=[1, 2], options={"params": {"gravity": -2.0}})
     _, info = envs.reset(seed=1)
     assert (info["params"]["gravity"] != -2.0).all()
+
+
+def test_the_autoreset_mode_is_an_attribute_of_every_wrapper_too() -> None:
+    for envs in (
+        gym.make_vec(ENV_ID, 2, autoreset_mode="Disabled"),
+        VectorParams(gym.make_vec(ENV_ID, 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"})),
+    ):
+        wrapped: Any = DrawContext(RecordEpisodes(ResampleParams(envs, rollout_steps=1), callback=print), "hidden")
+        assert wrapped.autoreset_mode is wrapped.metadata["autoreset_mode"] is AutoresetMode.DISABLED

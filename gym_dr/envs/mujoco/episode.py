@@ -94,6 +94,11 @@ class RandomizedModel(RandomizedEnv):
         observation, info = self._visible(observation, info)
         return observation, reward, terminated, truncated, info
 
+    def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """As elsewhere; before Gymnasium 1.4 a humanoid's info has views of its tendons that the next step changes."""
+        info = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in info.items()}
+        return super()._visible(observation, info)
+
     def _note(self, observation: Any) -> None:
         """Keeps a copy of the latest observation, since callers may write into theirs."""
         copied = copy.copy if isinstance(observation, np.ndarray) else copy.deepcopy

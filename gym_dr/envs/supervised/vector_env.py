@@ -99,6 +99,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         self.timeout, self.restart = float(timeout), bool(restart)
         mode = check_autoreset_mode(autoreset_mode)
         template = self.env_fns[0]()
+        self.autoreset_mode = mode
         self.metadata = {**template.metadata, "autoreset_mode": mode}
         self.render_mode = template.render_mode
         self.single_observation_space, self.single_action_space = template.observation_space, template.action_space

@@ -266,6 +266,7 @@ def test_without_faults_all_is_as_in_a_sync_environment(mode: AutoresetMode) -> 
     rows: list[list[Any]] = []
     for envs in (SupervisedVectorEnv(fns, autoreset_mode=mode), SyncVectorEnv(fns, autoreset_mode=mode)):
         envs = VectorParams(envs)
+        assert envs.unwrapped.autoreset_mode is mode
         rows.append([envs.reset(seed=11)])
         envs.set_params({"wind_power": 3.0})
         for t in range(90):
