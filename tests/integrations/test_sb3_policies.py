@@ -123,13 +123,6 @@ def test_statistics_change_what_a_policy_does_and_are_recorded(saved: Path, tmp_
     assert again.document["policies"][0]["digest"] != found.document["policies"][0]["digest"]
 
 
-def test_statistics_of_a_checkpoint_are_found(saved: Path, tmp_path: Path) -> None:
-    shutil.copy(saved / "normal.zip", tmp_path / "rl_model_512_steps.zip")
-    shutil.copy(saved / "normal_vecnormalize.pkl", tmp_path / "rl_model_vecnormalize_512_steps.pkl")
-    found = evaluate(tmp_path / "rl_model_512_steps.zip")
-    assert entry_of(found)["statistics"] == "rl_model_vecnormalize_512_steps.pkl"
-
-
 def test_a_file_is_not_played_again_until_actions_are_sampled(saved: Path) -> None:
     evaluate(saved / "ppo.zip")
     rows = Path("ppo-evaluation/episodes.csv")
@@ -164,25 +157,6 @@ def test_trust_in_a_file_is_trust_in_its_statistics_and_says_so(saved: Path) -> 
         evaluate(saved / "normal.zip", trust=[])
 
 
-def with_policy_of(path: Path, module: str, target: Path) -> Path:
-    """A copy of a file whose policy says that it comes from another module."""
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(target, "w") as copy:
-        for name in archive.namelist():
-            content = archive.read(name)
-            if name == "data":
-                data = json.loads(content)
-                data["policy_class"]["__module__"] = module
-                content = json.dumps(data).encode()
-            copy.writestr(name, content)
-    return target
-
-
-def test_a_recurrent_policy_is_refused_even_where_its_package_is_missing(saved: Path, tmp_path: Path) -> None:
-    path = with_policy_of(saved / "ppo.zip", "sb3_contrib.common.recurrent.policies", tmp_path / "lstm.zip")
-    with pytest.raises(ConfigError, match="its policy is recurrent"):
-        evaluate(path)
-
-
 def test_a_policy_without_its_statistics_is_refused(saved: Path, tmp_path: Path) -> None:
     shutil.copy(saved / "normal.zip", tmp_path / "lost.zip")
     with pytest.raises(
@@ -209,10 +183,3 @@ def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: 
 def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         evaluate(saved / f"{name}.zip", env=env)
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "model.zip").write_bytes(content)
-    with pytest.raises(ConfigError, match=r"expected a file that model\.save\(\) of Stable-Baselines3 has written"):
-        evaluate(tmp_path / "model.zip")
