@@ -21,13 +21,17 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 )
 @click.option("--corners", is_flag=True, help="the corners of the box that the policies were trained on")
 @click.option(
-    "--sobol", type=int, metavar="POINTS", help="fill that box and say which parameter matters; POINTS is a power of 2"
+    "--sobol",
+    type=int,
+    metavar="POINTS",
+    help="a Sobol sequence through the draws' quantiles: which parameter matters in training; POINTS is a power of 2",
 )
+@click.option("--sobol-box", type=int, metavar="POINTS", help="one that fills the box of --corners evenly")
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="of each cell  [default: 100 of nominal values and distributions, 20 of --grid and --corners, 5 of --sobol]",
+    help="of each cell  [default: 100 of nominal values and draws, 20 of --grid and --corners, 5 of Sobol points]",
 )
 @click.option("--success", type=float, metavar="RETURN", help="from which an episode is solved  [default: the env's]")
 @click.option(

@@ -23,6 +23,6 @@ def command(runs: tuple[str, ...], others: tuple[str, ...], **options: Any) -> N
     """Write one HTML file that says how robust policies are, to what, and which of them is better where.
 
     It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
-    training, and points that fill the box around them. A RUN that is a folder of seeds stands for all of them.
+    training, and points that fill the distribution of those draws. A RUN that is a folder of seeds stands for all.
     """
     click.echo(f"Wrote {report([*runs, *others], command=command_line(), **options)}")

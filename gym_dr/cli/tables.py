@@ -53,8 +53,11 @@ def show_evaluation(evaluation: Evaluation) -> None:
         for row in rows:
             for line in _about_cells(row):
                 click.echo(f"  {row['policy']}: {line}")
+        reason = rows[0]["sensitivity"] and rows[0]["sensitivity"]["reason"]
+        if reason:
+            click.echo(f"  no sensitivity indices: {reason}")
         for row in rows:
-            if row["sensitivity"] is not None:
+            if row["sensitivity"] is not None and not reason:
                 _show_sensitivity(row)
         differences = [row for row in evaluation.document["differences"] if row["set"] == cells.name]
         _show_differences(differences, evaluation.policies[0])

@@ -17,16 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 Array = npt.NDArray[np.float64]
 Values = Mapping[str, float]
 
-KINDS = ("nominal", "distribution", "grid", "corners", "sobol")
+KINDS = ("nominal", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
+_HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30 from 0 on; in the middle of their step none is 0
+
+NOTHING_VARIES = (
+    "--sobol, --sobol-box and --corners look where policies were trained: expected runs that were trained with randomized "
+    "parameters, or --randomization for other policies, got none. Choose values with --grid."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +52,8 @@ class CellSet:
     name: str  # unique in an evaluation
     kind: str  # one of KINDS
     episodes: int  # of each cell
-    # what determines the cells, as JSON: axes (grid); box (corners, sobol); points, whole (sobol); fixed; randomization
+    # What determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points (sobol,
+    # sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed.
     definition: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -55,13 +63,24 @@ class CellSet:
     @cached_property
     def randomization(self) -> Randomization | None:
         """The distribution of each episode's draw; None where every cell has fixed values."""
-        form = self.definition.get("randomization")
-        return None if form is None else Randomization.from_dict(form)
+        return Randomization.from_dict(self.definition["randomization"]) if self.kind == "distribution" else None
+
+    @property
+    def points(self) -> int | None:
+        """Rows of the Sobol sequence, of which cells ``i``, ``i + points``, ... are row i; None for other kinds."""
+        points: int | None = self.definition.get("points")
+        return points
+
+    @property
+    def correlated(self) -> tuple[str, ...]:
+        """The parameters that the points of a Sobol sequence do not vary independently."""
+        return correlated(Randomization.from_dict(self.definition["randomization"])) if self.kind == "sobol" else ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The parameters that vary between cells, in the order of the columns of ``values``."""
-        return tuple(self.definition.get("axes") or self.definition.get("box") or ())
+        listed = next((self.definition[key] for key in ("axes", "box", "space") if key in self.definition), ())
+        return tuple(name for name in listed if name not in self.fixed)
 
     @cached_property
     def values(self) -> Array:
@@ -188,10 +207,7 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
         raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with --grid.")
     varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
     if not varying:
-        raise ConfigError(
-            "--sobol and --corners cover the box of randomized parameters: expected runs that were trained with some, "
-            "got none. Choose values with --grid."
-        )
+        raise ConfigError(NOTHING_VARIES)
     whole = tuple(name for name in varying if space[name].kind != "float")
     return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
 
@@ -207,26 +223,55 @@ def corners(box: Box, episodes: int) -> CellSet:
     return CellSet(name="corners", kind="corners", episodes=episodes, definition=definition)
 
 
-def sobol(box: Box, points: int, episodes: int) -> CellSet:
-    """Points that fill the box evenly, placed so that sensitivity indices follow from them.
+def varies(space: ParamSpace, randomization: Randomization) -> bool:
+    """Whether a parameter can have more than one value."""
+    return any(np.ptp(rule.support(space[name].nominal)) > 0 for name, rule in randomization.items())
 
-    Cells are those of Saltelli et al. (2010, "Variance based sensitivity analysis of model output", table 2): matrices
-    A and B of ``points`` rows each, and for each of the d parameters A with that parameter's column from B.
+
+def correlated(randomization: Randomization) -> tuple[str, ...]:
+    """The parameters that are not drawn independently."""
+    if (found := randomization.correlation) is None:
+        return ()
+    return tuple(name for name, row in zip(found.names, found.matrix, strict=True) if sum(map(bool, row)) > 1)
+
+
+def sobol(name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
+    """Points that fill a distribution evenly: those of a Sobol sequence, mapped as the uniforms of draws are.
+
+    They are placed so that sensitivity indices follow from them. Cells are those of Saltelli et al. (2010, "Variance
+    based sensitivity analysis of model output", table 2) in uniforms: matrices A and B of ``points`` rows each, and for
+    each of the d parameters that vary A with that parameter's column from B. Where parameters are correlated there are
+    no such indices, since one cannot be moved without the others: cells are the rows of A alone.
 
     Args:
-        box: The ranges; each value is equally likely.
+        name: Of the set.
+        randomization: The distribution, in which something varies.
+        space: Where nominal values and bounds come from.
         points: Rows of A, a power of 2.
-        episodes: Of each of the ``points * (d + 2)`` cells.
+        episodes: Of each of the ``points * (d + 2)`` cells, or ``points`` cells with correlation.
 
     Raises:
         ConfigError: The number of points is no power of 2, or there are too many cells.
     """
-    if points < 2 or points & (points - 1):
-        near = 2 ** max(1, round(math.log2(max(points, 1))))
-        raise ConfigError(f"--sobol: expected a power of 2, at least 2, got {points}; {near} is near.")
-    _check_count(f"--sobol {points} with {len(box.ranges)} parameters", points * (len(box.ranges) + 2))
+    names = [name for name in space if name in randomization]
+    middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
+    fixed = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
+    _check_points("--sobol", points, 1 if correlated(randomization) else len(names) - len(fixed) + 2)
+    numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
+    finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
+    definition = {"points": points, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
+    return CellSet(name=name, kind="sobol", episodes=episodes, definition=definition)
+
+
+def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
+    """Points that fill a box evenly, whatever is drawn how often in it; otherwise as ``sobol``.
+
+    Raises:
+        ConfigError: The number of points is no power of 2, or there are too many cells.
+    """
+    _check_points("--sobol-box", points, len(box.ranges) + 2)
     definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
-    return CellSet(name="sobol", kind="sobol", episodes=episodes, definition=definition)
+    return CellSet(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
 
 
 def _values(kind: str, definition: Mapping[str, Any]) -> Array:
@@ -234,22 +279,53 @@ def _values(kind: str, definition: Mapping[str, Any]) -> Array:
         columns: Iterable[Sequence[float]] = definition["axes" if kind == "grid" else "box"].values()
         return np.array(list(itertools.product(*columns)), dtype=np.float64)
     if kind == "sobol":
-        return _saltelli(definition["box"], definition["whole"], definition["points"])
+        return _by_quantile(definition)
+    if kind == "sobol-box":
+        return _in_box(definition["box"], definition["whole"], definition["points"])
     return np.empty((1, 0))
 
 
-def _saltelli(box: Mapping[str, tuple[float, float]], whole: Sequence[str], points: int) -> Array:
-    """Matrices A, B and A with each column from B, one below the other: ``(points * (d + 2), d)``."""
-    from scipy.stats import qmc  # heavy
+def _by_quantile(definition: Mapping[str, Any]) -> Array:
+    """Values of the parameters that vary, shape ``(cells, d)``."""
+    randomization = Randomization.from_dict(definition["randomization"])
+    unbounded = {"low": -math.inf, "high": math.inf}
+    space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
+    varied = [k for k, name in enumerate(space) if name not in definition["fixed"]]
+    points, d = definition["points"], len(space)
+    unit = _unit_points(points, d) if correlated(randomization) else _saltelli(points, d, varied)
+    drawn = values_at(randomization, space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))
+    return np.column_stack([drawn[name] for name in space if name not in definition["fixed"]])
 
-    d = len(box)
-    unit = qmc.Sobol(2 * d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
-    a, b = unit[:, :d], unit[:, d:]
-    stacked = np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in range(d))])
+
+def _in_box(box: Mapping[str, tuple[float, float]], whole: Sequence[str], points: int) -> Array:
+    """Every value of a range equally likely, shape ``(points * (d + 2), d)``."""
+    unit = _saltelli(points, len(box), range(len(box)))
     low, high = np.array(list(box.values())).T
     is_whole = np.array([name in whole for name in box])
-    scaled: Array = np.where(is_whole, np.floor(low + stacked * (high - low + 1)), low + stacked * (high - low))
+    scaled: Array = np.where(is_whole, np.floor(low + unit * (high - low + 1)), low + unit * (high - low))
     return np.clip(scaled, low, high)  # rounding may pass an end
+
+
+def _saltelli(points: int, d: int, columns: Iterable[int]) -> Array:
+    """Matrices A and B, and A with each of some columns from B, one below the other, all in [0, 1)."""
+    unit = _unit_points(points, 2 * d)
+    a, b = unit[:, :d], unit[:, d:]
+    return np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in columns)])
+
+
+def _unit_points(points: int, d: int) -> Array:
+    """A scrambled Sobol sequence in [0, 1), shape ``(points, d)``."""
+    from scipy.stats import qmc  # heavy
+
+    unit: Array = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
+    return unit
+
+
+def _check_points(option: str, points: int, cells_each: int) -> None:
+    if points < 2 or points & (points - 1):
+        near = 2 ** max(1, round(math.log2(max(points, 1))))
+        raise ConfigError(f"{option}: expected a power of 2, at least 2, got {points}; {near} is near.")
+    _check_count(f"{option} {points}", points * cells_each)
 
 
 def _check_count(what: str, cells: int) -> None:

@@ -160,18 +160,31 @@ def nominal_and_training(policies: Sequence[FrozenPolicy], space: ParamSpace | N
         "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: NAME" for each
         that differs; "default", the preset, where it is unknown of all what they were trained on.
     """
+    trained = training_randomizations(policies, space)
+    unknown = all(policy.randomization is None for policy in policies)
+    names = {end: DEFAULT if unknown else f"training{end}" for end in trained}
+    return [nominal(episodes), *(distribution(names[end], rule, episodes) for end, rule in trained.items())]
+
+
+def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
+    """What policies were trained on, each once, without nominal values; see ``training_draws``.
+
+    A key ends names of sets: "", or of several ": PRESET" or ": NAME"; ": default" where it is unknown of all.
+    """
     owners: dict[Randomization, FrozenPolicy] = {}
     for policy in policies:
         if policy.randomization:
             owners.setdefault(policy.randomization, policy)
-    sets = [nominal(episodes)]
+    if all(policy.randomization is None for policy in policies):
+        return {f": {DEFAULT}": draws for draws in training_draws(policies, space)}
+    if len(owners) == 1:
+        return dict.fromkeys([""], next(iter(owners)))
+    ends = {}
     for randomization, policy in owners.items():
         preset = policy.trained_on(space)
-        suffix = f": {policy.name if preset == CUSTOM else preset}" if len(owners) > 1 else ""
-        sets.append(distribution(f"training{suffix}", randomization, episodes))
-    if all(policy.randomization is None for policy in policies):
-        sets += [distribution(DEFAULT, draws, episodes) for draws in training_draws(policies, space)]
-    return sets
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # that run may have had other draws
+        ends[f": {policy.name if named else preset}"] = randomization
+    return ends
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:

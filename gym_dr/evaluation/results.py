@@ -22,7 +22,7 @@ from gym_dr.runs.folder import CONFIG
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "gym_dr evaluation", 1
+FORMAT, VERSION = "gym_dr evaluation", 2
 DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "length", "terminated", "outcome")  # before parameters
 

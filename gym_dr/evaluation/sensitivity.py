@@ -31,16 +31,24 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     (``E (f(A) - f(AB))^2 / 2`` grows by the variance of one cell's noise), from which it is subtracted.
 
     Args:
-        returns: Shape ``(cells, episodes)`` of a set of kind "sobol".
+        returns: Shape ``(cells, episodes)`` of a set with ``points``.
         cells: The set.
 
     Returns:
         ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
-        have only one episode; total indices then include it. An index is None if returns do not vary.
+        have only one episode; total indices then include it. An index is None if returns do not vary, or if the
+        parameter has the same value in all cells. Where parameters are correlated there are no indices, but a
+        ``reason``, which is None otherwise.
     """
     from scipy import stats  # heavy
 
-    n, d = cells.definition["points"], len(cells.names)
+    n, d = cells.points or 0, len(cells.names)
+    if cells.correlated:
+        reason = (
+            "they share the variance out among parameters that are drawn independently, and "
+            f"{' and '.join(cells.correlated)} are correlated"
+        )
+        return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
     means = returns.mean(-1).reshape(d + 2, n)
     repeated = returns.shape[1] > 1
     spread = returns.var(-1, ddof=1).reshape(d + 2, n) / returns.shape[1] if repeated else np.zeros((d + 2, n))
@@ -66,13 +74,16 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
             max(1, _BATCH // means.size),
         )
     values = indices(np.arange(n)[None])[:, 0]
-    ends = dict(zip(("value", "low", "high"), np.stack([values, low, high]).tolist(), strict=True))
+    found = np.stack([values, low, high])
+    found[:, :-1][:, np.tile(np.ptp(cells.values, axis=0) == 0, 2)] = np.nan
+    ends = dict(zip(("value", "low", "high"), found.tolist(), strict=True))
     rows = [{key: row[i] if math.isfinite(row[i]) else None for key, row in ends.items()} for i in range(2 * d + 1)]
     return {
         "parameters": list(cells.names),
         "first_order": rows[:d],
         "total": rows[d : 2 * d],
         "noise": rows[-1]["value"] if repeated else None,
+        "reason": None,
     }
 
 

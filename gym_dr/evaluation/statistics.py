@@ -2,8 +2,9 @@
 
 The bootstrap resamples what was drawn at random. On a grid and over corners the cells are chosen, so episodes are
 resampled within each cell; a distribution's draws and a Sobol sequence's points are samples, so episodes with
-their draws, and cells with their episodes, are resampled. All policies get the same resamples, which makes differences
-between them paired: what is hard or easy in an episode for every policy cancels out.
+their draws, and rows of the sequence with all cells made of them, are resampled. (The sequence is more even than
+independent draws, so its intervals are too wide rather than too narrow.) All policies get the same resamples, which
+makes differences between them paired: what is hard or easy in an episode for every policy cancels out.
 """
 
 from __future__ import annotations
@@ -88,12 +89,11 @@ def policy_statistics(
         own = point_statistics(sample, success)
         return np.concatenate([own, *(own[:, [i]] - own[:, [j]] for i, j in pairs)], axis=1)
 
-    strata, width = _strata(cells)
+    strata, members = _strata(cells)
 
     def resampled(*picked: Array, axis: int) -> Array:
         units = np.concatenate(picked, axis=-1).astype(np.intp)
-        episodes = (units[..., None] * width + np.arange(width)).reshape(*units.shape[:-1], -1)
-        return with_differences(returns[:, episodes])
+        return with_differences(returns[:, members[units].reshape(*units.shape[:-1], -1)])
 
     values = with_differences(returns)
     batch = max(1, _BATCH // returns.size)
@@ -138,11 +138,13 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
     return centre, low, high
 
 
-def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], int]:
-    """Groups of units that are resampled separately, and the number of episodes of a unit."""
-    if cells.kind == "sobol":
-        return [np.arange(cells.num_cells)], cells.episodes
-    return [np.arange(c * cells.episodes, (c + 1) * cells.episodes) for c in range(cells.num_cells)], 1
+def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.intp]]:
+    """Groups of units that are resampled separately, and the episodes of each unit, ``(units, episodes)``."""
+    episodes = np.arange(cells.num_episodes)
+    if cells.points:
+        rows = episodes.reshape(-1, cells.points, cells.episodes).swapaxes(0, 1)
+        return [np.arange(cells.points)], rows.reshape(cells.points, -1)
+    return np.split(episodes, cells.num_cells), episodes[:, None]
 
 
 def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None = None) -> Array:

@@ -100,7 +100,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
                     "length_mean": float(lengths[name]),
                     "worst_cell": worst,
                     "least_perturbation": least,
-                    "sensitivity": sensitivity(returns[k], cells) if cells.kind == "sobol" else None,
+                    "sensitivity": sensitivity(returns[k], cells) if cells.points else None,
                 }
             )
         for (one, other), difference in pairs.items():

@@ -31,6 +31,7 @@ def evaluate(
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
     sobol: int | None = None,
+    sobol_box: int | None = None,
     protocol: str | None = None,
     episodes: int | None = None,
     success: float | None = None,
@@ -64,7 +65,9 @@ def evaluate(
         stochastic: Whether policies of Stable-Baselines3 sample their actions, instead of taking the likeliest.
         grid: name -> lowest value, highest value (both included) and how many; every combination is played.
         corners: Whether to play the corners of the box that the policies were trained on.
-        sobol: Points that fill that box and say which parameter matters, a power of 2.
+        sobol: Points of a Sobol sequence through the quantiles of what each policy was trained on, a power of 2: say
+            which parameter matters there.
+        sobol_box: Points that fill the box evenly, a power of 2: say which parameter matters anywhere in it.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
         episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
         success: Return from which an episode is solved; None for the environment's own.
@@ -101,7 +104,7 @@ def evaluate(
             f"--protocol {protocol} counts successes, but {opened[0].env} has no threshold: give --success."
         )
     with playing(progress) as display:
-        sets = _sets(opened, display, grid or {}, corners, sobol, protocol, episodes)
+        sets = _sets(opened, display, grid or {}, corners, sobol, sobol_box, protocol, episodes)
         return evaluate_policies(opened, sets, folder, success=success, command=command, progress=display)
 
 
@@ -125,22 +128,24 @@ def _sets(
     grid: Mapping[str, tuple[float, float, int]],
     corners: bool,
     sobol: int | None,
+    sobol_box: int | None,
     protocol: str | None,
     episodes: int | None,
 ) -> list[CellSet]:
     """Where to look, all checked."""
     from gym_dr.evaluation import cells, generalization
-    from gym_dr.evaluation.policies import nominal_and_training, training_draws
+    from gym_dr.evaluation.policies import nominal_and_training, training_draws, training_randomizations
     from gym_dr.runs.environments import param_space_of
 
     each = EPISODES if episodes is None else dict.fromkeys(EPISODES, episodes)
     space = param_space_of(policies[0].env)
     sets = nominal_and_training(policies, space, each["draws"])
-    if not (grid or corners or sobol is not None or protocol):
+    if not (grid or corners or sobol is not None or sobol_box is not None or protocol):
         return sets
     if space is None:
         raise ConfigError(
-            f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --protocol."
+            f"{policies[0].env} has no parameters to vary: expected no --grid, --corners, --sobol, --sobol-box, "
+            "--protocol."
         )
     if protocol:
         sets += generalization.dre(space, each["draws"])
@@ -149,10 +154,16 @@ def _sets(
         sets.append(cells.grid(space, axes, each["cell"]))
         for switch in sets[-1].fixed:
             display.note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
-    if corners or sobol is not None:
+    if sobol is not None:
+        trained = training_randomizations(policies, space)
+        varied = {end: randomization for end, randomization in trained.items() if cells.varies(space, randomization)}
+        if not varied:
+            raise ConfigError(cells.NOTHING_VARIES)
+        sets += [cells.sobol(f"sobol{end}", r, space, sobol, each["sobol"]) for end, r in varied.items()]
+    if corners or sobol_box is not None:
         box = cells.training_box(space, training_draws(policies, space))
         if corners:
             sets.append(cells.corners(box, each["cell"]))
-        if sobol is not None:
-            sets.append(cells.sobol(box, sobol, each["sobol"]))
+        if sobol_box is not None:
+            sets.append(cells.sobol_box(box, sobol_box, each["sobol"]))
     return sets

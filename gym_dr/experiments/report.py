@@ -26,8 +26,8 @@ def report(
     """Writes one HTML file that says how robust policies are, to what, and which of them is better where.
 
     It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
-    training, and points that fill the box around them. Policies that are no runs have no learning curves, settings and
-    draws of training.
+    training, and points that fill the distribution of those draws. Policies that are no runs have no learning curves,
+    settings and draws of training.
 
     Example:
         >>> gym_dr.report(["runs/first", "runs/wind"], output="comparison.html")

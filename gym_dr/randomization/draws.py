@@ -7,7 +7,7 @@ vector environment changes no other draw, and any draw can be replayed from two 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,21 @@ def draw(
         name -> values of shape ``(N,)`` float64, for the randomized parameters only.
     """
     names = list(randomization)
-    u = dict(zip(names, uniforms(seeds, draw_index, names, version), strict=True))
+    return values_at(randomization, space, dict(zip(names, uniforms(seeds, draw_index, names, version), strict=True)))
+
+
+def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, Array]) -> dict[str, Array]:
+    """The values that uniforms stand for: correlation, quantile function, operation and bounds, in this order.
+
+    Args:
+        randomization: What varies.
+        space: Where nominal values and bounds come from.
+        u: name -> uniforms strictly between 0 and 1, shape ``(N,)``, of every randomized parameter.
+
+    Returns:
+        name -> values of shape ``(N,)`` float64.
+    """
+    u = dict(u)
     if randomization.correlation is not None:
         u.update(_correlated(u, randomization.correlation.names, randomization.correlation.cholesky))
     drawn = {}

@@ -31,7 +31,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--grid", "gravity"], "expected NAME=LOW:HIGH:COUNT"),
         (["--grid", "gravity=-12:-2:3", "--grid", "gravity=-12:-2:3"], "parameter 'gravity' is given twice"),
         (["--episodes", "0"], "0 is not in the range x>=1"),
-        (["--sobol", "100"], "expected a power of 2, at least 2, got 100; 128 is near"),
+        (["--sobol", "100"], "--sobol: expected a power of 2, at least 2, got 100; 128 is near"),
+        (["--sobol-box", "100"], "--sobol-box: expected a power of 2, at least 2, got 100; 128 is near"),
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),
@@ -47,9 +48,9 @@ def test_a_mistake_is_refused_before_anything_is_played(args: list[str], expecte
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("option", ["--corners", "--sobol=4"])
+@pytest.mark.parametrize("option", ["--corners", "--sobol=4", "--sobol-box=4"])
 def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) -> None:
-    assert "trained with some, got none. Choose values with --grid" in refused(
+    assert "trained with randomized parameters, got none. Choose values with --grid" in refused(
         gymdr("evaluate", runs / "nominal", option)
     )
 
@@ -73,6 +74,8 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "--corners",
         "--sobol",
         "2",
+        "--sobol-box",
+        "2",
         "--protocol",
         "dre",
     ]
@@ -89,6 +92,7 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "grid": 6,
         "corners": 2**7,  # the preset varies seven parameters
         "sobol": 2 * 9,
+        "sobol-box": 2 * 9,
     }
     assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
     assert "enable_wind is on in every cell" in result.err
@@ -99,6 +103,23 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     assert "no parameter (noise)" in result.out
     assert "default 100%, interpolation 100%, extrapolation 100%" in result.out
     assert result.out.endswith(f"Wrote {tmp_path / 'out'}\n")
+
+
+def test_correlated_draws_have_statistics_and_a_reason_in_place_of_indices(tmp_path: Path) -> None:
+    (tmp_path / "drawn.toml").write_text(
+        "gravity = [-11.0, -5.0]\nwind_power = [0.0, 20.0]\n"
+        '[correlation]\nnames = ["gravity", "wind_power"]\nmatrix = [[1.0, 0.5], [0.5, 1.0]]\n'
+    )
+    train(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
+    result = gymdr("evaluate", tmp_path / "run", "--sobol", "4", "--episodes", "2")
+    assert result.code == 0, result.err
+    assert "sobol: 4 cells x 2 episodes" in result.out
+    assert "no sensitivity indices: " in result.out
+    assert "gravity and wind_power are correlated" in result.out
+    assert "variance explained by" not in result.out
+    (row,) = (r for r in Evaluation.load(tmp_path / "run/evaluation").document["results"] if r["set"] == "sobol")
+    assert row["sensitivity"]["reason"].endswith("correlated")
+    assert row["statistics"]["mean"]["low"] is not None
 
 
 def test_a_folder_of_seeds_stands_for_its_runs(tmp_path: Path) -> None:

@@ -7,16 +7,39 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr import Bernoulli, Constant, Normal, Randomization, Scale, Uniform
+from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import Box, CellSet
+from gym_dr.randomization.draws import draw, uniforms
 from gym_dr.randomization.space import Param, ParamSpace
 
 BOX = Box(
     ranges={"gravity": (-12.0, -4.0), "enable_wind": (0.0, 1.0)}, fixed={"lander_density": 6.0}, whole=("enable_wind",)
 )
+SPACE = ParamSpace(
+    "Example",
+    [
+        Param(name="x", nominal=2.0, low=0.0, high=10.0),
+        Param(name="y", nominal=3.0, low=-np.inf, high=np.inf),
+        Param(name="count", nominal=1, low=0, high=9, kind="int"),
+        Param(name="switch", nominal=0, low=0, high=1, kind="bool"),
+    ],
+)
+CORRELATED = Randomization(
+    {"x": Uniform(0, 10), "y": Normal(3, 1), "count": Integer(1, 4)},
+    correlation={"names": ["y", "x"], "matrix": [[1.0, 0.8], [0.8, 1.0]]},
+)
+
+
+def by_quantile(rules: Any, points: int = 64) -> CellSet:
+    given = rules if isinstance(rules, Randomization) else Randomization(rules)
+    return cells.sobol("sobol", given, SPACE, points, 2)
+
+
+def column(made: CellSet, name: str) -> Any:
+    return made.values[: made.points, made.names.index(name)]
 
 
 def test_an_axis_has_both_ends_and_its_count() -> None:
@@ -102,7 +125,7 @@ def test_the_box_holds_everything_that_the_runs_were_trained_on() -> None:
 
 
 def test_a_box_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="expected runs that were trained with some, got none"):
+    with pytest.raises(ConfigError, match="expected runs that were trained with randomized parameters, got none"):
         cells.training_box(LUNAR_LANDER, [None, Randomization(), Randomization({"gravity": -9.0})])
 
 
@@ -124,7 +147,7 @@ def test_too_many_corners_are_refused() -> None:
 
 
 def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
-    points = cells.sobol(BOX, 64, 5)
+    points = cells.sobol_box(BOX, 64, 5)
     a, b, with_gravity, with_wind = points.values.reshape(4, 64, 2)
     assert points.num_cells == 4 * 64
     np.testing.assert_array_equal(with_gravity, np.column_stack([b[:, 0], a[:, 1]]))
@@ -135,10 +158,104 @@ def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
     assert a[:, 1].sum() == 32
 
 
+def test_points_by_quantile_are_those_that_sensitivity_indices_need_too() -> None:
+    points = by_quantile({"x": Uniform(0, 10), "y": Normal(3, 1)})
+    a, b, with_x, with_y = points.values.reshape(4, 64, 2)
+    assert (points.points, points.num_cells, points.names) == (64, 4 * 64, ("x", "y"))
+    np.testing.assert_array_equal(with_x, np.column_stack([b[:, 0], a[:, 1]]))
+    np.testing.assert_array_equal(with_y, np.column_stack([a[:, 0], b[:, 1]]))
+
+
+def test_points_by_quantile_are_as_frequent_as_draws() -> None:
+    points = by_quantile(
+        {
+            "y": Normal(3, 1, low=2, high=9),
+            "x": Scale(Uniform(0.5, 2)),
+            "switch": Bernoulli(0.25),
+            "count": Integer(1, 4),
+        }
+    )
+    # quartiles of a normal distribution: 3 +- 0.6745; below 2, one standard deviation off, is 0.1587, which is clipped
+    y = column(points, "y")
+    assert np.histogram(y, bins=[2, 3 - 0.67449, 3, 3 + 0.67449, 9])[0].tolist() == [16] * 4
+    assert (y == 2.0).mean() == pytest.approx(0.1587, abs=1 / 64)
+    assert np.histogram(column(points, "x"), bins=8, range=(1, 4))[0].tolist() == [8] * 8
+    assert column(points, "switch").sum() == 16
+    assert np.bincount(column(points, "count").astype(int)).tolist() == [0, 16, 16, 16, 16]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"x": Scale(Uniform(0.5, 2)), "y": Add(Normal(0, 1)), "count": Choice((2, 5, 7), (0.2, 0.3, 0.5))},
+        CORRELATED,
+    ],
+    ids=["independent", "correlated"],
+)
+def test_the_same_uniform_gives_the_same_value_as_a_draw(rules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    randomization = rules if isinstance(rules, Randomization) else Randomization(rules)
+    seeds, names = np.arange(8, dtype=np.uint64), [name for name in SPACE if name in randomization]
+    drawn = draw(randomization, SPACE, seeds, 0)
+    unit = uniforms(seeds, 0, names).T
+    # a sequence that gives the uniforms of those draws, for A and for B
+    monkeypatch.setattr(cells, "_unit_points", lambda n, d: np.tile(unit, d // len(names))[:n] - 2.0**-31)
+    for name in names:
+        np.testing.assert_allclose(column(by_quantile(randomization, 8), name), drawn[name], rtol=1e-12)
+
+
+def test_a_point_at_the_edge_of_the_unit_cube_has_a_finite_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_unit_points", lambda n, d: np.zeros((n, d)))
+    assert np.isfinite(by_quantile({"y": Normal(3, 1)}, 2).values).all()
+
+
+def test_parameters_that_draws_never_change_are_fixed() -> None:
+    points = by_quantile(
+        {"x": Scale(Constant(2)), "count": Choice((4, 4)), "switch": Bernoulli(1.0), "y": Uniform(-1, 1)}, 2
+    )
+    assert points.fixed == {"x": 4.0, "count": 4.0, "switch": 1.0}
+    assert (points.names, points.values.shape) == (("y",), (2 * 3, 1))
+    assert points.cell(0)["x"] == 4.0
+    assert points.randomization is None  # nothing is drawn in an episode
+
+
+def test_correlated_parameters_have_one_cell_a_point_in_which_they_are_correlated() -> None:
+    points = by_quantile(CORRELATED, 256)
+    assert (points.num_cells, points.correlated) == (256, ("y", "x"))
+    # normal scores with correlation r have the rank correlation 6 / pi asin(r / 2) (Pearson 1907): 0.786 for 0.8
+    ranks = points.values.argsort(axis=0).argsort(axis=0)
+    order = [points.names.index(name) for name in ("x", "y", "count")]
+    found = np.corrcoef(ranks.T)[np.ix_(order, order)]
+    assert found[0, 1] == pytest.approx(0.786, abs=0.02)
+    assert np.histogram(column(points, "x"), bins=8, range=(0, 10))[0] == pytest.approx([32] * 8, abs=6)
+
+
+def test_a_correlation_of_nothing_leaves_parameters_independent() -> None:
+    correlation = {"names": ["x", "y"], "matrix": [[1.0, 0.0], [0.0, 1.0]]}
+    points = by_quantile(Randomization({"x": Uniform(0, 10), "y": Normal(3, 1)}, correlation=correlation))
+    assert (points.correlated, points.num_cells) == ((), 64 * 4)
+
+
 @pytest.mark.parametrize("points", [-1, 0, 1, 3, 100])
 def test_a_number_of_points_that_is_no_power_of_two_is_refused(points: int) -> None:
-    with pytest.raises(ConfigError, match=f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"):
-        cells.sobol(BOX, points, 1)
+    expected = f"expected a power of 2, at least 2, got {points}; [0-9]+ is near"
+    with pytest.raises(ConfigError, match=f"--sobol-box: {expected}"):
+        cells.sobol_box(BOX, points, 1)
+    for rules in ({"x": Uniform(0, 10)}, CORRELATED):
+        with pytest.raises(ConfigError, match=f"--sobol: {expected}"):
+            by_quantile(rules, points)
+
+
+def test_too_many_points_are_refused() -> None:
+    with pytest.raises(ConfigError, match="--sobol 524288 has 1,572,864 cells"):
+        by_quantile({"x": Uniform(0, 10), "switch": 1}, 2**19)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [({}, False), ({"x": 3}, False), ({"switch": Bernoulli(0.0)}, False), ({"x": 3, "y": Uniform(0, 1)}, True)],
+)
+def test_a_randomization_varies_if_a_parameter_can_have_two_values(rules: Any, expected: bool) -> None:
+    assert cells.varies(SPACE, Randomization(rules)) == expected
 
 
 def test_no_episodes_are_refused() -> None:
@@ -153,12 +270,15 @@ def test_no_episodes_are_refused() -> None:
         cells.distribution("training", Randomization({"gravity": (-11, -9)}), 4),
         cells.grid(LUNAR_LANDER, {"gravity": [-10, -5], "wind_power": [0, 20]}, 2),
         cells.corners(BOX, 2),
-        cells.sobol(BOX, 8, 2),
+        cells.sobol_box(BOX, 8, 2),
+        by_quantile({"x": Scale(Uniform(0.5, 2)), "y": Add(Normal(0, 1, low=-2)), "count": 3}, 8),
+        by_quantile(CORRELATED, 8),
     ],
     ids=lambda made: made.kind,
 )
 def test_json_gives_an_equal_set_back(made: CellSet) -> None:
-    again = CellSet.from_dict(json.loads(json.dumps(made.to_dict())))
+    again = CellSet.from_dict(json.loads(json.dumps(made.to_dict(), allow_nan=False)))
     assert again.to_dict() == made.to_dict()
     np.testing.assert_array_equal(again.values, made.values)
     assert (again.names, again.fixed, again.randomization) == (made.names, made.fixed, made.randomization)
+    assert (again.points, again.correlated) == (made.points, made.correlated)

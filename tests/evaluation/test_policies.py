@@ -121,6 +121,12 @@ def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:
     assert names(policy, wide, own) == ["nominal", "training: default", "training: wide", "training: mine"]
 
 
+def test_a_run_that_is_named_like_a_preset_is_not_taken_for_it(runs: Path) -> None:
+    (policy,) = opened(runs / "lander")
+    own = trained_on(dataclasses.replace(policy, name="wide"), {"gravity": (-11, -9)})
+    assert names(trained_on(policy, "wide"), own) == ["nominal", f"training: {policy.name}", "training: wide"]
+
+
 def test_the_protocol_is_the_presets_random_and_extreme() -> None:
     made = generalization.dre(LUNAR_LANDER, 7)
     assert [(m.name, m.episodes) for m in made] == [("random", 7), ("extreme", 7)]

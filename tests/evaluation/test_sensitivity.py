@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gym_dr import Bernoulli, Normal, Randomization, Uniform
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 
-POINTS = cells.sobol(
+POINTS = cells.sobol_box(
     cells.Box(ranges={"gravity": (-12.0, -2.0), "wind_power": (0.0, 10.0), "lander_density": (4.0, 14.0)}, fixed={}),
     256,
     5,
@@ -56,10 +57,51 @@ def test_intervals_hold_the_true_share() -> None:
 
 
 def test_with_one_episode_a_cell_noise_is_unknown() -> None:
-    points = cells.sobol(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
+    points = cells.sobol_box(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 64, 1)
     result = sensitivity(points.values, points)
     assert result["noise"] is None
     assert shares(result, "total") == pytest.approx([1.0], abs=0.1)
+
+
+def by_quantile(rules: Any, points: int, **keywords: Any) -> cells.CellSet:
+    return cells.sobol("sobol", Randomization(rules, **keywords), LUNAR_LANDER, points, 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "variance"),
+    [
+        (Normal(-6, 1), 1.0),  # bounds of -12 and 0 are six standard deviations away
+        # clipped one standard deviation off: E[z^2; |z| < 1] + P(|z| > 1) = 0.6827 - 2 phi(1) + 0.3173 = 1 - 0.4839
+        (Normal(-6, 1, low=-7, high=-5), 0.5161),
+        (Uniform(-7, -5), 1 / 3),
+    ],
+    ids=["normal", "clipped", "uniform"],
+)
+def test_over_draws_a_parameter_counts_by_the_variance_of_its_draws(rule: Any, variance: float) -> None:
+    # g + 0.1 w + 2 e: variances of gravity, of 0.1 x a range of 20 and of 2 x a coin that shows 1 in a quarter of draws
+    points = by_quantile({"gravity": rule, "wind_power": Uniform(0, 20), "enable_wind": Bernoulli(0.25)}, 1024)
+    weights = {"gravity": 1.0, "wind_power": 0.1, "enable_wind": 2.0}
+    result = sensitivity(points.values @ np.array([[weights[name]] for name in points.names]), points)
+    known = {"gravity": variance, "wind_power": 0.01 * 400 / 12, "enable_wind": 4 * 0.25 * 0.75}
+    expected = [known[name] / sum(known.values()) for name in result["parameters"]]
+    assert shares(result, "first_order") == pytest.approx(expected, abs=0.03)
+    assert shares(result, "total") == pytest.approx(expected, abs=0.03)
+
+
+def test_correlated_parameters_have_no_indices_but_a_reason() -> None:
+    correlation = {"names": ["gravity", "wind_power"], "matrix": [[1.0, 0.5], [0.5, 1.0]]}
+    points = by_quantile({"gravity": Uniform(-7, -5), "wind_power": Uniform(0, 20)}, 16, correlation=correlation)
+    result = sensitivity(points.values[:, :1], points)
+    assert result["parameters"] == result["first_order"] == result["total"] == []
+    assert result["reason"].endswith("drawn independently, and gravity and wind_power are correlated")
+
+
+def test_a_parameter_that_no_point_changes_has_no_index() -> None:
+    points = by_quantile({"gravity": Uniform(-7, -5), "enable_wind": Bernoulli(1e-6)}, 16)  # no wind in 32 points
+    result = sensitivity(points.values[:, [points.names.index("gravity")]], points)
+    found = dict(zip(result["parameters"], result["total"], strict=True))
+    assert found["enable_wind"] == {"value": None, "low": None, "high": None}
+    assert found["gravity"]["value"] == pytest.approx(1.0, abs=0.2)
 
 
 def test_returns_that_never_vary_have_no_indices() -> None:

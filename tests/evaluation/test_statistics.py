@@ -75,12 +75,13 @@ def test_cells_of_a_grid_are_resampled_apart() -> None:
     assert row["mean"] == {"value": 100.0, "low": 100.0, "high": 100.0}
 
 
-def test_points_of_a_sobol_sequence_are_resampled_with_their_episodes() -> None:
-    points = cells.sobol(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
-    returns = np.repeat(np.arange(48.0), 2)[None]
+def test_points_of_a_sobol_sequence_are_resampled_with_all_cells_made_of_them() -> None:
+    points = cells.sobol_box(cells.Box(ranges={"gravity": (-12.0, -2.0)}, fixed={}), 16, 2)
+    returns = np.repeat(np.tile(np.arange(16.0), 3), 2)[None]  # point i returns i in each of its 3 cells, twice
     (row,), _ = policy_statistics(returns, points, None)
-    # 48 cells whose mean has standard error 13.85 / sqrt(48) = 2; episodes alone would give 1.4
-    assert row["mean"]["high"] - row["mean"]["low"] == pytest.approx(2 * 1.96 * 2.0, rel=0.15)
+    # 16 points whose mean has standard error 4.61 / sqrt(16) = 1.15; cells alone would give 0.67, episodes 0.47
+    assert row["mean"]["value"] == 7.5
+    assert row["mean"]["high"] - row["mean"]["low"] == pytest.approx(2 * 1.96 * 1.15, rel=0.15)
 
 
 def test_one_episode_a_cell_has_no_interval() -> None:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 MAX_VALUES = 25  # a parameter with more values than this is cut into ranges
-NUM_BINS = 8
+NUM_BINS = 8  # of those ranges, at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bins:
     """The bins of one parameter."""
 
-    centres: Array  # (bins,), ascending
+    centres: Array  # (bins,), ascending; the mean of a bin's values
     edges: Array  # (bins + 1,)
     index: npt.NDArray[np.int64]  # (episodes,), the bin of each episode
 
@@ -39,16 +39,21 @@ def evenly_spaced(length: int, count: int) -> npt.NDArray[np.int64]:
 
 
 def make_bins(values: Array) -> Bins:
-    """One bin for each of one parameter's values, ``(episodes,)``, where they are few, else ranges of equal width."""
+    """One bin for each of one parameter's values, ``(episodes,)``, where they are few, else ranges of as many episodes.
+
+    Ranges of equal width would hold next to nothing in the tails of a distribution.
+    """
     distinct, index = np.unique(values, return_inverse=True)
     if len(distinct) <= MAX_VALUES:  # edges half way between neighbours; the outer ones as far out as in
         step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
         outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
         edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
         return Bins(centres=distinct, edges=edges, index=index.astype(np.int64))
-    edges = np.linspace(distinct[0], distinct[-1], NUM_BINS + 1)
-    index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, NUM_BINS - 1)
-    return Bins(centres=(edges[:-1] + edges[1:]) / 2, edges=edges, index=index.astype(np.int64))
+    ends = np.quantile(values, np.linspace(0, 1, NUM_BINS + 1), method="nearest")  # values, so that no range is empty
+    edges = np.unique(ends)  # fewer where one value is frequent
+    index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    centres = np.bincount(index, values) / np.bincount(index)
+    return Bins(centres=centres, edges=edges, index=index.astype(np.int64))
 
 
 def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatistics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from gym_dr.evaluation.results import Evaluation
 
 Array = npt.NDArray[np.float64]
 
-WIDEST_FIRST = ("sobol", "grid", "corners", "distribution", "nominal")  # kinds of sets
+MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
     "nominal": ("On", "nominal physics"),
-    "sobol": ("Over", "the whole randomized box"),
+    "sobol": ("Over", "the training distribution"),
+    "sobol-box": ("Over", "the whole randomized box"),
     "corners": ("In", "the corners of the randomized box"),
     "grid": ("On", "the grid"),
 }
@@ -110,21 +112,38 @@ class Comparison:
         return [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
 
     @property
-    def widest(self) -> str:
-        """The set that covers most: one that fills the box, else a grid, else draws."""
-        return min(self.sets, key=self.rank)
+    def main_sets(self) -> list[str]:
+        """The sets that say most: those that fill the distributions of training, else a box, else a grid, else draws.
+
+        There are several where runs were trained on different distributions.
+        """
+        first = min(map(self.rank, self.sets))
+        return [name for name in self.sets if self.rank(name) == first]
+
+    def main_set(self, group: int) -> str:
+        """The main set of what a group was trained on; the first main set where it has none of its own."""
+        trained = self.entries(group)[0]["randomization"]
+        own = (name for name in self.main_sets if self.cells(name).definition.get("randomization") == trained)
+        return next(own, self.main_sets[0])
 
     def rank(self, set_name: str) -> int:
-        """The place of a set's kind in ``WIDEST_FIRST``."""
-        return WIDEST_FIRST.index(self.cells(set_name).kind)
+        """The place of a set's kind in ``MAIN_FIRST``."""
+        return MAIN_FIRST.index(self.cells(set_name).kind)
 
     def label(self, set_name: str) -> str:
         """The name of a set in a report."""
-        return PLACES.get(self.cells(set_name).kind, ("", set_name))[1]
+        return self._words(set_name)[1]
 
     def place(self, set_name: str) -> str:
         """A set in words, for the beginning of a sentence."""
-        return " ".join(PLACES.get(self.cells(set_name).kind, ("On the draws of", set_name)))
+        return " ".join(self._words(set_name))
+
+    def _words(self, set_name: str) -> tuple[str, str]:
+        """Preposition and label."""
+        kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
+        if kind == "sobol" and owner:
+            return "Over", f"the distribution of {owner}"
+        return PLACES.get(kind, ("On the", f"draws of {what} ({owner})" if owner else f"draws of {what}"))
 
     def cells(self, set_name: str) -> CellSet:
         """The set with a name."""
@@ -149,7 +168,7 @@ class Comparison:
             return None
         nominal = self.document["parameters"][parameter]["nominal"]
         low, high = entry["ranges"].get(parameter, (nominal, nominal))
-        return low, high
+        return -math.inf if low is None else low, math.inf if high is None else high  # JSON has no infinity
 
     def returns(self, group: int, set_name: str) -> Array:
         """Returns of a group's runs on a set.

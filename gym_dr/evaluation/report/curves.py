@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ MAX_POINTS = 200  # of a distribution curve
 
 def distributions(comparison: Comparison) -> Section:
     """For each set the share of episodes with at least a given return, a curve for each policy."""
-    names = sorted(comparison.sets, key=lambda name: name != comparison.widest)  # the widest comes first
+    names = sorted(comparison.sets, key=lambda name: name not in comparison.main_sets)
     views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
     seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
@@ -54,17 +55,21 @@ def along_parameters(comparison: Comparison) -> Section:
 
 def sensitivity(comparison: Comparison) -> Section:
     """First-order and total Sobol indices of each parameter, a bar for each policy."""
-    sets = [cells.name for cells in comparison.evaluation.sets if cells.kind == "sobol"]
+    sets = [cells.name for cells in comparison.evaluation.sets if cells.points and not cells.correlated]
+    over = " or ".join(comparison.label(name) for name in sets)
     orders = {"first_order": "On its own (first order)", "total": "With interactions (total)"}
     return Section(
         key="sensitivity",
         title="What it depends on",
-        lead="Which parameter moves the return of each policy.",
-        how_to_read="A bar is the share of the variance of the mean return, over the whole randomized box, that comes "
-        "from the parameter: alone, and together with others. Whiskers are 95% intervals, or for several seeds the "
-        "smallest and largest value; one that holds 0 may be chance."
-        + "".join(_noise(comparison, name) for name in sets),
-        views=[View(panels=[_indices(comparison, name, *order) for order in orders.items()]) for name in sets],
+        lead=f"Which parameter moves the return of each policy over {over}.",
+        how_to_read="A bar is the share of the variance of a cell's mean return that comes from the parameter: alone, "
+        "and together with others. Whiskers are 95% intervals, or for several seeds the smallest and largest value; "
+        "one that holds 0 may be chance." + "".join(_noise(comparison, name) for name in sets),
+        views=[
+            View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
+            for name in sets
+        ],
+        choice="Evaluated on",
     )
 
 
@@ -119,13 +124,13 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
         ]
     axis = parameter_axis(comparison, parameter, bins)
     figure = new_figure(traces, xaxis=axis, y="Mean return", height=340)
-    _mark_ranges(figure, comparison, parameter)
+    _mark_ranges(figure, comparison, parameter, axis["range"])
     description = f"Mean return along {parameter}, on {comparison.label(set_name)}."
     return Panel(title=parameter, figure=figure, description=description)
 
 
-def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> None:
-    """A line for each policy, above the axis, over the values that it was trained on."""
+def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:
+    """A line for each policy, above the axis, over the values that it was trained on, within the ends of the axis."""
     for index in range(len(comparison.groups)):
         known = comparison.training_range(index, parameter)
         if known is None:
@@ -136,7 +141,8 @@ def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str) -> N
             figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})
         else:
             line = {"color": colour, "width": 5}
-            figure.add_shape(type="line", x0=low, x1=high, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
+            x0, x1 = max(low, ends[0]), min(high, ends[1])
+            figure.add_shape(type="line", x0=x0, x1=x1, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
 
 
 def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> Panel:
@@ -176,11 +182,12 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
 
 
 def _noise(comparison: Comparison, set_name: str) -> str:
-    """The share of the variance that no parameter explains, in words."""
+    """The share of the variance over a set that no parameter explains, in words."""
     shares = []
     for index, group in enumerate(comparison.groups):
         known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
-    chance = f" Chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+    place = comparison.place(set_name)
+    chance = f" {place}, chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
     return chance if shares else ""

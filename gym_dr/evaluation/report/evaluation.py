@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from gym_dr.evaluation.cells import CellSet, sobol, training_box
+from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_draws
+from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.environments import param_space_of
 
 EPISODES = 100  # on nominal values and on draws of training
-POINTS, POINT_EPISODES = 128, 5  # over the box, where sensitivities and maps come from
+POINTS, POINT_EPISODES = 128, 5  # of a distribution, where sensitivities and maps come from
 
 
 def complete_evaluation(
@@ -41,10 +42,14 @@ def complete_evaluation(
 
 
 def _required_sets(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[CellSet]:
-    """Nominal values, the draws of training and the box around them; that of "default" where nothing was randomized."""
+    """Nominal values, draws of training, and points that fill its distributions; "default" where nothing varied."""
     sets = nominal_and_training(policies, space, EPISODES)
     if space is None:
         return sets
-    draws = training_draws(policies, space)
-    box = training_box(space, draws if any(draws) else [resolve("default", space)])
-    return [*sets, sobol(box, POINTS, POINT_EPISODES)]
+    varied = {end: r for end, r in training_randomizations(policies, space).items() if varies(space, r)}
+    for end, randomization in (varied or {": default": resolve("default", space)}).items():
+        points = POINTS
+        if correlated(randomization):  # a point is one cell, not 2 and one for each parameter: as many cells with more
+            points *= 2 ** math.ceil(math.log2(len(randomization) + 2))
+        sets.append(sobol(f"sobol{end}", randomization, space, points, POINT_EPISODES))
+    return sets

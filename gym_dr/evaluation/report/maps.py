@@ -24,7 +24,8 @@ def heat_maps(comparison: Comparison) -> Section:
         key="maps",
         title="Where it works",
         lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
-        how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; "
+        how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; a "
+        "parameter of many values is cut where each part has as many episodes, so parts are wide where few were drawn; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
         "that the policy was trained on, if that is known, a white cross its only value. Tiles without an episode are "
         "left out.",
@@ -55,8 +56,8 @@ def difference_maps(comparison: Comparison) -> Section:
 
 
 def _sets(comparison: Comparison) -> list[str]:
-    """The sets that have maps: a chosen grid first, then what fills the box; draws where there is neither."""
-    for choice in (("grid", "sobol"), ("distribution",), ("corners",)):
+    """The sets that have maps: a chosen grid first, then Sobol sequences; draws where there is neither."""
+    for choice in (("grid", "sobol", "sobol-box"), ("distribution",), ("corners",)):
         sets = [cells.name for kind in choice for cells in comparison.evaluation.sets if cells.kind == kind]
         if sets := [name for name in sets if comparison.pairs(name)]:
             return sets

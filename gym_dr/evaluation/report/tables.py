@@ -25,7 +25,8 @@ STATISTICS = {  # name in evaluation.json -> heading
 NOTE = (
     "Small numbers are 95% bootstrap intervals. IQM: mean of the middle half of the episodes. SD: standard deviation. "
     "Worst 25% and 10%: mean return of that share of the episodes with the lowest returns (CVaR). Worst cell: the "
-    "lowest mean return at one place."
+    "lowest mean return at one place. A distribution is filled by a Sobol sequence through the quantiles of its "
+    "draws, more evenly than by draws."
 )
 
 
@@ -43,16 +44,21 @@ def summary_tables(comparison: Comparison) -> list[Table]:
             if cells:
                 row.append(_cell(result["worst_cell"]["mean"]))
             rows.append((result["policy"], [*row, Cell(value=_number(result["min"]))]))
-        notes = [NOTE] if name == comparison.sets[-1] else []
+        reason = results[0]["sensitivity"] and results[0]["sensitivity"]["reason"]
+        notes = [f"There are no sensitivity indices: {reason}."] if reason else []
+        notes += [NOTE] if name == comparison.sets[-1] else []
         tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows, notes=notes))
     return [*tables, *_differences(comparison), *_failures(comparison), *_generalization(comparison)]
 
 
 def findings(comparison: Comparison) -> list[str]:
     """The findings of an evaluation in sentences, differences between policies first."""
-    names = dict.fromkeys([comparison.widest, *({"nominal"} & set(comparison.sets))])
-    baseline = [pair for pair in comparison.group_pairs if pair[1] == 0]
-    differences = [_comparison(comparison, first, second, name) for name in names for first, second in baseline]
+    nominal = {"nominal"} & set(comparison.sets)
+    differences = [
+        _comparison(comparison, first, 0, name)
+        for first in range(1, len(comparison.groups))
+        for name in dict.fromkeys([comparison.main_set(first), comparison.main_set(0), *nominal])
+    ]
     return differences + [_level(comparison, group) for group in range(len(comparison.groups))]
 
 
@@ -105,13 +111,14 @@ def _comparison(comparison: Comparison, first: int, second: int, set_name: str) 
 def _level(comparison: Comparison, group: int) -> str:
     """A policy's mean return, and the parameter that it depends on most."""
     name = comparison.groups[group].name
-    results = comparison.results(group, comparison.widest)
+    place = comparison.place(comparison.main_set(group))
+    results = comparison.results(group, comparison.main_set(group))
     mean = np.mean([result["statistics"]["mean"]["value"] for result in results])
-    text = f"{comparison.place(comparison.widest)}, {name} returns {mean:.1f} on average"
+    text = f"{place}, {name} returns {mean:.1f} on average"
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
         text += f" and succeeds in {solved:.0%} of the episodes"
-    sensitive = [result["sensitivity"] for result in results if result["sensitivity"]]
+    sensitive = [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]
     if sensitive:
         totals = np.mean([[item["value"] or 0.0 for item in one["total"]] for one in sensitive], axis=0)
         text += f"; its return depends most on {sensitive[0]['parameters'][int(np.argmax(totals))]}"
@@ -135,11 +142,13 @@ def _differences(comparison: Comparison) -> list[Table]:
 
 
 def _failures(comparison: Comparison) -> list[Table]:
-    """The worst cell and the least perturbation that makes a policy fail, on the widest set, if that has cells."""
-    if comparison.cells(comparison.widest).num_cells == 1:
-        return []
+    """The worst cell and the least perturbation that makes a policy fail, a table for each main set with cells."""
+    return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
+
+
+def _failures_on(comparison: Comparison, set_name: str) -> Table:
     rows = []
-    for result in _results(comparison, comparison.widest):
+    for result in _results(comparison, set_name):
         worst, least = result["worst_cell"], result["least_perturbation"]
         near = Cell(
             value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
@@ -150,8 +159,8 @@ def _failures(comparison: Comparison) -> list[Table]:
     note = "Least perturbation: the cell nearest to nominal in which the policy fails. Its distance is that of the "
     note += "parameter that is moved furthest, as a share of the parameter's range."
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
-    caption = f"What breaks it, {comparison.place(comparison.widest).lower()}"
-    return [Table(caption=caption, columns=columns, rows=rows, notes=[note])]
+    place = comparison.place(set_name)
+    return Table(caption=f"What breaks it, {place[0].lower()}{place[1:]}", columns=columns, rows=rows, notes=[note])
 
 
 def _generalization(comparison: Comparison) -> list[Table]:

@@ -26,12 +26,14 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     """Evaluates on all kinds of sets, with few cells and episodes."""
     space = param_space_of(policies[0].env)
     assert space is not None
-    box = cells.training_box(space, [policy.randomization for policy in policies])
+    randomization = policies[-1].randomization
+    assert randomization is not None
+    box = cells.training_box(space, [randomization])
     sets = [
         *nominal_and_training(policies, space, 6),
         cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
         cells.corners(box, 1),
-        cells.sobol(box, 4, 5),
+        cells.sobol("sobol", randomization, space, 4, 5),
     ]
     evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")
     return Comparison(groups=group_policies(policies), evaluation=evaluation)

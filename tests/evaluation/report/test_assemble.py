@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
-from gym_dr.evaluation.report import maps, training
+from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.results import Evaluation
@@ -39,6 +41,22 @@ def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> Non
     assert gravity == (-11.99, pytest.approx(-2, abs=0.2))
 
 
+def test_a_training_range_without_end_is_drawn_as_far_as_the_plot_reaches(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for policy in document["policies"]:
+        policy["ranges"]["gravity"] = [None, None]  # as JSON has infinities
+    evaluation = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
+    endless = Comparison(groups=comparison.groups, evaluation=evaluation)
+    panel = maps.heat_maps(endless).views[0].panels[2]
+    shown = {panel.figure.layout[axis].title.text: panel.figure.layout[axis].range for axis in ("xaxis", "yaxis")}
+    frame = panel.figure.layout.shapes[-1]
+    drawn = dict(zip(shown, ((frame.x0, frame.x1), (frame.y0, frame.y1)), strict=True))
+    (title,) = (name for name in shown if name.startswith("gravity"))
+    assert drawn[title] == pytest.approx(shown[title], abs=0.2)
+    for panel in curves.along_parameters(endless).views[0].panels:
+        assert all(np.isfinite([shape.x0, shape.x1]).all() for shape in panel.figure.layout.shapes)
+
+
 def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     for made in (maps.heat_maps, maps.difference_maps):
         assert "others" not in made(comparison).lead  # all four have theirs
@@ -47,8 +65,8 @@ def test_maps_say_which_parameters_they_leave_out(comparison: Comparison, monkey
     for made in (maps.heat_maps, maps.difference_maps):
         found = made(comparison)
         sentence = f"the 2 of 4 parameters that matter most are shown; the others: {left[0]}, {left[1]}."
-        assert found.lead.endswith(f" Over the whole randomized box, {sentence}")
-        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the whole randomized box)")
+        assert found.lead.endswith(f" Over the training distribution, {sentence}")
+        assert found.views[-1].name.endswith(f"{shown[0]} and {shown[1]} (the training distribution)")
 
 
 def test_without_sensitivities_maps_do_not_claim_that_the_shown_matter_most(

@@ -27,6 +27,22 @@ def test_many_values_lie_in_their_bins(seed: int, low: float, width: float) -> N
     assert np.all(values <= part.edges[part.index + 1])
 
 
+def test_many_values_are_cut_where_each_bin_has_as_many_episodes() -> None:
+    # 1, 2, ..., 81 squared: the eighths end at 1, 11, 21, ..., 81 squared; the last bin has the 81st value, too
+    part = make_bins(np.arange(1.0, 82.0) ** 2)
+    assert part.edges.tolist() == [k**2 for k in range(1, 82, 10)]
+    assert np.bincount(part.index).tolist() == [10] * 7 + [11]
+    assert part.centres[0] == 38.5  # the mean of 1, 4, ..., 100
+
+
+def test_a_frequent_value_leaves_no_bin_empty() -> None:
+    # half of the values are at the bound, where a distribution was clipped
+    part = make_bins(np.concatenate([np.full(100, -5.0), np.linspace(-4.0, 4.0, 100)]))
+    assert part.edges[0] == -5.0
+    assert np.all(np.bincount(part.index) > 0)
+    assert len(part.centres) == len(part.edges) - 1
+
+
 def test_bins_have_the_statistics_of_their_episodes() -> None:
     x, y = make_bins(np.array([0.0, 0.0, 1.0, 1.0])), make_bins(np.array([5.0, 5.0, 5.0, 6.0]))
     # runs in rows: bin (x 0, y 5) holds 1, 3, 5, 7; (1, 5) holds 10, 20; (1, 6) holds -4, 4; (0, 6) none

@@ -10,7 +10,11 @@ from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import open_policies
 from gym_dr.evaluation.report import evaluation
+from gym_dr.evaluation.report.comparison import Comparison, group_policies
+from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
+from gym_dr.evaluation.report.maps import heat_maps
+from gym_dr.evaluation.report.tables import findings, summary_tables
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.report.sample import tiny_policies
@@ -38,6 +42,46 @@ def test_a_run_that_was_not_evaluated_is(tmp_path: Path) -> None:
     assert sets(found.document) == {"nominal": (1, 2), "training": (1, 2), "sobol": (12, 2)}
 
 
+def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) -> None:
+    runs = [
+        train_tiny_run(tmp_path / "a", "--randomization", "none", "--randomize", "gravity=normal:-8:1:-12:0"),
+        train_tiny_run(tmp_path / "b", "--randomization", "wide"),
+        train_tiny_run(tmp_path / "c", "--randomization", "none", "--randomize", "gravity=-9.0"),  # nothing varies
+    ]
+    policies = open_policies([open_run(str(run)) for run in runs])
+    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    filled = {name: count for name, count in sets(found.document).items() if name.startswith("sobol")}
+    assert filled == {"sobol: a": (2 * 3, 2), "sobol: wide": (2 * 6, 2)}
+    comparison = Comparison(groups=group_policies(policies), evaluation=found)
+    assert [comparison.main_set(group) for group in range(3)] == ["sobol: a", "sobol: wide", "sobol: a"]
+    assert comparison.place("sobol: a") == "Over the distribution of a"
+    assert comparison.place("training: a") == "On the draws of training (a)"
+    said = " ".join(findings(comparison))
+    assert "Over the distribution of a, a returns" in said
+    assert "Over the distribution of wide, b returns" in said
+    assert "over the distribution of a or the distribution of wide." in sensitivity(comparison).lead
+
+
+def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_said(tmp_path: Path) -> None:
+    (tmp_path / "drawn.toml").write_text(
+        'gravity = { distribution = "normal", mu = -8.0, sigma = 1.0, low = -12.0, high = 0.0 }\n'
+        'wind_power = { distribution = "uniform", low = 0.0, high = 20.0 }\n'
+        "[correlation]\n"
+        'names = ["gravity", "wind_power"]\n'
+        "matrix = [[1.0, 0.5], [0.5, 1.0]]\n"
+    )
+    run = train_tiny_run(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
+    policies = open_policies([open_run(str(run))])
+    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    assert sets(found.document)["sobol"] == (2 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
+    comparison = Comparison(groups=group_policies(policies), evaluation=found)
+    assert sensitivity(comparison).views == []
+    (table,) = (t for t in summary_tables(comparison) if t.caption.startswith("Over the training distribution"))
+    assert "gravity and wind_power are correlated" in table.notes[0]
+    assert len(heat_maps(comparison).views) == 1
+    assert "depends most" not in " ".join(findings(comparison))
+
+
 def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -> None:
     policies = tiny_policies(tmp_path, "run")
     space = param_space_of(policies[0].env)
@@ -45,8 +89,8 @@ def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -
     asked = [cells.nominal(3), cells.grid(space, {"gravity": [-9.0, -3.0]}, 1)]
     before = evaluate_policies(policies, asked, tmp_path / "e", success=77.0, command="gymdr evaluate --grid ...")
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    # nothing was randomized: the box is that of the preset "default"
-    assert sets(found.document) == {"nominal": (1, 3), "grid": (2, 1), "sobol": (12, 2)}
+    # nothing was randomized: the distribution is that of the preset "default"
+    assert sets(found.document) == {"nominal": (1, 3), "grid": (2, 1), "sobol: default": (12, 2)}
     assert found.returns("grid").tolist() == before.returns("grid").tolist()
     assert found.document["success"] == 77.0
     assert found.document["command"] == "gymdr evaluate --grid ... && gymdr report"
@@ -75,7 +119,7 @@ def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:
     policies = open_policies([open_run(str(tmp_path / "run"))])
     found = complete_evaluation(policies, tmp_path / "run/evaluation", "gymdr report", silent)
     assert found.document["policies"][0]["digest"] != first.document["policies"][0]["digest"]
-    assert found.returns("sobol").tolist() != first.returns("sobol").tolist()
+    assert found.returns("sobol: default").tolist() != first.returns("sobol: default").tolist()
 
 
 def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -
     assert float(found[0].rows[1][1][0].value) == pytest.approx(mean, abs=0.5)
 
 
-def test_the_first_answer_compares_the_policies_over_the_whole_box(comparison: Comparison) -> None:
+def test_the_first_answer_compares_the_policies_over_the_training_distribution(comparison: Comparison) -> None:
     difference = tables.difference(comparison, 1, 0, "sobol")["value"]
     returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]
     assert difference == pytest.approx(returns[1] - returns[0])
     answer = tables.findings(comparison)[0]
-    assert answer.startswith("Over the whole randomized box, ")
+    assert answer.startswith("Over the training distribution, ")
     assert f"{abs(difference):.1f}" in answer
 
 
