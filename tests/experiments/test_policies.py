@@ -77,9 +77,9 @@ def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
     assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
 
 
-def test_without_word_of_the_training_the_box_is_that_of_the_preset_default() -> None:
+def test_without_word_of_the_training_the_preset_default_is_filled() -> None:
     found = evaluate(brake, sobol=2)
-    assert found.cell_set("sobol").num_cells == 2 * (4 + 2)  # it varies four parameters
+    assert found.cell_set("sobol: default").num_cells == 2 * (4 + 2)  # it varies four parameters
 
 
 def test_an_environment_without_parameters_needs_none() -> None:
