@@ -81,7 +81,10 @@ def _provenance(group: Group) -> Provenance:
     if not group.runs:
         policy = group.policies[0]
         shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
-        text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere: its learning curves, draws and settings are not recorded."
+        text = (
+            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere: its learning curves, draws and settings "
+        )
+        text += "are not recorded."
         return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
