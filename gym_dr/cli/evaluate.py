@@ -1,4 +1,4 @@
-"""``gymdr evaluate RUN ...``."""
+"""``gymdr evaluate RUN ...`` and ``gymdr evaluate --policy ...``."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, read_grid, trust_option
+from gym_dr.cli.options import command_line, policy_options, read_grid
 from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@policy_options
 @click.option(
     "--grid",
     multiple=True,
     metavar="NAME=LOW:HIGH:COUNT",
     help="values of a parameter, both ends included; give it several times for every combination",
 )
-@click.option("--corners", is_flag=True, help="the corners of the box that the runs were trained on")
+@click.option("--corners", is_flag=True, help="the corners of the box that the policies were trained on")
 @click.option(
     "--sobol",
     type=int,
@@ -33,10 +34,14 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     help="of each cell  [default: 100 of nominal values and draws, 20 of --grid and --corners, 5 of Sobol points]",
 )
 @click.option("--success", type=float, metavar="RETURN", help="from which an episode is solved  [default: the env's]")
-@click.option("--output", metavar="FOLDER", help="where results go  [default: RUN/evaluation; needed for several RUNs]")
-@trust_option
-def command(runs: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> None:
-    """Evaluate trained policies on nominal values, on what they were trained on, and wherever else they are sent.
+@click.option(
+    "--output",
+    metavar="FOLDER",
+    help="where results go  [default: RUN/evaluation; NAME-evaluation for one --policy; needed for several]",
+)
+def command(runs: tuple[str, ...], others: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> None:
+    """Evaluate policies on nominal values, on what they were trained on, and wherever else they are sent: runs, and
+    with --policy those of Stable-Baselines3 or your own code.
 
     All policies meet the same draws and the same seeds, so that
     differences between them are paired. A RUN that is a folder of seeds stands for all of them. Evaluating again adds
@@ -44,6 +49,6 @@ def command(runs: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> Non
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    evaluation = evaluate(runs, grid=read_grid(grid), command=command_line(), **options)
+    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **options)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin
 
 import click
@@ -14,6 +15,37 @@ from gym_dr.errors import ConfigError, RandomizationError
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
 )
+
+
+def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of policies that are no runs, and ``--trust``."""
+    options = (
+        click.option(
+            "--policy",
+            "others",
+            multiple=True,
+            metavar="[NAME=]POLICY",
+            callback=_check_policies,
+            help="sb3:FILE.zip of Stable-Baselines3, or package.module:function (observations -> actions); repeatable",
+        ),
+        click.option("--env", metavar="ID", help="environment of --policy; needed without a RUN"),
+        click.option(
+            "--randomization",
+            metavar="NAME|FILE",
+            help="what --policy was trained on, a preset or a file  [default: unknown; where no RUN says what to draw, "
+            "draws are those of the preset default]",
+        ),
+        click.option("--stochastic", is_flag=True, help="sample the actions of sb3:FILE.zip  [default: the likeliest]"),
+        click.option(
+            "--trust",
+            multiple=True,
+            metavar="MODULE|FILE",
+            help="a module or sb3 file of --policy, or a module of a RUN's configuration, whose code may be run",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 class NumberList(click.ParamType[Any]):
@@ -71,6 +103,15 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
         RandomizationError: A name is given twice.
     """
     return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got")
+
+
+def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
+
+        if not is_policy_text(text):
+            raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
+    return texts
 
 
 def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:

@@ -31,8 +31,8 @@ _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 _HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30 from 0 on; in the middle of their step none is 0
 
 NOTHING_VARIES = (
-    "--sobol, --sobol-box and --corners look where runs were trained: expected runs that were trained with randomized "
-    "parameters, got none. Choose values with --grid."
+    "--sobol, --sobol-box and --corners look where policies were trained: expected runs that were trained with "
+    "randomized parameters, or for other policies a --randomization, got none. Choose values with --grid."
 )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
     COLUMNS,
@@ -45,7 +45,7 @@ def success_threshold(env_id: str, success: float | None) -> float | None:
 
 
 def evaluate_policies(
-    policies: Sequence[RunPolicy],
+    policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
     folder: Path,
     *,
@@ -55,7 +55,7 @@ def evaluate_policies(
 ) -> Evaluation:
     """Plays policies on sets of cells and writes the folder of the evaluation.
 
-    Episodes in the folder are reused if their policy (the checkpoint's bytes) and set (its definition) are the same.
+    Episodes in the folder are reused if their policy (its digest) and set (its definition) are the same.
     So an interrupted evaluation continues where it stopped and ends with the same files. Complete sets of the folder
     that are not among ``sets`` stay in it.
 
@@ -68,7 +68,7 @@ def evaluate_policies(
         progress: Called as episodes end.
 
     Raises:
-        RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be written.
+        RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be written.
     """
     env = policies[0].env
     check_folder(folder)
@@ -96,7 +96,7 @@ def evaluate_policies(
     return evaluation
 
 
-def forget_others(folder: Path, policies: Sequence[RunPolicy], sets: Sequence[CellSet]) -> None:
+def forget_others(folder: Path, policies: Sequence[FrozenPolicy], sets: Sequence[CellSet]) -> None:
     """Removes from an evaluation, if the folder holds one, all policies and sets but these.
 
     Raises:
@@ -117,21 +117,21 @@ def forget_others(folder: Path, policies: Sequence[RunPolicy], sets: Sequence[Ce
 # ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------
 
 
-def _load_previous(folder: Path, policies: Sequence[RunPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
+def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
     """The sets of an earlier evaluation in the folder and the episodes that these policies have played."""
     document, table = read_document(folder), read_episodes(folder / EPISODES)
     if document is None:
         return [], table[:0]
     if document["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another --output.")
-    names = {policy.digest: policy.name for policy in policies}
+    run, names = policies[0].run, [policy.name for policy in policies]
     names_now: dict[str, str] = {}  # a run folder may have another name by now
     for policy in document["policies"]:
-        if policy["digest"] in names:
-            names_now[policy["name"]] = names[policy["digest"]]
-        elif policy["name"] not in names.values() and folder != policies[0].folder.evaluation:
+        if same := [now.name for now in policies if now.digest == policy["digest"]]:
+            names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
+        elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             raise RunFolderError(
-                f"{folder}: holds an evaluation of {policy['name']}; name that run too, or choose another --output."
+                f"{folder}: holds an evaluation of {policy['name']}; name that too, or choose another --output."
             )
     rows = table[table["policy"].isin(list(names_now))]
     sets = [CellSet.from_dict(form) for form in document["sets"]]
@@ -172,7 +172,7 @@ def _outcome(episode_return: float, success: float | None) -> str:
 
 
 def _play_missing(
-    policies: Sequence[RunPolicy],
+    policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
     folder: Path,
     document: Mapping[str, Any],

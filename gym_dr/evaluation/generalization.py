@@ -35,8 +35,8 @@ def generalization(
     """The paper's scores, one row for each algorithm; several seeds count by their mean.
 
     Args:
-        policies: With ``name``, ``algorithm`` and ``trained_on``; those that were trained on none of D, R and E count
-            nowhere.
+        policies: With ``name``, ``algorithm`` and ``trained_on``; those that were trained on none of D, R and E,
+            or by no known algorithm, count nowhere.
         success: (policy's name, set's name) -> success rate.
 
     Returns:
@@ -44,7 +44,7 @@ def generalization(
         are missing.
     """
     rows = []
-    for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies):
+    for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies if policy["algorithm"]):
         alike = [policy for policy in policies if policy["algorithm"] == algorithm]
         rates = {}
         for version in VERSIONS:

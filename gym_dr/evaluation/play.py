@@ -18,22 +18,20 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.evaluation.policies import load_run_policy
-from gym_dr.runs.config import RunConfig
+from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, wrap_for_policy
-from gym_dr.runs.folder import RunFolder
-from gym_dr.training.api import Algorithm
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
 
 def play_policy(
-    folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, episodes: int, seed: int, video: str | None
+    policy: FrozenPolicy, randomization: Randomization | None, *, episodes: int, seed: int, video: str | None
 ) -> Iterator[EpisodeRecord]:
-    """Plays a run's policy on training draws, in a window or into a video, a file that ends in .mp4 or .gif.
+    """Plays a policy on draws of a randomization, in a window or into a video, a file that ends in .mp4 or .gif.
 
-    The draws follow from ``seed``, that of the first episode.
+    The draws follow from ``seed``, that of the first episode; without parameters there are none.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -46,17 +44,17 @@ def play_policy(
         _check_video(video)
     else:
         _check_display("write a video with --video FILE.gif instead")
-    policy = load_run_policy(folder, config, algorithm)
     render_mode = "human" if video is None else "rgb_array"
-    envs = make_vector_env(config.settings.env, 1, "sync", config.randomization, render_mode=render_mode)
+    envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(wrap_for_policy(envs, config.randomization, config.context_ranges), played.append)
+    envs = RecordEpisodes(wrap_for_policy(envs, randomization, policy.context_ranges), played.append)
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
+        act = policy.make(envs)
         for episode in range(episodes):
             observations, _ = envs.reset(seed=seed if episode == 0 else None)
             add_frame(_picture(envs))
             while len(played) == episode:
-                observations, *_ = envs.step(policy(np.asarray(observations)))
+                observations, *_ = envs.step(act(np.asarray(observations)))
                 add_frame(_picture(envs))
             yield played[-1]
 

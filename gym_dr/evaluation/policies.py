@@ -1,27 +1,30 @@
-"""The policies in the newest checkpoints of runs, and the environments that they act in."""
+"""Policies that are evaluated, those in the newest checkpoints of runs above all, and the environments they act in."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError
+from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import NONE, presets, resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, Policy
 from gym_dr.wrappers.vector_params import with_params
@@ -29,26 +32,32 @@ from gym_dr.wrappers.vector_params import with_params
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
-CUSTOM = "own"  # in place of a preset's name, for any other randomization
+CUSTOM, UNKNOWN = "own", "unknown"  # in place of a preset's name
+DEFAULT = "default"  # the preset whose draws stand in for those of a training that is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPolicy:
-    """A run's policy, which can be created any number of times."""
+class TrainedRun:
+    """The run that a policy comes from."""
 
-    name: str  # unique among those that are evaluated together
     folder: RunFolder
     config: RunConfig
-    algorithm: Algorithm
-    checkpoint: Path
-    digest: str  # of the checkpoint file
-    updates: int  # before the checkpoint
-    state: Mapping[str, Any]  # the algorithm's
 
-    @property
-    def env(self) -> str:
-        """Id of the environment that it was trained on."""
-        return self.config.settings.env
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenPolicy:
+    """A policy that is evaluated, a run's or anybody's; it can be created any number of times."""
+
+    name: str  # unique among those that are evaluated together
+    env: str  # id of the environment that it acts in
+    source: str  # where it comes from, for messages
+    has_params: bool  # whether the environment has parameters
+    randomization: Randomization | None  # that it was trained on; None where that is unknown, or without parameters
+    context_ranges: ContextRanges | None = None  # of the parameters that it observes
+    digest: str  # of all that its actions follow from
+    load: Callable[[VectorEnv[Any, Any, Any]], Policy]
+    record: Mapping[str, Any]  # what an evaluation says of it: kind, path, algorithm, ...; the same keys for all
+    run: TrainedRun | None = None  # None for a policy that comes from elsewhere
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
         """Creates the policy, with its random numbers at their start.
@@ -56,104 +65,118 @@ class RunPolicy:
         Raises:
             CheckpointError: The weights do not fit the environment's observations or actions.
         """
-        loader = self.algorithm.policy_loader()
-        assert loader is not None  # checked when it was opened
         try:
-            return loader(self.state, envs, self.config.options)
+            return self.load(envs)
         except GymDrError as error:
-            raise CheckpointError(f"{self.checkpoint}: the policy does not fit {self._spaces(envs)}: {error}") from None
+            spaces = describe_spaces(self.env, envs)
+            raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
 
     def make_envs(self, cells: CellSet) -> VectorEnv[Any, Any, Any]:
         """A vector environment for a set of cells, wrapped as in the policy's training.
 
         It accepts ``options["params"]`` for the values of the cells.
         """
-        has_params = self.config.randomization is not None
-        native = has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        native = self.has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes)
-        if not has_params:
+        if not self.has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
         randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
         envs = make_vector_env(self.env, num_envs, "auto", randomization)
         if settable:
             envs = with_params(envs)
-        return wrap_for_policy(envs, randomization, self.config.context_ranges, settable)
+        return wrap_for_policy(envs, randomization, self.context_ranges, settable)
 
-    def check(self) -> None:
+    def check(self, episodes: int = 2) -> npt.NDArray[Any]:
         """Checks that the policy acts in its environment.
 
+        Args:
+            episodes: On whose first observations.
+
+        Returns:
+            Its actions there.
+
         Raises:
-            ConfigError: It fails on the environment's observations, or returns actions of the wrong shape.
+            ConfigError: It fails on the environment's observations, or those or the actions are no arrays.
+            InvalidActionError: It returns actions of the wrong shape or type, or such that are not finite.
             CheckpointError: Its weights do not fit.
         """
-        with contextlib.closing(self.make_envs(nominal(episodes=2))) as envs:
+        with contextlib.closing(self.make_envs(nominal(episodes))) as envs:
             observations, _ = envs.reset(seed=0)
-            policy = self.make(envs)
-            try:
-                shape = np.shape(policy(np.asarray(observations)))
-            except Exception as error:  # a plugin's policy may raise anything
-                raise ConfigError(f"{self.checkpoint}: fails on {self._spaces(envs)}: {error}") from error
-            if shape != envs.action_space.shape:
-                raise ConfigError(
-                    f"{self.checkpoint}: expected actions of shape {envs.action_space.shape} for {self._spaces(envs)}, "
-                    f"got shape {shape}."
-                )
+            return checked(self.make(envs), envs, self.source, self.env)(np.asarray(observations))
 
     def trained_on(self, space: ParamSpace | None) -> str:
-        """The name of the preset that it was trained on, "none" for nominal values, "own" for anything else."""
-        if not self.config.randomization or space is None:
+        """The name of the preset that it was trained on, "none" for nominal values, "own" for others, or "unknown"."""
+        if space is None or (self.randomization is not None and not self.randomization):
             return NONE
+        if self.randomization is None:
+            return UNKNOWN
         known = {name: resolve(name, space) for name in presets(space.name)}
-        return next((name for name, value in known.items() if value == self.config.randomization), CUSTOM)
-
-    def _spaces(self, envs: VectorEnv[Any, Any, Any]) -> str:
-        return (
-            f"{self.env}, which has observations of shape {envs.single_observation_space.shape} "
-            f"and actions {envs.single_action_space}"
-        )
+        return next((name for name, value in known.items() if value == self.randomization), CUSTOM)
 
 
-def open_policies(runs: Sequence[tuple[RunFolder, RunConfig, Algorithm]]) -> list[RunPolicy]:
-    """Reads the newest checkpoints of runs and checks that they can be compared.
+RunParts = tuple[RunFolder, RunConfig, Algorithm]
+
+
+def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy]:
+    """Reads the newest checkpoints of runs and checks that they, and other policies, can be compared.
 
     Raises:
-        ConfigError: A run is named twice or was trained on another environment than the first, its algorithm cannot
-            load policies, or the policy does not act in its environment.
+        ConfigError: A run is named twice, two policies have the same name or act in different environments, an
+            algorithm cannot load policies, or a policy does not act in its environment.
+        InvalidActionError: A policy's actions do not fit its environment.
         CheckpointError: There is no usable checkpoint.
     """
-    if not runs:
-        raise ConfigError("Expected at least one run.")
-    first = runs[0][1].settings.env
-    for folder, config, _ in runs:
-        if config.settings.env != first:
+    names = iter(_unique_names([one[0].path for one in given if isinstance(one, tuple)]))
+    policies = [_open(next(names), *one) if isinstance(one, tuple) else one for one in given]
+    first = policies[0]
+    for policy in policies:
+        if policy.env != first.env:
             raise ConfigError(
-                f"{folder.path}: was trained on {config.settings.env}, but {runs[0][0].path} on {first}; "
+                f"{_place(policy)}: was trained on {policy.env}, but {_place(first)} on {first.env}; "
                 "policies are compared on one environment."
             )
-    names = _unique_names([folder.path for folder, _, _ in runs])
-    policies = [_open(name, *run) for name, run in zip(names, runs, strict=True)]
+    twice = [name for name, count in Counter(policy.name for policy in policies).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            f"Two policies are named {twice[0]!r}; name one of them: --policy NAME=..., in Python {{'NAME': ...}}."
+        )
     for policy in policies:
         policy.check()
     return policies
 
 
-def nominal_and_training(policies: Sequence[RunPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
+def training_draws(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[Randomization]:
+    """What policies were trained on; the preset "default", if there is one, where that is unknown of all."""
+    known = [policy.randomization for policy in policies if policy.randomization is not None]
+    if known or space is None or DEFAULT not in presets(space.name):
+        return known
+    return [resolve(DEFAULT, space)]
+
+
+def nominal_and_training(policies: Sequence[FrozenPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
     """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
 
     Returns:
-        "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: RUN" for each
-        that differs.
+        "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: NAME" for each
+        that differs; "default", the preset, where it is unknown of all what they were trained on.
     """
     trained = training_randomizations(policies, space)
-    return [nominal(episodes), *(distribution(f"training{end}", rule, episodes) for end, rule in trained.items())]
+    unknown = all(policy.randomization is None for policy in policies)
+    names = {end: DEFAULT if unknown else f"training{end}" for end in trained}
+    return [nominal(episodes), *(distribution(names[end], rule, episodes) for end, rule in trained.items())]
 
 
-def training_randomizations(policies: Sequence[RunPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
-    """What policies were trained on, each once; its key ends names of sets: "", or of several ": PRESET" or ": RUN"."""
-    owners: dict[Randomization, RunPolicy] = {}
+def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
+    """What policies were trained on, each once, without nominal values; see ``training_draws``.
+
+    A key ends names of sets: "", or of several ": PRESET" or ": NAME"; ": default" where it is unknown of all.
+    """
+    owners: dict[Randomization, FrozenPolicy] = {}
     for policy in policies:
-        if policy.config.randomization:
-            owners.setdefault(policy.config.randomization, policy)
+        if policy.randomization:
+            owners.setdefault(policy.randomization, policy)
+    if all(policy.randomization is None for policy in policies):
+        return {f": {DEFAULT}": draws for draws in training_draws(policies, space)}
     if len(owners) == 1:
         return dict.fromkeys([""], next(iter(owners)))
     ends = {}
@@ -171,29 +194,42 @@ def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) 
         ConfigError: The algorithm cannot load policies.
         CheckpointError: There is no usable checkpoint.
     """
-    envs = make_vector_env(config.settings.env, 1, "sync", config.randomization)
-    envs = wrap_for_policy(envs, config.randomization, config.context_ranges)
-    with contextlib.closing(envs):
-        return _open(folder.path.name, folder, config, algorithm).make(envs)
+    policy = _open(folder.path.name, folder, config, algorithm)
+    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+        return policy.make(envs)
 
 
-def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> RunPolicy:
-    if algorithm.policy_loader() is None:
+def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> FrozenPolicy:
+    loader = algorithm.policy_loader()
+    if loader is None:
         raise ConfigError(
             f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played."
         )
     checkpoint = load_newest(folder)
     path = checkpoint_paths(folder)[-1]
-    return RunPolicy(
+    return FrozenPolicy(
         name=name,
-        folder=folder,
-        config=config,
-        algorithm=algorithm,
-        checkpoint=path,
+        env=config.settings.env,
+        source=str(path),
+        has_params=config.randomization is not None,
+        randomization=config.randomization,
+        context_ranges=config.context_ranges,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
-        updates=int(checkpoint["update"]),
-        state=checkpoint["state"],
+        load=lambda envs: loader(checkpoint["state"], envs, config.options),
+        record={
+            "kind": "run",
+            "path": str(folder.path),
+            "algorithm": algorithm.name,
+            "seed": config.settings.seed,
+            "updates": int(checkpoint["update"]),
+            "checkpoint": path.name,
+        },
+        run=TrainedRun(folder=folder, config=config),
     )
+
+
+def _place(policy: FrozenPolicy) -> str:
+    return policy.source if policy.run is None else str(policy.run.folder.path)
 
 
 def _unique_names(paths: Sequence[Path]) -> list[str]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import CONFIG, EVALUATION
+from gym_dr.runs.folder import CONFIG
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +70,9 @@ class Evaluation:
 
     @property
     def runs(self) -> list[Path]:
-        """The run folders of the policies; they may have been moved since."""
-        return [Path(os.path.normpath(self.folder / policy["path"])) for policy in self.document["policies"]]
+        """The run folders of the policies that have one; they may have been moved since."""
+        runs = [policy for policy in self.document["policies"] if policy["kind"] == "run"]
+        return [Path(os.path.normpath(self.folder / run["path"])) for run in runs]
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -105,17 +106,17 @@ def _resume_hint(document: dict[str, Any]) -> str:
     return f"Continue with: {document.get('command') or 'gymdr evaluate RUN'}"
 
 
-def evaluation_folder(runs: Sequence[str], output: str | None) -> Path:
-    """The folder of an evaluation: ``output``, or a folder inside the only run.
+def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
+    """The folder of an evaluation: ``output``, or that of the only thing that is evaluated.
 
     Raises:
-        ConfigError: There are several runs and no output.
+        ConfigError: There are several and no output.
     """
     if output is not None:
         return Path(output)
-    if len(runs) != 1:
-        raise ConfigError("Expected --output FOLDER for an evaluation of several runs.")
-    return Path(runs[0]) / EVALUATION
+    if len(defaults) != 1:
+        raise ConfigError("Expected --output FOLDER for an evaluation of several runs or policies.")
+    return defaults[0]
 
 
 def check_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
@@ -20,7 +20,7 @@ from gym_dr.randomization.space import ParamSpace
 
 
 def initial_document(
-    policies: Sequence[RunPolicy],
+    policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
     folder: Path,
     space: ParamSpace | None,
@@ -48,29 +48,26 @@ def initial_document(
     }
 
 
-def _policy(policy: RunPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
-    randomization = policy.config.randomization
+def _policy(policy: FrozenPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
+    randomization, path = policy.randomization, policy.record["path"]
     ranges = {} if space is None else {n: r.support(space[n].nominal) for n, r in (randomization or {}).items()}
     return {
         "name": policy.name,
-        "path": _path_from(folder, policy.folder.path),
-        "algorithm": policy.algorithm.name,
-        "seed": policy.config.settings.seed,
-        "updates": policy.updates,
+        **policy.record,
+        "path": None if path is None else _path_from(folder, Path(path)),
         "trained_on": policy.trained_on(space),
         "ranges": {name: [float(low), float(high)] for name, (low, high) in ranges.items()},
         "randomization": None if randomization is None else randomization.to_dict(),
-        "checkpoint": policy.checkpoint.name,
         "digest": policy.digest,
     }
 
 
-def _path_from(folder: Path, run: Path) -> str:
+def _path_from(folder: Path, path: Path) -> str:
     """A relative path, so that both may be moved together; absolute where there is none, as to another drive."""
     try:
-        return Path(os.path.relpath(run, folder)).as_posix()
+        return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:
-        return str(run.absolute())
+        return str(path.absolute())
 
 
 def summarize(evaluation: Evaluation) -> dict[str, Any]:

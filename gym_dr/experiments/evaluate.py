@@ -1,16 +1,16 @@
-"""``gym_dr.evaluate``: trained policies on nominal values, on what they were trained on, and wherever else."""
+"""``gym_dr.evaluate``: policies on nominal values, on what they were trained on, and wherever else."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.experiments.policies import PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.run import RunLike, open_runs
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
 
@@ -23,8 +23,11 @@ PROTOCOLS = ("dre",)
 
 
 def evaluate(
-    runs: RunLike | Sequence[RunLike],
+    policies: PoliciesLike,
     *,
+    env: str | None = None,
+    randomization: Any = None,
+    stochastic: bool = False,
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
     sobol: int | None = None,
@@ -37,28 +40,41 @@ def evaluate(
     progress: bool = True,
     command: str = "",
 ) -> Evaluation:
-    """Evaluates trained policies as ``gymdr evaluate`` does.
+    """Evaluates policies as ``gymdr evaluate`` does: runs, and those of other packages and programs.
 
     All policies meet the same draws and the same seeds, so that differences between them are paired. Evaluating again
-    adds to the results; what was interrupted goes on where it stopped.
+    adds to the results; what was interrupted goes on where it stopped. A callable is played anew each time, since what
+    it does may have changed. A function by name is not, while its module's file and its actions on 64 first
+    observations are the same. Its random numbers, if it has any, are its own: an evaluation does not start them anew.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
         >>> found.summary.query("statistic == 'mean'")
         >>> found.episodes.groupby("gravity")["return"].mean()
+        >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
+        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/comparison")
 
     Args:
-        runs: A path, a ``Run`` or ``Runs``, or several of them; a folder of seeds stands for all of its runs.
+        policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
+            that takes observations ``(N, ...)`` and returns actions, a text "sb3:FILE.zip" or
+            "package.module:function" (with "NAME=" before it if the name is to be another), or several of these; a
+            mapping gives callables and texts their names.
+        env: Id of the environment; needed where no policy is a run, which knows its own.
+        randomization: What policies that are no runs were trained on, as an environment takes it. None where that is
+            unknown: then they are also evaluated on the draws of the runs beside them, or else of the preset "default".
+        stochastic: Whether policies of Stable-Baselines3 sample their actions, instead of taking the likeliest.
         grid: name -> lowest value, highest value (both included) and how many; every combination is played.
-        corners: Whether to play the corners of the box that the runs were trained on.
-        sobol: Points of a Sobol sequence through the quantiles of what each run was trained on, a power of 2: say which
-            parameter matters there.
+        corners: Whether to play the corners of the box that the policies were trained on.
+        sobol: Points of a Sobol sequence through the quantiles of what each policy was trained on, a power of 2: say
+            which parameter matters there.
         sobol_box: Points that fill the box evenly, a power of 2: say which parameter matters anywhere in it.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
         episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
         success: Return from which an episode is solved; None for the environment's own.
-        output: Folder for the results; None for ``evaluation`` in the folder of the run, if there is one.
-        trust: Modules that the configurations may have imported.
+        output: Folder for the results; None for ``evaluation`` in the folder of the run, or ``NAME-evaluation`` in the
+            current one for another policy, if there is only one.
+        trust: Files of Stable-Baselines3 and modules of functions whose code may be run, and modules that
+            configurations of runs may have imported.
         progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command that asked for the evaluation, recorded in its folder.
 
@@ -67,27 +83,28 @@ def evaluate(
 
     Raises:
         RunFolderError: There is no run at a path, or the results cannot be written.
-        ConfigError: The runs cannot be compared, or an option cannot be.
-        UnknownNameError: A parameter or protocol is unknown.
+        ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an option
+            cannot be.
+        InvalidActionError: A policy's actions do not fit the environment, or are not finite.
+        UnknownNameError: The environment, a parameter, preset or protocol is unknown.
         RandomizationError: A value of the grid is out of bounds.
         Interrupted: A signal has stopped it.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
-    from gym_dr.evaluation.policies import nominal_and_training, open_policies, training_randomizations
+    from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
     from gym_dr.runs.environments import param_space_of
 
-    paths, opened = open_runs(runs, trust)
-    folder = evaluation_folder(paths, None if output is None else str(output))
-    policies = open_policies([run.parts for run in opened])
-    env, space = policies[0].env, param_space_of(policies[0].env)
-    check_options(env, success, protocol)
+    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    folder = evaluation_folder(folders, output)
+    env_id, space = opened[0].env, param_space_of(opened[0].env)
+    check_options(env_id, success, protocol)
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "episodes": episodes}
     with playing(progress) as display:
-        sets = nominal_and_training(policies, space, episodes_of_each(episodes)["draws"])
-        sets += asked_sets(env, training_randomizations(policies, space), display.note, **asked)
-        return evaluate_policies(policies, sets, folder, success=success, command=command, progress=display)
+        sets = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
+        sets += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
+        return evaluate_policies(opened, sets, folder, success=success, command=command, progress=display)
 
 
 @contextlib.contextmanager

@@ -216,14 +216,6 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     return runs[0] if single else Runs(Path(path), runs, trust)
 
 
-def open_runs(given: RunLike | Sequence[RunLike], trust: Collection[str] = ()) -> tuple[list[str], list[Run]]:
-    """The paths of what was given, and all runs that it stands for, opened."""
-    several = [given] if isinstance(given, str | Path | Run | Runs) else given
-    opened = [one if isinstance(one, Run | Runs) else load_run(one, trust) for one in several]
-    runs = [run for one in opened for run in ([one] if isinstance(one, Run) else one)]
-    return [str(one.path) for one in opened], runs
-
-
 def _ready(run: Run, on_nan: str | None) -> Run:
     """A run that can go on here; ``on_nan`` changes its configuration and the file that holds it.
 

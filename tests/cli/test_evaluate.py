@@ -36,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--protocol", "ddr"], "'ddr' is not 'dre'"),
         (["--success", "nan"], "--success: expected a finite return"),
         (["--output", "no/where"], "no/where: there is no folder no"),
-        (["{runs}/nominal"], "Expected --output FOLDER for an evaluation of several runs"),
+        (["{runs}/nominal"], "Expected --output FOLDER for an evaluation of several runs or policies"),
         (["{runs}/pole", "--output", "out"], "was trained on CartPole-v1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -50,7 +50,7 @@ def test_a_mistake_is_refused_before_anything_is_played(args: list[str], expecte
 
 @pytest.mark.parametrize("option", ["--corners", "--sobol=4", "--sobol-box=4"])
 def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) -> None:
-    assert "trained with randomized parameters, got none. Choose values with --grid" in refused(
+    assert "or for other policies a --randomization, got none. Choose values with --grid" in refused(
         gymdr("evaluate", runs / "nominal", option)
     )
 

@@ -16,7 +16,7 @@ from gym_dr.errors import RunFolderError
 from gym_dr.evaluation import cells, policies
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, open_policies
+from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.configure import open_run
@@ -35,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(*paths: Path) -> list[RunPolicy]:
+def opened(*paths: Path) -> list[FrozenPolicy]:
     return open_policies([open_run(str(path)) for path in paths])
 
 
@@ -225,7 +225,7 @@ def test_a_run_folder_that_was_renamed_keeps_its_evaluation(runs: Path, tmp_path
 def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path) -> None:
     play([runs / "one"], tmp_path / "out", cells.nominal(2))
     before = content(tmp_path / "out")
-    with pytest.raises(RunFolderError, match="holds an evaluation of one; name that run too"):
+    with pytest.raises(RunFolderError, match="holds an evaluation of one; name that too"):
         play([runs / "two"], tmp_path / "out", cells.nominal(2))
     assert content(tmp_path / "out") == before
 

@@ -11,6 +11,7 @@ import pytest
 
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
+from gym_dr.evaluation.policies import open_policies
 from gym_dr.experiments.configure import open_run
 from gym_dr.wrappers.record import EpisodeRecord
 from tests.evaluation.tiny_run import train_tiny_run
@@ -18,7 +19,9 @@ from tests.evaluation.tiny_run import train_tiny_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return open_run(str(train_tiny_run(tmp_path_factory.mktemp("play") / "run")))
+    """A policy and the draws of its training."""
+    (policy,) = open_policies([open_run(str(train_tiny_run(tmp_path_factory.mktemp("play") / "run")))])
+    return policy, policy.randomization
 
 
 # imageio's MP4 reader, which only this test uses, leaves its pipes to the garbage collector

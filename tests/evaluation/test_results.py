@@ -19,15 +19,16 @@ from gym_dr.evaluation.results import (
 )
 
 
-def test_one_run_is_evaluated_in_its_folder() -> None:
-    assert evaluation_folder(["runs/first"], None) == Path("runs/first/evaluation")
-    assert evaluation_folder(["runs/first"], "out") == Path("out")
-    assert evaluation_folder(["a", "b"], "out") == Path("out")
+def test_what_is_evaluated_alone_has_a_folder_of_its_own() -> None:
+    default, other = Path("runs/first/evaluation"), Path("act-evaluation")
+    assert evaluation_folder([default], None) == default
+    assert evaluation_folder([default], "out") == Path("out")
+    assert evaluation_folder([default, other], "out") == Path("out")
 
 
-def test_several_runs_need_an_output() -> None:
+def test_several_policies_need_an_output() -> None:
     with pytest.raises(ConfigError, match="Expected --output FOLDER"):
-        evaluation_folder(["a", "b"], None)
+        evaluation_folder([Path("a"), Path("b")], None)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

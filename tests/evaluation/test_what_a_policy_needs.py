@@ -10,9 +10,9 @@ import pytest
 
 from gym_dr.evaluation import cells, play
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, open_policies
+from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report import film_strips
-from gym_dr.evaluation.report.comparison import Comparison, group_runs
+from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused, train
@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(root: Path) -> list[RunPolicy]:
+def opened(root: Path) -> list[FrozenPolicy]:
     return open_policies([open_run(str(root / name)) for name in ("plain", "shown")])
 
 
@@ -42,7 +42,8 @@ def comparison(root: Path) -> Comparison:
         *nominal_and_training(policies, space, 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
-    return Comparison(groups=group_runs(policies), evaluation=evaluate_policies(policies, sets, root / "evaluation"))
+    evaluation = evaluate_policies(policies, sets, root / "evaluation")
+    return Comparison(groups=group_policies(policies), evaluation=evaluation)
 
 
 def test_disturbances_are_drawn_and_recorded_in_training_like_other_parameters(root: Path) -> None:
@@ -99,8 +100,8 @@ def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Co
 
 
 def test_playing_shows_a_policy_its_disturbances_and_its_draw(root: Path, tmp_path: Path) -> None:
-    run = open_run(str(root / "shown"))
-    episodes = list(play.play_policy(*run, episodes=2, seed=1, video=str(tmp_path / "out.gif")))
+    policy = opened(root)[1]
+    episodes = list(play.play_policy(policy, policy.randomization, episodes=2, seed=1, video=str(tmp_path / "out.gif")))
     assert all(0 <= episode.params["obs_delay"] <= 3 for episode in episodes)
     assert {"gravity", "obs_delay"} <= episodes[0].params.keys()
 

@@ -1,4 +1,4 @@
-"""Makes a report of runs and their evaluation."""
+"""Makes a report of policies and their evaluation."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
     strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)
-    runs = sum(len(group.policies) for group in comparison.groups)
+    count = sum(len(group.policies) for group in comparison.groups)
+    word = "run" if all(group.runs for group in comparison.groups) else "policy"
+    words = word if count == 1 else {"run": "runs", "policy": "policies"}[word]
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
-    facts = [document["env"], f"{runs} run{'s' if runs > 1 else ''}", f"{episodes:,} episodes a run", success]
+    facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
@@ -76,10 +78,18 @@ def _package_versions() -> str:
 
 def _provenance(group: Group) -> Provenance:
     """The provenance of one policy."""
-    config, seeds = group.config, ", ".join(map(str, group.seeds))
-    typed = dict.fromkeys(_typed(policy.folder) for policy in group.policies)  # one command may have made several seeds
+    if not group.runs:
+        policy = group.policies[0]
+        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
+        text = (
+            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere: its learning curves, draws and settings "
+        )
+        text += "are not recorded."
+        return Provenance(name=group.name, text=text, commands=[], config="")
+    config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
+    typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("As it was typed", command) for command in typed if command]
-    path = str(group.policies[0].folder.config)
+    path = str(group.runs[0].folder.config)
     repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
     several = len(group.seeds) > 1
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."

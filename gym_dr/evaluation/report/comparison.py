@@ -1,4 +1,4 @@
-"""An evaluation as a report compares it: by groups of runs that differ in their seed alone, not by single runs."""
+"""An evaluation as a report compares it: by groups of runs that differ in their seed alone, and single policies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.runs.config import RunConfig
 
 Array = npt.NDArray[np.float64]
 
@@ -35,35 +35,47 @@ MAX_PARAMETERS = 8  # whose pairs are drawn: 28 of them
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The runs of one configuration."""
+    """The runs of one configuration, or one other policy."""
 
     name: str  # in tables and plots
-    policies: tuple[RunPolicy, ...]  # in the order of their seeds
+    policies: tuple[FrozenPolicy, ...]  # in the order of their seeds
 
     @property
-    def config(self) -> RunConfig:
-        """The configuration of the first run; the others differ in the seed."""
-        return self.policies[0].config
+    def runs(self) -> list[TrainedRun]:
+        """What trained them; the configurations differ in the seed alone. None of another policy."""
+        return [policy.run for policy in self.policies if policy.run is not None]
 
     @property
     def seeds(self) -> list[int]:
         """The seeds of the runs."""
-        return [policy.config.settings.seed for policy in self.policies]
+        return [run.config.settings.seed for run in self.runs]
 
 
-def group_runs(policies: Sequence[RunPolicy]) -> list[Group]:
-    """Groups runs by their configuration less the seed, in the order in which they are named.
+def without_runs(groups: Sequence[Group], what: str) -> str:
+    """A sentence, after others, on the policies that are no runs and so lack something; empty where there are none."""
+    names = [group.name for group in groups if not group.runs]
+    return (
+        f" {' and '.join(names)}, trained elsewhere, {'has' if len(names) == 1 else 'have'} no {what}." if names else ""
+    )
+
+
+def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
+    """Groups runs by their configuration less the seed, in the order in which they are named; others stand alone.
 
     A single run keeps its name. Several are named after the folder that holds them; where others have that name, too,
     after its whole path.
     """
     alike = defaultdict(list)
     for policy in policies:
-        form = policy.config.to_dict()
-        del form["seed"]
-        alike[json.dumps(form, sort_keys=True)].append(policy)
-    groups = [sorted(group, key=lambda policy: policy.config.settings.seed) for group in alike.values()]
-    folders = [group[0].folder.path.resolve().parent for group in groups]
+        if policy.run is None:
+            alike[policy.digest, policy.name].append((0, policy))
+        else:
+            form = policy.run.config.to_dict()
+            seed = form.pop("seed")
+            alike[json.dumps(form, sort_keys=True), ""].append((seed, policy))
+    groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
+    # of a policy that is no run where it comes from, for want of a folder
+    folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
     short = [group[0].name if len(group) == 1 else folder.name for group, folder in zip(groups, folders, strict=True)]
     return [
         Group(name=name if short.count(name) == 1 else str(folder), policies=tuple(group))
@@ -73,7 +85,7 @@ def group_runs(policies: Sequence[RunPolicy]) -> list[Group]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Groups of runs, and an evaluation in which all of their runs are policies."""
+    """Groups of policies, and an evaluation of all of them."""
 
     groups: Sequence[Group]
     evaluation: Evaluation
@@ -146,10 +158,16 @@ class Comparison:
         found = {r["policy"]: r for r in self.document["results"] if r["set"] == set_name}
         return [found[entry["name"]] for entry in self.entries(group)]
 
-    def training_range(self, group: int, parameter: str) -> tuple[float, float]:
-        """Smallest and largest value of a parameter in training; both nominal where it was not randomized."""
+    def training_range(self, group: int, parameter: str) -> tuple[float, float] | None:
+        """Smallest and largest value of a parameter in training; both nominal where it was not randomized.
+
+        None where it is unknown what the policy was trained on.
+        """
+        entry = self.entries(group)[0]
+        if entry["trained_on"] == UNKNOWN:
+            return None
         nominal = self.document["parameters"][parameter]["nominal"]
-        low, high = self.entries(group)[0]["ranges"].get(parameter, (nominal, nominal))
+        low, high = entry["ranges"].get(parameter, (nominal, nominal))
         return -math.inf if low is None else low, math.inf if high is None else high  # JSON has no infinity
 
     def returns(self, group: int, set_name: str) -> Array:

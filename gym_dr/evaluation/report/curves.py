@@ -47,7 +47,7 @@ def along_parameters(comparison: Comparison) -> Section:
         title="One parameter at a time",
         lead="Mean return along each parameter, whatever the others were.",
         how_to_read="The band is two standard errors of the mean over episodes to either side. The bar at the bottom "
-        "spans the range that the policy of that colour was trained on; a diamond is its only value.",
+        "spans the range that the policy of that colour was trained on, if that is known; a diamond is its only value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )
@@ -132,7 +132,10 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:
     """A line for each policy, above the axis, over the values that it was trained on, within the ends of the axis."""
     for index in range(len(comparison.groups)):
-        low, high = comparison.training_range(index, parameter)
+        known = comparison.training_range(index, parameter)
+        if known is None:
+            continue
+        low, high = known
         y, colour = 0.015 + 0.03 * index, series(index)[0]
         if low == high:
             figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})

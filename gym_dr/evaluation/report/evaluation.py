@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, training_randomizations
+from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
@@ -19,7 +19,7 @@ POINTS, POINT_EPISODES = 128, 5  # of a distribution, where sensitivities and ma
 
 
 def complete_evaluation(
-    policies: Sequence[RunPolicy], folder: Path, command: str, progress: ProgressCallback
+    policies: Sequence[FrozenPolicy], folder: Path, command: str, progress: ProgressCallback
 ) -> Evaluation:
     """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
@@ -27,7 +27,7 @@ def complete_evaluation(
     other arguments are those of ``evaluate_policies``.
 
     Raises:
-        RunFolderError: The folder holds something else, an evaluation of other runs, or cannot be read or written.
+        RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be read or written.
     """
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     known = [CellSet.from_dict(form) for form in document["sets"]]
@@ -41,7 +41,7 @@ def complete_evaluation(
     return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
 
 
-def _required_sets(policies: Sequence[RunPolicy], space: ParamSpace | None) -> list[CellSet]:
+def _required_sets(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[CellSet]:
     """Nominal values, draws of training, and points that fill its distributions; "default" where nothing varied."""
     sets = nominal_and_training(policies, space, EPISODES)
     if space is None:

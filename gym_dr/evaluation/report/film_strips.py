@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
-from gym_dr.evaluation.policies import RunPolicy
+from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import play_batch
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Comparison
@@ -37,7 +37,7 @@ Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 class Episode:
     """An episode of an evaluation."""
 
-    policy: RunPolicy
+    policy: FrozenPolicy
     set_name: str
     number: int  # in the set
     episode_return: float
@@ -92,7 +92,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     """
     actions, params, seed = _actions(comparison, episode)
     policy = episode.policy
-    randomization = None if policy.config.randomization is None else Randomization(undisturbed(params))  # no draws
+    randomization = Randomization(undisturbed(params)) if policy.has_params else None  # no draws
     env = make_env(policy.env, randomization, render_mode="rgb_array")
     rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
     fps = env.metadata.get("render_fps")
@@ -151,7 +151,8 @@ def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStr
     cell, number = divmod(episode.number, cells.episodes)
     place = f"cell {cell}, episode {number}" if cells.num_cells > 1 else f"episode {number}"
     text = f"Return {episode.episode_return:.1f} after {played.length} steps. "
-    text += f"{comparison.place(episode.set_name)}: {place}. Run {episode.policy.name}."
+    kind = "Run" if episode.policy.run else "Policy"
+    text += f"{comparison.place(episode.set_name)}: {place}. {kind} {episode.policy.name}."
     if not np.isclose(played.episode_return, episode.episode_return, rtol=1e-4):
         text += f" The replay returned {played.episode_return:.1f}."
     known = comparison.document["parameters"]

@@ -27,7 +27,8 @@ def heat_maps(comparison: Comparison) -> Section:
         how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; a "
         "parameter of many values is cut where each part has as many episodes, so parts are wide where few were drawn; "
         "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
-        "that the policy was trained on, a white cross its only value. Tiles without an episode are left out.",
+        "that the policy was trained on, if that is known, a white cross its only value. Tiles without an episode are "
+        "left out.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )
@@ -141,7 +142,9 @@ def _map(
 
 def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
     """A frame around the values of training, a cross where there was only one; white on black shows on any colour."""
-    ranges = {name: comparison.training_range(group, name) for name in axes}
+    ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
+    if not ranges:
+        return
     (x0, x1), (y0, y1) = ranges.values()
     if x0 == x1 and y0 == y1:
         figure.add_scatter(

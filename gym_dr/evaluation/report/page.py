@@ -79,12 +79,12 @@ class FilmStrip:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How the runs of one policy were made."""
+    """How one policy was made."""
 
     name: str
     text: str
     commands: Sequence[tuple[str, str]]  # description, command
-    config: str
+    config: str  # empty where there is none
 
 
 @dataclass(frozen=True, kw_only=True)

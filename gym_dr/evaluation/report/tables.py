@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.evaluation.report.comparison import Comparison, Group
+from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
 from gym_dr.runs.config import RunConfig
@@ -203,20 +203,22 @@ def _number(value: float, *, signed: bool = False) -> str:
 
 
 def config_diff(groups: Sequence[Group]) -> list[Table]:
-    """A table with a row for each setting that is not the same in all policies, and a column for each policy.
+    """A table with a row for each setting that is not the same in all runs, and a column for each configuration.
 
     Returns:
-        No table for a single policy.
+        No table for a single one.
     """
-    if len(groups) < 2:
+    trained = [group for group in groups if group.runs]
+    if len(trained) < 2:
         return []
-    configs = [group.config for group in groups]
+    configs = [group.runs[0].config for group in trained]
     one_algorithm = len({config.algorithm for config in configs}) == 1
     settings = [_settings(config, with_options=one_algorithm) for config in configs]
     rows = _differing_rows(settings, missing="none")
     rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
     notes = [] if one_algorithm else ["The algorithms' own settings are at the end of the page."]
-    columns = ["Setting", *(group.name for group in groups)]
+    notes += filter(None, [without_runs(groups, "settings that are known").strip()])
+    columns = ["Setting", *(group.name for group in trained)]
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 
 

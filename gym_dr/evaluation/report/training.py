@@ -9,7 +9,7 @@ import numpy as np
 
 from gym_dr.evaluation.plots import read_log, read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
-from gym_dr.evaluation.report.comparison import Group
+from gym_dr.evaluation.report.comparison import Group, without_runs
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import line, new_figure, series, with_unit
 from gym_dr.randomization.space import ParamSpace
@@ -34,9 +34,11 @@ def learning_curves(groups: Sequence[Group]) -> Section:
     """
     traces: list[Any] = []
     for index, group in enumerate(groups):
+        if not group.runs:
+            continue
         name = plain(group.name)
-        alone = len(group.policies) == 1
-        tables = [read_metrics(policy.folder) for policy in group.policies]
+        alone = len(group.runs) == 1
+        tables = [read_metrics(run.folder) for run in group.runs]
         for seed, table in zip(group.seeds, tables, strict=True):
             label = name if alone else f"{name}, seed {seed}"
             width, alpha = (2.2, 1.0) if alone else (1.2, 0.45)
@@ -45,15 +47,17 @@ def learning_curves(groups: Sequence[Group]) -> Section:
             label = f"{name} ({len(tables)} seeds)"
             traces.append(_learning_curve(index, _mean_of_seeds(tables), label, width=3, suffix=", mean"))
     figure = new_figure(traces, x="Environment steps", y="Return, mean of 100 episodes")
-    several = any(len(group.policies) > 1 for group in groups)
+    several = any(len(group.runs) > 1 for group in groups)
     seeds = "Thin lines are single seeds, bold lines their mean. " if several else ""
     return Section(
         key="training",
         title="Learning curves",
         lead="How the return rose in training.",
         how_to_read=f"{seeds}Each policy is trained on its own draws, so a lower curve may only mean harder episodes: "
-        "compare policies by the evaluation above.",
-        views=[View(panels=[Panel(title="", figure=figure, description="Return against environment steps.")])],
+        f"compare policies by the evaluation above.{without_runs(groups, 'curves')}",
+        views=[View(panels=[Panel(title="", figure=figure, description="Return against environment steps.")])]
+        if traces
+        else [],
     )
 
 
@@ -74,7 +78,7 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
 
     views = []
     for group in groups:
-        tables = [read_draws(policy.folder) for policy in group.policies if policy.folder.draws.exists()]
+        tables = [read_draws(run.folder) for run in group.runs if run.folder.draws.exists()]
         if space is None or not tables:  # nothing may vary, or no episode had ended yet
             continue
         # how far training was at each episode, 0 to 1
@@ -89,7 +93,8 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
         lead="What was sampled in training against what it returned.",
         how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown), the later in training the lighter. The "
         f"line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still hard "
-        "for the policy. Parameters with few values have boxes of that part instead: the middle half and the median.",
+        "for the policy. Parameters with few values have boxes of that part instead: the middle half and the median."
+        + without_runs(groups, "draws that are recorded"),
         views=views,
         choice="Policy",
     )

@@ -13,5 +13,5 @@ NASTY = ("<img src=x onerror=window.hacked=1>", "%{x}<script>window.hacked=1<")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     root = tmp_path_factory.mktemp("report")
     policies = tiny_policies(root, *NASTY)
-    policies[0].folder.command.write_text("gymdr train </script><script>window.hacked=1</script>\n")
+    (root / NASTY[0] / "command.txt").write_text("gymdr train </script><script>window.hacked=1</script>\n")
     return tiny_evaluation(policies, root / "evaluation")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import gym_dr.evaluation.cells as cells
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import RunPolicy, nominal_and_training, open_policies
-from gym_dr.evaluation.report.comparison import Comparison, group_runs
+from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
+from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
 
 
-def tiny_policies(root: Path, *names: str) -> list[RunPolicy]:
+def tiny_policies(root: Path, *names: str) -> list[FrozenPolicy]:
     """Runs on nominal physics and, from the second on, on the preset "wide", long enough for episodes to end."""
     runs = [
         train_tiny_run(root / name, "--randomization", "wide" if i else "none", "--updates", "50")
@@ -22,11 +22,11 @@ def tiny_policies(root: Path, *names: str) -> list[RunPolicy]:
     return open_policies([open_run(str(run)) for run in runs])
 
 
-def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Comparison:
+def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     """Evaluates on all kinds of sets, with few cells and episodes."""
     space = param_space_of(policies[0].env)
     assert space is not None
-    randomization = policies[-1].config.randomization
+    randomization = policies[-1].randomization
     assert randomization is not None
     box = cells.training_box(space, [randomization])
     sets = [
@@ -36,4 +36,4 @@ def tiny_evaluation(policies: list[RunPolicy], folder: Path) -> Comparison:
         cells.sobol("sobol", randomization, space, 4, 5),
     ]
     evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")
-    return Comparison(groups=group_runs(policies), evaluation=evaluation)
+    return Comparison(groups=group_policies(policies), evaluation=evaluation)

@@ -11,7 +11,7 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.comparison import Comparison, group_runs
+from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.configure import open_run
 from gym_dr.runs.environments import param_space_of
@@ -93,7 +93,7 @@ def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> 
 
 def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path: Path) -> None:
     runs = [train_tiny_run(tmp_path / f"seed-{s}", "--seed", str(s), "--updates", "60") for s in (1, 2)]
-    groups = group_runs(open_policies([open_run(str(run)) for run in runs]))
+    groups = group_policies(open_policies([open_run(str(run)) for run in runs]))
     one, two, mean = training.learning_curves(groups).views[0].panels[0].figure.data
     assert mean.y[-1] == pytest.approx((one.y[-1] + two.y[-1]) / 2)
     assert mean.line.width > one.line.width
@@ -103,7 +103,7 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
     policies = open_policies([open_run(str(run))])
     evaluation = evaluate_policies(policies, nominal_and_training(policies, None, 4), tmp_path / "e")
-    comparison = Comparison(groups=group_runs(policies), evaluation=evaluation)
+    comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)
     report = assemble(comparison, "gymdr report", lambda text: None)
     assert [found.key for found in report.sections] == ["distributions", "training"]
 
@@ -111,8 +111,9 @@ def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None
 def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path) -> None:
     policies = tiny_policies(tmp_path, "nominal", "wide")
     for policy in policies:
-        policy.folder.draws.unlink()
-    assert training.draw_history(group_runs(policies), param_space_of(policies[0].env)).views == []
+        assert policy.run is not None
+        policy.run.folder.draws.unlink()
+    assert training.draw_history(group_policies(policies), param_space_of(policies[0].env)).views == []
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])

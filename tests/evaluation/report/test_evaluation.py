@@ -10,7 +10,7 @@ from gym_dr.evaluation import cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import open_policies
 from gym_dr.evaluation.report import evaluation
-from gym_dr.evaluation.report.comparison import Comparison, group_runs
+from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
@@ -52,7 +52,7 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     filled = {name: count for name, count in sets(found.document).items() if name.startswith("sobol")}
     assert filled == {"sobol: a": (2 * 3, 2), "sobol: wide": (2 * 6, 2)}
-    comparison = Comparison(groups=group_runs(policies), evaluation=found)
+    comparison = Comparison(groups=group_policies(policies), evaluation=found)
     assert [comparison.main_set(group) for group in range(3)] == ["sobol: a", "sobol: wide", "sobol: a"]
     assert comparison.place("sobol: a") == "Over the distribution of a"
     assert comparison.place("training: a") == "On the draws of training (a)"
@@ -74,7 +74,7 @@ def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_sa
     policies = open_policies([open_run(str(run))])
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     assert sets(found.document)["sobol"] == (2 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
-    comparison = Comparison(groups=group_runs(policies), evaluation=found)
+    comparison = Comparison(groups=group_policies(policies), evaluation=found)
     assert sensitivity(comparison).views == []
     (table,) = (t for t in summary_tables(comparison) if t.caption.startswith("Over the training distribution"))
     assert "gravity and wind_power are correlated" in table.notes[0]

@@ -1,0 +1,78 @@
+"""Actions of anybody's policy, checked before they reach an environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.vector import VectorEnv
+
+from gym_dr.errors import ConfigError, GymDrError, InvalidActionError, shortened
+from gym_dr.training.api import Policy
+
+ARRAYS = (Box, Discrete, MultiDiscrete, MultiBinary)  # spaces whose batches are arrays
+
+
+def describe_spaces(env_id: str, envs: VectorEnv[Any, Any, Any]) -> str:
+    """An environment with its observations and actions, in words that end a sentence.
+
+    Raises:
+        ConfigError: Its observations or actions are no arrays.
+    """
+    observations, actions = envs.single_observation_space, envs.single_action_space
+    for what, space in (("observations", observations), ("actions", actions)):
+        if not isinstance(space, ARRAYS):
+            raise ConfigError(
+                f"{env_id}: expected {what} that are arrays, since policies take and return such, got {space}."
+            )
+    return f"{env_id}, which has observations of shape {observations.shape} and actions {actions}"
+
+
+def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> Policy:
+    """A policy whose actions have the environment's shape and type; a Box's are clipped, as Stable-Baselines3 does.
+
+    Args:
+        policy: Observations ``(N, ...)`` -> anything.
+        envs: That it acts in.
+        source: Where the policy comes from, for messages.
+        env_id: Of ``envs``, for messages.
+
+    Returns:
+        The policy; it raises ``ConfigError`` where the given one fails, and ``InvalidActionError`` for actions that are
+        not the environment's.
+    """
+    spaces = describe_spaces(env_id, envs)
+    single, space = envs.single_action_space, envs.action_space
+
+    def act(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        try:
+            actions = np.asarray(policy(observations))
+        except GymDrError:
+            raise
+        except Exception as error:  # it may be anybody's code
+            raise ConfigError(f"{source}: fails on {spaces}: {type(error).__name__}: {error}") from error
+        if actions.shape != space.shape:
+            raise InvalidActionError(
+                f"{source}: expected actions of shape {space.shape} for {spaces}, got shape {actions.shape}."
+            )
+        if actions.dtype.kind not in ("fiub" if isinstance(single, Box) else "iub"):
+            raise InvalidActionError(
+                f"{source}: expected {'numbers' if isinstance(single, Box) else 'whole numbers'} as actions for "
+                f"{spaces}, got {actions.dtype}."
+            )
+        if not (finite := np.isfinite(actions)).all():
+            got = f"{actions[~finite][0]} in sub-environment {np.argwhere(~finite)[0][0]}"
+            raise InvalidActionError(f"{source}: expected finite actions, got {got}.")
+        if isinstance(space, Box):
+            clipped: npt.NDArray[Any] = np.clip(actions, space.low, space.high).astype(space.dtype)
+            return clipped
+        if not space.contains(actions.astype(space.dtype)):
+            wrong = next(a for a in actions if not single.contains(a.astype(single.dtype)))
+            raise InvalidActionError(
+                f"{source}: expected actions in {single}, got {shortened(wrong.tolist())} among them."
+            )
+        return actions.astype(space.dtype)
+
+    return act

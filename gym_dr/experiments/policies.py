@@ -1,0 +1,90 @@
+"""What may be evaluated and played: runs, callables, functions by name and files of Stable-Baselines3, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gym_dr.errors import ConfigError
+from gym_dr.experiments.run import Run, RunLike, Runs, load_run
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.runs.folder import EVALUATION
+
+if TYPE_CHECKING:
+    from gym_dr.evaluation.policies import FrozenPolicy
+
+PolicyLike = RunLike | Callable[[Any], Any]  # a str may also be sb3:FILE.zip or package.module:function
+PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, Callable[[Any], Any] | str]
+
+
+def open_all(
+    given: PoliciesLike,
+    *,
+    env: str | None = None,
+    randomization: Any = None,
+    stochastic: bool = False,
+    trust: Collection[str] = (),
+) -> tuple[list[FrozenPolicy], list[Path]]:
+    """Opens policies and checks that they can be compared.
+
+    The arguments are those of ``gym_dr.evaluate``.
+
+    Returns:
+        The policies in the order in which they were given, and for each thing that was given the folder that its
+        evaluation has by default.
+
+    Raises:
+        RunFolderError: There is no run at a path.
+        ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an argument
+            is for policies that are not there.
+        UnknownNameError: There is no such environment or preset.
+        InvalidActionError: Actions of a policy do not fit the environment.
+    """
+    from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign  # heavy
+    from gym_dr.evaluation.policies import RunParts, open_policies
+    from gym_dr.randomization.presets import resolve
+    from gym_dr.runs.environments import check_env_id, param_space_of
+
+    load_plugins()
+    several = given if isinstance(given, Mapping | Sequence) and not isinstance(given, str | Runs) else [given]
+    named = list(several.items()) if isinstance(several, Mapping) else [(None, one) for one in several]
+    opened: list[tuple[str | None, Any]] = []  # of runs the Run or Runs, others as they were given
+    for name, one in named:
+        is_run = isinstance(one, Path | Run | Runs) or (isinstance(one, str) and not name and not is_policy_text(one))
+        opened.append((name, load_run(one, trust) if is_run and isinstance(one, str | Path) else one))
+    runs = [
+        run for _, one in opened for run in ([one] if isinstance(one, Run) else one if isinstance(one, Runs) else [])
+    ]
+    others = [one for _, one in opened if not isinstance(one, Run | Runs)]
+    if not opened:
+        raise ConfigError("Expected a run or a policy: RUN, or --policy POLICY --env ID.")
+    if env is None and not runs:
+        raise ConfigError("Expected --env ID: policies that are no runs do not say which environment they are for.")
+    first = env or runs[0].config.settings.env
+    for run in runs:
+        if env not in (None, run.config.settings.env):
+            raise ConfigError(f"--env {env}: {run.path} was trained on {run.config.settings.env}.")
+    if stochastic and not any(map(is_file_text, others)):
+        raise ConfigError("--stochastic is for policies of Stable-Baselines3, sb3:FILE.zip: expected one, got none.")
+    if randomization is not None and not others:
+        raise ConfigError(
+            "--randomization is for policies that are no runs, which do not say what they were trained on."
+        )
+    check_env_id(first)
+    space = param_space_of(first)
+    if space is None and randomization is not None:
+        raise ConfigError(f"--randomization: {first} has no parameters to randomize.")
+    draws = None if space is None or randomization is None else resolve(randomization, space)
+    setting = Setting(env=first, has_params=space is not None, randomization=draws, stochastic=stochastic, trust=trust)
+    found: list[RunParts | FrozenPolicy] = []
+    folders = []
+    for name, one in opened:
+        if isinstance(one, Run | Runs):
+            found += [run.parts for run in ([one] if isinstance(one, Run) else one)]
+            folders.append(one.path / EVALUATION)
+        else:
+            policy = open_foreign(one, setting, name)
+            found.append(policy)
+            folders.append(Path(f"{policy.name}-{EVALUATION}"))
+    return open_policies(found), folders

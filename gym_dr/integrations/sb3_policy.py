@@ -1,0 +1,198 @@
+"""Policies that Stable-Baselines3 has saved: what their files say without running code, and how they act."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import pickle
+import re
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import VectorEnv
+
+from gym_dr.errors import ConfigError
+
+Act = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
+
+_NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # what is unpickled of a file
+_MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # whose attribute it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPolicy:
+    """What a file says of the policy in it."""
+
+    path: Path
+    statistics: Path | None  # of ``VecNormalize``, beside the file
+    digest: str  # of both files
+    algorithm: str | None  # where it can be recognised
+    seed: int | None
+    steps: int | None  # of training
+    version: str  # of Stable-Baselines3
+    use_sde: bool
+
+
+def read_saved(path: Path) -> SavedPolicy:
+    """Reads what a file says in plain text; runs no code of it.
+
+    Raises:
+        ConfigError: It is no policy of Stable-Baselines3, its policy is recurrent, or it was trained with
+            ``VecNormalize``, whose statistics are missing.
+    """
+    try:
+        content = path.read_bytes()
+        with zipfile.ZipFile(path) as archive:
+            data = json.loads(archive.read("data"))
+            version = archive.read("_stable_baselines3_version").decode().strip()
+        module, policy_class = data["policy_class"]["__module__"], data["policy_class"]
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
+        raise ConfigError(
+            f"{path}: expected a file that model.save() of Stable-Baselines3 has written, got one that cannot be read "
+            f"as such: {type(error).__name__}: {error}"
+        ) from None
+    if "recurrent" in module or any("lstm" in key for key in (*data, *policy_class)):
+        raise ConfigError(
+            f"{path}: its policy is recurrent. What is evaluated here takes observations and returns actions, and "
+            "remembers nothing; stack observations instead, or evaluate it with its own package."
+        )
+    statistics = _statistics(path, data)
+    if statistics is not None:
+        content += statistics.read_bytes()
+    return SavedPolicy(
+        path=path,
+        statistics=statistics,
+        digest=hashlib.sha256(content).hexdigest(),
+        algorithm=_algorithm(module, data),
+        seed=data.get("seed"),
+        steps=data.get("num_timesteps"),
+        version=version,
+        use_sde=data.get("use_sde") is True,
+    )
+
+
+def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[Any, Any, Any]], Act]:
+    """Loads a policy, which runs whatever code the files hold.
+
+    Args:
+        saved: From ``read_saved``.
+        stochastic: Whether actions are sampled, instead of the likeliest.
+
+    Returns:
+        Makes the policy for a vector environment, with its random numbers at their start; raises ``ConfigError`` if its
+        observations or actions are others than the policy's.
+
+    Raises:
+        ConfigError: It cannot be loaded, most likely because a package that it needs is not installed.
+    """
+    try:
+        import stable_baselines3  # noqa: F401
+        import torch
+        from stable_baselines3.common.save_util import load_from_zip_file
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{saved.path}: needs the package {error.name!r}, which is not installed: "
+            "pip install 'stable-baselines3>=2.9,<3'"
+        ) from None
+    try:
+        with zipfile.ZipFile(saved.path) as archive:
+            others = dict.fromkeys(key for key in json.loads(archive.read("data")) if key not in _NEEDED)
+        with warnings.catch_warnings():  # what is missing then is an error below
+            warnings.simplefilter("ignore")
+            data, parameters, _ = load_from_zip_file(saved.path, custom_objects=others, device="cpu")
+        policy_class, kwargs, *spaces = ((data or {})[key] for key in _NEEDED)
+        kwargs = {key: value for key, value in kwargs.items() if key != "device"}
+        more = {"lr_schedule": lambda progress: 0.0, "use_sde": saved.use_sde}  # that some policies take
+        takes = inspect.signature(policy_class).parameters
+        policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
+        policy.load_state_dict(parameters["policy"])
+        policy.set_training_mode(False)
+        statistics: Any = None if saved.statistics is None else pickle.loads(saved.statistics.read_bytes())
+    except Exception as error:  # unpickling may raise anything
+        raise ConfigError(f"{saved.path}: cannot be loaded: {type(error).__name__}: {error}") from error
+    normalize: Act = np.asarray if statistics is None else statistics.normalize_obs
+    if statistics is not None and statistics.observation_space.shape != spaces[0].shape:
+        raise ConfigError(
+            f"{saved.statistics}: expected statistics of observations of shape {spaces[0].shape}, which those of "
+            f"{saved.path} are, got {statistics.observation_space.shape}."
+        )
+
+    def make(envs: VectorEnv[Any, Any, Any]) -> Act:
+        _check_spaces(spaces[0], spaces[1], envs)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            if saved.use_sde and stochastic:
+                policy.reset_noise(envs.num_envs)
+            random = [torch.get_rng_state()]  # its own; other random numbers do not depend on it, nor it on them
+
+        def act(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            with torch.random.fork_rng(devices=[]):
+                torch.set_rng_state(random[0])
+                actions, _ = policy.predict(normalize(observations), deterministic=not stochastic)
+                random[0] = torch.get_rng_state()
+            return np.asarray(actions)
+
+        return act
+
+    return make
+
+
+def _algorithm(module: str, data: dict[str, Any]) -> str | None:
+    """The algorithm, which files do not name: policies of most are in a module of its own."""
+    package, _, rest = module.partition(".")
+    if package not in ("stable_baselines3", "sb3_contrib"):
+        return None
+    name = rest.partition(".")[0]
+    return name.upper() if name != "common" else next((_MARKS[key] for key in _MARKS if key in data), None)
+
+
+def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
+    """The statistics of ``VecNormalize`` beside a file, under the names that Stable-Baselines3 and RL Zoo give them.
+
+    Raises:
+        ConfigError: The file says that there must be some and there are none, or the other way round.
+    """
+    checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", path.stem)  # as CheckpointCallback names them
+    own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl", f"{checkpoint}.pkl"]
+    beside = [path.parent / name for name in (*own, "vecnormalize.pkl", "vec_normalize.pkl")]
+    found = next((candidate for candidate in beside if candidate.is_file()), None)
+    on_policy = "gae_lambda" in data  # others keep an original observation in any case
+    trained = data.get("num_timesteps") and "_last_original_obs" in data
+    if not (on_policy and trained):
+        return found
+    normalized = data["_last_original_obs"] is not None
+    if normalized and found is None:
+        raise ConfigError(
+            f"{path}: was trained with VecNormalize, without whose statistics it cannot act. Save them beside it: "
+            f"model.get_vec_normalize_env().save({str(beside[0])!r})"
+        )
+    if found is not None and not normalized:
+        raise ConfigError(
+            f"{found}: lies beside {path.name}, which was trained without VecNormalize. Move one of them elsewhere."
+        )
+    return found
+
+
+def _check_spaces(observations: gym.Space[Any], actions: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> None:
+    got = envs.single_observation_space
+    box = isinstance(observations, gym.spaces.Box) and isinstance(got, gym.spaces.Box)
+    if observations.shape != got.shape if box else observations != got:
+        text = f"it was trained on observations {f'of shape {observations.shape}' if box else observations}."
+        if box and len(observations.shape or ()) == 1 and np.prod(observations.shape or ()) > np.prod(got.shape or ()):
+            text += (
+                " If it was trained with context='observation': that cannot be evaluated, since its file does not say "
+                "which draws it observes."
+            )
+        raise ConfigError(text)
+    if actions != envs.single_action_space:
+        raise ConfigError(f"it was trained on actions {actions}.")

@@ -1,0 +1,212 @@
+"""``gym_dr.evaluate`` and ``report`` with policies that are no runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gym_dr
+from gym_dr.errors import ConfigError, InvalidActionError, UnknownNameError
+from gym_dr.evaluation.report import evaluation as report_evaluation
+from gym_dr.evaluation.results import Evaluation
+from tests.evaluation import own_policies
+from tests.evaluation.own_policies import brake, coast
+from tests.evaluation.tiny_run import train_tiny_run
+
+LANDER = "gym_dr/LunarLanderDR-v3"
+MODULE = "tests.evaluation.own_policies"
+BRAKE = f"{MODULE}:brake"
+
+
+def evaluate(policies: Any, **options: Any) -> Evaluation:
+    return gym_dr.evaluate(policies, **{"env": LANDER, "episodes": 2, "progress": False, **options})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_tiny_run(
+        tmp_path_factory.mktemp("runs") / "first", "--updates", "50", "--randomize", "gravity=uniform:-11:-9"
+    )
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None:
+    found = evaluate(brake, grid={"gravity": (-11, -3, 3)})
+    assert found.folder == Path("brake-evaluation")
+    assert [cells.name for cells in found.sets] == ["nominal", "default", "grid"]
+    (entry,) = found.document["policies"]
+    kept = ("name", "kind", "path", "algorithm", "actions", "trained_on", "ranges")
+    assert [entry[key] for key in kept] == ["brake", "callable", None, None, None, "unknown", {}]
+    assert found.runs == []
+
+
+def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None:
+    found = evaluate([run, brake, f"slow={BRAKE}"], env=None, trust=[MODULE], output="both")
+    assert found.policies == ["first", "brake", "slow"]
+    assert [cells.name for cells in found.sets] == ["nominal", "training"]  # of the run
+    one, other, again = (found.episodes[found.episodes["policy"] == name] for name in found.policies)
+    for column in ("seed", "gravity"):
+        assert one[column].tolist() == other[column].tolist()
+    assert other["return"].tolist() == again["return"].tolist()
+    assert [row["policy"] for row in found.document["differences"]] == ["first", "first", "brake"] * 2
+    assert {row["statistics"]["mean"]["value"] for row in found.document["differences"][2::3]} == {0.0}
+    assert [path.name for path in found.runs] == ["first"]
+
+
+def test_the_order_in_which_policies_are_given_is_kept(run: Path) -> None:
+    assert evaluate([brake, run], output="turned").policies == ["brake", "first"]
+
+
+def test_a_mapping_names_policies() -> None:
+    found = evaluate({"brakes": brake, "rests": coast, "named": BRAKE}, trust=[MODULE], output="out")
+    assert found.policies == ["brakes", "rests", "named"]
+
+
+def test_what_a_policy_was_trained_on_is_the_users_to_say() -> None:
+    found = evaluate(coast, randomization={"gravity": (-11, -9), "enable_wind": False}, corners=True)
+    assert {cells.name: cells.num_cells for cells in found.sets} == {"nominal": 1, "training": 1, "corners": 2}
+    (entry,) = found.document["policies"]
+    assert (entry["name"], entry["trained_on"], entry["ranges"]["gravity"]) == ("Coast", "own", [-11.0, -9.0])
+
+
+def test_without_word_of_the_training_the_preset_default_is_filled() -> None:
+    found = evaluate(brake, sobol=2)
+    assert found.cell_set("sobol: default").num_cells == 2 * (4 + 2)  # it varies four parameters
+
+
+def test_an_environment_without_parameters_needs_none() -> None:
+    found = evaluate(lambda observations: observations[:, 2] > 0, env="CartPole-v1", output="out")
+    assert [cells.name for cells in found.sets] == ["nominal"]
+    assert found.policies == ["lambda"]
+
+
+# what is played again, and what is not
+
+
+def episodes_played(policies: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many episodes an evaluation into the same folder plays."""
+    counted: list[int] = []
+
+    def count(self: object, title: str, done: int, total: int) -> None:
+        counted.append(done)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gym_dr.experiments.progress.Progress.__call__", count)
+        evaluate(policies, trust=[MODULE], output="out")
+    return counted[-1] - counted[0]
+
+
+def test_a_function_by_name_is_not_played_again_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 8
+    assert episodes_played([BRAKE, f"again={BRAKE}"], monkeypatch) == 0
+    Path("out").rename("both")
+    assert episodes_played(BRAKE, monkeypatch) == 4
+    before = Evaluation.load(Path("out")).episodes
+    assert episodes_played(BRAKE, monkeypatch) == 0
+    pd.testing.assert_frame_equal(Evaluation.load(Path("out")).episodes, before)
+    monkeypatch.setattr(own_policies, "THRUST", [1])
+    assert episodes_played(BRAKE, monkeypatch) == 4
+    assert Evaluation.load(Path("out")).episodes["return"].tolist() != before["return"].tolist()
+
+
+def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [episodes_played(brake, monkeypatch) for _ in range(2)] == [4, 4]
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "message"),
+    [
+        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
+        (BRAKE, {"trust": ["tests"]}, "If you trust it"),
+        ("no_such_module:act", {"trust": ["no_such_module"]}, "cannot be imported: ModuleNotFoundError"),
+        (f"{MODULE}:brak", {"trust": [MODULE]}, "cannot be imported: AttributeError"),
+        (f"{MODULE}:limit", {"trust": [MODULE]}, "expected a function, got 3"),
+        ("sb3:none.zip", {}, "none.zip: there is no such file"),
+        (object(), {}, "Expected a policy: a run, a callable"),
+        ([], {}, "Expected a run or a policy"),
+        (brake, {"env": None}, "Expected --env ID"),
+        ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
+        ([brake, coast], {}, "Expected --output FOLDER"),
+        (brake, {"stochastic": True}, "--stochastic is for policies of Stable-Baselines3"),
+        (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
+        (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
+        (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused_before_it_is_played(policies: Any, options: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluate(policies, **options)
+    assert not list(Path().iterdir())
+
+
+def test_actions_that_do_not_fit_are_refused_before_they_are_played() -> None:
+    with pytest.raises(InvalidActionError, match=r"policy 'lambda': expected actions of shape \(2,\)"):
+        evaluate(lambda observations: observations)
+    assert not list(Path().iterdir())
+
+
+def test_actions_that_are_not_finite_end_an_evaluation_with_their_policy() -> None:
+    calls: list[int] = []
+
+    def fades(observations: Any) -> Any:
+        calls.append(len(observations))
+        return np.full((len(observations), 2), np.nan if len(calls) > 5 else 0.0)
+
+    with pytest.raises(
+        InvalidActionError, match="policy 'fades': expected finite actions, got nan in sub-environment 0"
+    ):
+        evaluate(fades, env="gym_dr/LunarLanderContinuousDR-v3")
+
+
+def test_unknown_environments_and_presets_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match="LunarLanderDR-v3"):
+        evaluate(brake, env="gym_dr/LunarLandrDR-v3")
+    with pytest.raises(UnknownNameError, match="wide"):
+        evaluate(brake, randomization="wid")
+
+
+def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--env CartPole-v1: .*first was trained on gym_dr/LunarLanderDR-v3"):
+        evaluate([run, brake], env="CartPole-v1", output="out")
+    with pytest.raises(ConfigError, match="--randomization is for policies that are no runs"):
+        evaluate(run, randomization="wide")
+
+
+# pages
+
+
+@pytest.fixture
+def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+        monkeypatch.setattr(report_evaluation, name, value)
+
+
+def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_episodes: None) -> None:
+    page = gym_dr.report([run, brake], env=LANDER, output="both.html", progress=False)
+    text = page.read_text()
+    assert "Robustness of first and brake" in text
+    assert "brake, trained elsewhere, has no curves." in text
+    assert "brake, trained elsewhere, has no draws that are recorded." in text
+    assert "policy &#39;brake&#39; (kind callable). It was trained elsewhere" in text
+    assert "Policy brake." in text  # under its film strips
+    assert Path("both-evaluation/evaluation.json").is_file()
+
+
+def test_a_page_of_others_alone_has_nothing_on_training(few_episodes: None) -> None:
+    text = gym_dr.report(brake, env=LANDER, progress=False).read_text()
+    assert 'id="maps"' in text
+    assert 'id="training"' not in text
+    assert 'id="draws"' not in text
+    assert Path("report.html").is_file()
+    assert Path("brake-evaluation/evaluation.json").is_file()

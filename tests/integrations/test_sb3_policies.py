@@ -1,0 +1,185 @@
+"""Policies that Stable-Baselines3 has trained and saved, in our evaluation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr.errors import CheckpointError, ConfigError
+from gym_dr.evaluation.results import Evaluation
+
+pytest.importorskip("stable_baselines3")
+
+from stable_baselines3 import A2C, DQN, PPO, SAC
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+
+from gym_dr.integrations.sb3 import make_vec_env
+
+pytestmark = pytest.mark.integration
+
+LANDER, CONTINUOUS = "gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"
+
+
+def small() -> dict[str, Any]:
+    """Arguments of an algorithm, which changes them."""
+    return {"policy_kwargs": {"net_arch": [8]}, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of policies that were trained for a few steps."""
+    folder = tmp_path_factory.mktemp("saved")
+    PPO("MlpPolicy", make_vec_env(LANDER, 2), n_steps=16, batch_size=16, **small()).learn(32).save(folder / "ppo.zip")
+    A2C("MlpPolicy", make_vec_env(CONTINUOUS, 2), use_sde=True, **small()).learn(20).save(folder / "sde.zip")
+    DQN("MlpPolicy", make_vec_env(LANDER, 1), learning_starts=10, **small()).learn(20).save(folder / "dqn.zip")
+    SAC("MlpPolicy", make_vec_env(CONTINUOUS, 1), learning_starts=10, **small()).learn(20).save(folder / "sac.zip")
+    normalized = VecNormalize(make_vec_env(LANDER, 2, seed=1))
+    PPO("MlpPolicy", normalized, n_steps=64, batch_size=64, **small()).learn(512).save(folder / "normal.zip")
+    normalized.save(str(folder / "normal_vecnormalize.pkl"))
+    shown = make_vec_env(LANDER, 2, env_kwargs={"context": "observation"})
+    PPO("MlpPolicy", shown, n_steps=16, batch_size=16, **small()).learn(32).save(folder / "shown.zip")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluate(path: Path, **options: Any) -> Evaluation:
+    given = {"env": LANDER, "trust": [str(path)], "episodes": 3, "progress": False, **options}
+    return gym_dr.evaluate(f"sb3:{path}", **given)
+
+
+def entry_of(found: Evaluation) -> dict[str, Any]:
+    (entry,) = found.document["policies"]
+    return {key: entry[key] for key in ("kind", "algorithm", "seed", "steps", "actions", "statistics")}
+
+
+def test_what_a_file_says_is_recorded(saved: Path) -> None:
+    found = evaluate(saved / "ppo.zip")
+    assert found.policies == ["ppo"]
+    assert entry_of(found) == {
+        "kind": "sb3",
+        "algorithm": "PPO",
+        "seed": 1,
+        "steps": 32,
+        "actions": "deterministic",
+        "statistics": None,
+    }
+    assert (Path("ppo-evaluation") / found.document["policies"][0]["path"]).resolve() == saved / "ppo.zip"
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "algorithm"), [("sde", CONTINUOUS, "A2C"), ("sac", CONTINUOUS, "SAC"), ("dqn", LANDER, "DQN")]
+)
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_every_algorithm_acts_the_same_each_time(
+    saved: Path, name: str, env: str, algorithm: str, stochastic: bool
+) -> None:
+    first, again = (
+        evaluate(saved / f"{name}.zip", env=env, stochastic=stochastic, output=folder) for folder in ("a", "b")
+    )
+    assert first.document["policies"][0]["algorithm"] == algorithm
+    assert first.document["policies"][0]["actions"] == ("stochastic" if stochastic else "deterministic")
+    assert first.episodes["return"].tolist() == again.episodes["return"].tolist()
+
+
+@pytest.mark.parametrize("name", ["ppo", "normal"])
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_returns_are_those_of_stable_baselines(saved: Path, name: str, deterministic: bool) -> None:
+    """Within five standard errors of the difference: seeds and sampled actions differ."""
+    path, episodes = saved / f"{name}.zip", 60
+    envs = make_vec_env(LANDER, 20, seed=5, env_kwargs={"randomization": "none"})
+    if name == "normal":
+        envs = VecNormalize.load(str(saved / "normal_vecnormalize.pkl"), envs)
+        envs.training = envs.norm_reward = False
+    found: Any = evaluate_policy(
+        PPO.load(path), envs, episodes, deterministic=deterministic, return_episode_rewards=True, warn=False
+    )
+    theirs = np.array(found[0])
+    ours = evaluate(path, randomization="none", episodes=episodes, stochastic=not deterministic).returns("nominal")
+    error = np.sqrt((theirs.var() + ours.var()) / episodes)
+    assert abs(theirs.mean() - ours.mean()) < 5 * error
+
+
+def test_statistics_change_what_a_policy_does_and_are_recorded(saved: Path, tmp_path: Path) -> None:
+    found = evaluate(saved / "normal.zip")
+    assert entry_of(found)["statistics"] == "normal_vecnormalize.pkl"
+    shutil.copy(saved / "normal.zip", tmp_path / "normal.zip")
+    other = VecNormalize(make_vec_env(LANDER, 2))
+    other.save(str(tmp_path / "vecnormalize.pkl"))  # has seen nothing
+    again = evaluate(tmp_path / "normal.zip", output="out")
+    assert entry_of(again)["statistics"] == "vecnormalize.pkl"
+    assert again.episodes["return"].tolist() != found.episodes["return"].tolist()
+    assert again.document["policies"][0]["digest"] != found.document["policies"][0]["digest"]
+
+
+def test_a_file_is_not_played_again_until_actions_are_sampled(saved: Path) -> None:
+    evaluate(saved / "ppo.zip")
+    rows = Path("ppo-evaluation/episodes.csv")
+    before = rows.read_text()
+    rows.write_text(before.replace(",failure", ",success"))  # made anew of the returns, where rows are kept
+    evaluate(saved / "ppo.zip")
+    assert rows.read_text() == before
+    evaluate(saved / "ppo.zip", stochastic=True)
+    assert rows.read_text() != before
+
+
+# what is refused
+
+
+def test_a_file_that_is_not_trusted_is_not_unpickled(saved: Path, tmp_path: Path) -> None:
+    """Its pickles are damaged, so that loading them would fail with another message."""
+    with zipfile.ZipFile(saved / "ppo.zip") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(parts["data"])
+    data["policy_class"][":serialized:"] = "bm8gcGlja2xl"
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
+        for name, content in {**parts, "data": json.dumps(data).encode()}.items():
+            archive.writestr(name, content)
+    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust who has made this one: --trust .*evil\.zip"):
+        evaluate(tmp_path / "evil.zip", trust=["ppo.zip"])
+    with pytest.raises(ConfigError, match=r"evil\.zip: cannot be loaded: UnpicklingError"):
+        evaluate(tmp_path / "evil.zip")
+
+
+def test_trust_in_a_file_is_trust_in_its_statistics_and_says_so(saved: Path) -> None:
+    with pytest.raises(ConfigError, match=r"made this one and normal_vecnormalize\.pkl beside it: --trust"):
+        evaluate(saved / "normal.zip", trust=[])
+
+
+def test_a_policy_without_its_statistics_is_refused(saved: Path, tmp_path: Path) -> None:
+    shutil.copy(saved / "normal.zip", tmp_path / "lost.zip")
+    with pytest.raises(
+        ConfigError, match=r"trained with VecNormalize.*get_vec_normalize_env\(\)\.save\(.*lost_vecnorm"
+    ):
+        evaluate(tmp_path / "lost.zip")
+
+
+def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: Path, tmp_path: Path) -> None:
+    shutil.copy(saved / "ppo.zip", tmp_path / "ppo.zip")
+    shutil.copy(saved / "normal_vecnormalize.pkl", tmp_path / "vecnormalize.pkl")
+    with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: lies beside ppo\.zip, which was trained without"):
+        evaluate(tmp_path / "ppo.zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "message"),
+    [
+        ("ppo", "CartPole-v1", r"does not fit CartPole-v1, which has observations of shape \(4,\) .* of shape \(8,\)"),
+        ("ppo", CONTINUOUS, r"it was trained on actions Discrete\(4\)"),
+        ("shown", LANDER, r"observations of shape \(12,\)\. If it was trained with context='observation'"),
+    ],
+)
+def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        evaluate(saved / f"{name}.zip", env=env)
