@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,49 @@ def test_a_second_process_is_refused(copied: Path) -> None:
     lock = FolderLock(copied)
     lock.acquire()  # it is free again
     lock.release()
+
+
+# ---- real processes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow  # its siblings are those that are cut, above
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_study_that_is_killed_at_random_points_ends_with_the_same_files(seed: int, tmp_path: Path) -> None:
+    arguments = ["10", str(seed), str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.experiments.kill_study", *arguments], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow  # its sibling is the one above
+def test_processes_that_train_end_with_the_study_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    form = tiny(a2c={"updates": 400, "rollout_steps": 64, "hidden_sizes": [8]}, seeds=[1])
+    (tmp_path / "study.json").write_text(json.dumps(form | {"settings": {"num_envs": 2, "checkpoint_every": 50}}))
+    command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", "study", tmp_path / "study.json"]
+    command += ["--output", tmp_path / "out", "--workers", "2"]
+    subprocess.run(command, check=True, capture_output=True)
+    expected = outcome(tmp_path / "out")
+    shutil.rmtree(tmp_path / "out")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while not trained_at(tmp_path / "out"):
+            assert process.poll() is None, "it has ended already"
+            time.sleep(0.02)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(children) >= 2
+        process.kill()
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < until, "a process goes on without the study"
+        time.sleep(0.1)
+    subprocess.run(command, check=True, capture_output=True)
+    assert outcome(tmp_path / "out") == expected
+
+
+# Ray leaves sockets and processes to the garbage collector
+@pytest.mark.slow  # its sibling is test_what_a_task_elsewhere_sends_back_is_the_run
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ray_gives_the_same_files_as_processes(finished: tuple[StudyResult, dict[str, Any]], tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="the extra gym-dr[ray] is not installed")
+    study(TINY, tmp_path / "out", launcher="ray")
+    assert outcome(tmp_path / "out") == finished[1]
