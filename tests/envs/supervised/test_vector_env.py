@@ -211,7 +211,7 @@ def test_several_faults_at_once() -> None:
         envs.call("plan", i, kind)
     with pytest.warns(WorkerWarning) as caught:
         truncated = envs.step(actions(envs))[3]
-    assert len(caught) == 3
+    assert sum(warning.category is WorkerWarning for warning in caught) == 3
     assert truncated.tolist() == [True, True, True, False]
     envs.close()
 
