@@ -30,14 +30,9 @@ class RandomizedModel(RandomizedEnv):
 
         Args:
             name: What presets are filed under.
-            randomization: See ``NativeVectorEnv``, for what follows too.
+            randomization: Those of the class, as what follows; so are the errors.
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
-
-        Raises:
-            UnknownNameError: A preset, body, geom, context or other name is unknown.
-            RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
         """
         from gym_dr.envs.mujoco.stock import BAD_STATE  # heavy: mujoco
 
