@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -96,15 +97,16 @@ def train_folders(
         return _launch_ray(folders, ray_address, trust, display)
 
 
-def train_folder(path: str, trust: Collection[str], display: Display) -> str:
+def train_folder(path: str, trust: Collection[str], display: Display, stop: StopRequest | None = None) -> str:
     """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
 
-    Runs in a process of its own. Returns the message of a mistake or a failed training, empty if all went well.
+    Runs in a process of its own, whose handler of signals has ``stop`` if there is one. Returns the message of a
+    mistake or a failed training, empty if all went well.
     """
     from gym_dr.experiments.one_run import train_run  # heavy
 
     try:
-        train_run(*open_run(path, trust), resume=True, display=display)
+        train_run(*open_run(path, trust), resume=True, display=display, stop=stop)
     except Interrupted as stopped:  # the process that launches the runs says how to go on with all of them
         print(stopped, file=sys.stderr, flush=True)
         raise
@@ -147,10 +149,10 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
     size = min(workers, len(folders))
     with (
         stop_signals(stop),
-        ProcessPoolExecutor(max_workers=size, mp_context=context, initializer=_end_with_parent) as pool,
+        ProcessPoolExecutor(max_workers=size, mp_context=context, initializer=_begin_worker) as pool,
     ):
         with children_end_with_us():
-            futures = {pool.submit(train_folder, str(folder.path), trust, display): folder for folder in folders}
+            futures = {pool.submit(_train_in_worker, str(folder.path), trust, display): folder for folder in folders}
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
@@ -169,16 +171,42 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
     return failed
 
 
+# ---- a process of the pool -------------------------------------------------------------------------------------------
+
+_stop = StopRequest()  # of this process; it outlives a run, since the pool may have another one waiting here
+_training = threading.Event()
+
+
+def _begin_worker() -> None:
+    """Prepares a process of the pool for signals, and for the end of the one that started it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda number, _: _request_stop(number))
+
+
+def _request_stop(number: int) -> None:
+    """Never ends a process between its runs: it may hold the lock of a queue, for which all others would wait."""
+    if _training.is_set():
+        _stop(number)
+    else:
+        _stop.number = _stop.number or number
+
+
+def _train_in_worker(path: str, trust: Collection[str], display: Display) -> str:
+    """Does what ``train_folder`` does, unless this process has been asked to stop."""
+    _training.set()
+    try:
+        _stop.check()
+        return train_folder(path, trust, display, _stop)
+    finally:
+        _training.clear()
+
+
 def _end_with_parent() -> None:
-    """Has this process end when the one that started it is killed: nobody would go on with the other runs."""
-
-    def wait() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None  # this is a child
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
+    """Ends this process when the one that started it is killed: nobody would go on with the other runs."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this is a child
+    parent.join()
+    os._exit(1)
 
 
 def _launch_ray(

@@ -20,9 +20,23 @@ from gym_dr.training.api import Algorithm
 
 
 def train_run(
-    folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, resume: bool, display: Display = "bar"
+    folder: RunFolder,
+    config: RunConfig,
+    algorithm: Algorithm,
+    *,
+    resume: bool,
+    display: Display = "bar",
+    stop: StopRequest | None = None,
 ) -> None:
     """Trains the run of a folder whose configuration is written, draws the plots and evaluates.
+
+    Args:
+        folder: Of the run.
+        config: What the folder's file says.
+        algorithm: Trains it.
+        resume: Whether to go on from the newest checkpoint, if there is one.
+        display: How to show how far it is.
+        stop: What a handler of signals outside of this call sets; None if there is none.
 
     Raises:
         PluginError: The algorithm's function cannot be imported.
@@ -31,7 +45,7 @@ def train_run(
         TrainingError: Training cannot go on.
         Interrupted: A signal has ended the run; the message says how to go on.
     """
-    stop = StopRequest()
+    stop = stop or StopRequest()
     with one_thread(), folder.locked(), stop_signals(stop):
         _train(folder, config, algorithm, stop, resume, display)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."

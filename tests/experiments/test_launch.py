@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +283,14 @@ def test_a_two_node_ray_cluster_that_loses_a_node_gives_the_same_result(tmp_path
         cluster.shutdown()
     assert lost == [2], "the node was not lost while both seeds were training"
     assert result(tmp_path / "ray") == result(expected)
+
+
+def test_a_signal_between_runs_ends_no_process_of_the_pool_but_keeps_it_from_training(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=launcher._begin_worker) as pool:
+        process = pool.submit(os.getpid).result()  # it waits for work now, with the lock of the queue
+        for _ in range(2):
+            os.kill(process, signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing").result()
+        assert pool.submit(os.getpid).result() == process
