@@ -24,7 +24,7 @@ class Progress:
         """Shows nothing until the first call.
 
         Args:
-            unit: What is counted: "update".
+            unit: What is counted: "update"; empty to show only the share that is done.
             display: "bar" where there can be one, else lines; "lines" everywhere; or "nothing".
         """
         self._unit, self._display = unit, display
@@ -32,7 +32,9 @@ class Progress:
         self._first, self._lines = -1, 0  # units and lines at the first call
         self._measured_from: tuple[float, int, float] | None = None  # time, units, work
 
-    def __call__(self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "") -> None:
+    def __call__(
+        self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "", left: str = ""
+    ) -> None:
         """Shows where the work is; the first call begins it.
 
         Args:
@@ -41,6 +43,7 @@ class Progress:
             total: Units in all.
             steps: Environment steps so far, where the speed is in those.
             result: What else there is to say.
+            left: The time left, where the caller knows it better than the speed so far.
         """
         if self._display == "nothing":
             return
@@ -48,19 +51,21 @@ class Progress:
             self._first, self._lines = done, done * LINES // max(total, 1)
             make_bar = _bar_class() if self._display == "bar" else None
             if make_bar is not None:
-                form = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
+                count = " {n_fmt}/{total_fmt}" if self._unit else ""
+                form = f"{{desc}}{{percentage:3.0f}}%|{{bar}}|{count} [{{elapsed}}{{postfix}}]"
                 self._bar = make_bar(
                     total=total, initial=done, unit=self._unit, bar_format=form, dynamic_ncols=True, mininterval=0.2
                 )
-        speed, left = self._measure(done, total, steps)
-        state = ", ".join(filter(None, [speed, result, left]))
+        speed, measured = self._measure(done, total, steps) if self._unit else ("", "")
+        state = ", ".join(filter(None, [speed, result, left or measured]))
         if self._bar is not None:
             self._bar.set_description(title, refresh=False)
             self._bar.set_postfix_str(state, refresh=False)
             self._bar.update(done - self._bar.n)
         elif done * LINES // max(total, 1) > self._lines:
             self._lines = done * LINES // total
-            self.note(", ".join(filter(None, [f"{title}: {self._unit} {done}/{total}", state])))
+            place = f"{self._unit} {done}/{total}" if self._unit else f"{done / total:.0%}"
+            self.note(", ".join(filter(None, [f"{title}: {place}", state])))
 
     def note(self, text: str) -> None:
         """Shows a line of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import CheckpointError, ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
-from gym_dr.experiments.evaluate import playing
+from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
-from gym_dr.runs.checkpoint import load_newest
+from gym_dr.experiments.study_progress import StudyProgress, Training
+from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
-from gym_dr.runs.metrics import last_update
 from gym_dr.runs.stopping import explain_interrupt
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ class _StudyRun:
     def exists(self) -> bool:
         return bool(self.folder.config.exists())
 
-    @property
     def changes(self) -> list[str]:
         """In what the run that is in the folder differs from what the study says."""
         return differences(self.folder.read_config(), json.loads(self.config.to_json())) if self.exists else []
@@ -101,12 +100,7 @@ class _StudyRun:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to train; the plots come last."""
-        try:
-            return bool(
-                self.folder.plots.exists() and load_newest(self.folder)["update"] == self.config.options.updates
-            )
-        except CheckpointError:
-            return False
+        return bool(self.folder.plots.exists() and updates_saved(self.folder) == self.config.options.updates)
 
 
 def study(
@@ -170,7 +164,11 @@ def study(
     _check_folder(folder, plan)
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder), explain_interrupt("Stopped. The same command goes on from there."):
+    with (
+        _locked(folder),
+        explain_interrupt("Stopped. The same command goes on from there."),
+        Progress("", "bar" if progress else "nothing") as display,
+    ):
         _check_folder(folder, plan)  # another process may have been faster
         _clean(folder)
         runs = [
@@ -178,17 +176,22 @@ def study(
             for seed in plan.seeds  # every variant with the first seed comes first
             for variant in plan.variants
         ]
-        _check_edits(runs, overwrite)
+        edited = _check_edits(runs, overwrite)
         write_atomically(folder / DOCUMENT, (json.dumps(plan.to_dict(), indent=2) + "\n").encode())
+        for run in runs:
+            if not run.exists or run.name in edited:
+                form, replaced = run.config.to_json(), run.exists
+                RunFolder.create(run.folder.path, form, overwrite=replaced, command=command).delete_replaced()
         launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
         launching["trust"] = [plan.env.rpartition(":")[0]]  # imported here already, when the study was read
-        missing = _train(plan, runs, launching, command, "bar" if progress else "nothing")
+        shown = _progress(plan, runs, workers, display)
+        missing = _train(plan, runs, launching, shown)
         done = {v.name: [run for run in runs if run.variant is v and run.name not in missing] for v in plan.variants}
         done = {name: found for name, found in done.items() if found}
         if not done:
             lines = "\n".join(f"  {name}: {reason}" for name, reason in missing.items())
             raise TrainingError(f"{folder}: no run could be trained:\n{lines}")
-        return _evaluate(plan, folder, done, missing, command, progress)
+        return _evaluate(plan, folder, done, missing, command, shown)
 
 
 # ---- the folder ------------------------------------------------------------------------------------------------------
@@ -234,72 +237,65 @@ def _clean(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> None:
-    """Refuses variants that were edited after their training."""
-    edited = {run.variant.name: changes for run in runs if (changes := run.changes)}
+def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[str]:
+    """Refuses variants that were edited after their training; returns the names of runs that are to be overwritten."""
+    edited = [(run, changes) for run in runs if (changes := run.changes())]
+    refused = {run.variant.name: changes for run, changes in edited if run.variant.name not in overwrite}
     lines = [
         f"  {name}: {', '.join(changes)}. Give it another name, or train it again: --overwrite {name}"
-        for name, changes in edited.items()
-        if name not in overwrite
+        for name, changes in refused.items()
     ]
     if lines:
         raise ConfigError("\n".join(["Variants were edited after their training:", *lines]))
+    return {run.name for run, _ in edited}
 
 
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
+def _progress(plan: Study, runs: Sequence[_StudyRun], workers: int | None, display: Progress) -> StudyProgress:
+    trainings = [Training(run.variant.name, run.config.options.updates, run.folder.metrics) for run in runs]
+    episodes = sum(cells.num_episodes for cells in plan.sets) * len(runs)
+    return StudyProgress(display, trainings, episodes, workers or os.cpu_count() or 1)
+
+
 def _train(
-    plan: Study, runs: Sequence[_StudyRun], launching: Mapping[str, Any], command: str, display: Any
+    plan: Study, runs: Sequence[_StudyRun], launching: Mapping[str, Any], shown: StudyProgress
 ) -> dict[str, str]:
     """Trains what is missing; returns the runs that are not there in the end, and why."""
-    for run in runs:
-        if (changed := bool(run.changes)) or not run.exists:
-            RunFolder.create(
-                run.folder.path, run.config.to_json(), overwrite=changed, command=command
-            ).delete_replaced()
     waiting = [run for run in runs if not run.finished]
-    if not waiting:
-        return {}
-    with Progress("update", display) as bar:
+    with _watching(shown):
+        if not waiting:
+            return {}
         for note in plan.notes:
-            bar.note(note)
+            shown.note(note)
         budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
         equal = "equal" if plan.same_budget() else "unequal"
-        bar.note(
+        shown.note(
             f"{len(plan.variants)} variants x {len(plan.seeds)} seeds, {len(runs) - len(waiting)} of {len(runs)} runs "
             f"trained; {equal} budgets of environment steps: {budgets}"
         )
-        with _watching(plan, runs, bar):
-            failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
-            lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
-            for folder in lost if launching["launcher"] == "local" else []:  # one that is killed ends all others
-                del failed[str(folder.path)]
-                failed |= train_folders([folder], **launching, display="nothing")
+        failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
+        lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
+        for folder in lost if launching["launcher"] == "local" else []:  # one that is killed ends all others
+            del failed[str(folder.path)]
+            failed |= train_folders([folder], **launching, display="nothing")
     left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
     return {run.name: str(failed.get(str(run.folder.path), "is not finished")) for run in left}
 
 
 @contextlib.contextmanager
-def _watching(plan: Study, runs: Sequence[_StudyRun], bar: Progress) -> Iterator[None]:
-    """Shows how far all runs are, from the files that their processes write."""
+def _watching(shown: StudyProgress) -> Iterator[None]:
+    """Shows how far the trainings are, every second."""
     ended = threading.Event()
-    totals = [run.config.options.updates for run in runs]
-    updates = [0] * len(runs)
-    episodes = sum(cells.num_episodes for cells in plan.sets) * len(runs)
 
     def show() -> None:
-        for k, run in enumerate(runs):
-            if updates[k] < totals[k]:
-                updates[k] = last_update(run.folder.metrics) + 1
-        through = sum(done == total for done, total in zip(updates, totals, strict=True))
-        title = f"training, {through} of {len(runs)} runs done"
-        bar(title, sum(updates), sum(totals), result=f"then {episodes:,} episodes")
+        with contextlib.suppress(RunFolderError):  # a file may be half written
+            shown.trained()
 
     def watch() -> None:
         while not ended.wait(1.0):
-            with contextlib.suppress(RunFolderError):  # a file may be half written
-                show()
+            show()
 
     show()
     thread = threading.Thread(target=watch, daemon=True)
@@ -309,6 +305,7 @@ def _watching(plan: Study, runs: Sequence[_StudyRun], bar: Progress) -> Iterator
     finally:
         ended.set()
         thread.join()
+        show()
 
 
 # ---- evaluation ------------------------------------------------------------------------------------------------------
@@ -320,7 +317,7 @@ def _evaluate(
     done: Mapping[str, Sequence[_StudyRun]],
     missing: Mapping[str, str],
     command: str,
-    progress: bool,
+    shown: StudyProgress,
 ) -> StudyResult:
     """Plays what is missing, and writes tables, pictures and the page."""
     from gym_dr.evaluation.evaluate import evaluate_policies, forget_others  # heavy, as those below
@@ -328,16 +325,17 @@ def _evaluate(
     from gym_dr.evaluation.policies import open_policies
     from gym_dr.evaluation.report.comparison import Comparison, Group
     from gym_dr.evaluation.report.page import write_report
+    from gym_dr.experiments.one_run import one_thread
     from gym_dr.experiments.study_tables import StudyTables
 
     trained = [run for found in done.values() for run in found]
     opened = open_policies([(run.folder, run.config, run.variant.algorithm) for run in trained])
     policies = [dataclasses.replace(policy, name=run.name) for policy, run in zip(opened, trained, strict=True)]
     place = folder / EVALUATION
-    with playing(progress) as display:
+    with one_thread():
         forget_others(place, policies, plan.sets)
         evaluation = evaluate_policies(
-            policies, plan.sets, place, success=plan.success, command=command, progress=display
+            policies, plan.sets, place, success=plan.success, command=command, progress=shown.played
         )
         seeds = {name: [run.seed for run in found] for name, found in done.items()}
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
@@ -351,7 +349,7 @@ def _evaluate(
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
-        write_report(study_page(tables, times, comparison, command, display.note), folder / PAGE)
+        write_report(study_page(tables, times, comparison, command, shown.note), folder / PAGE)
     return StudyResult(folder, tables)
 
 
@@ -402,11 +400,6 @@ def study_page(
     columns = ["Variant", "Seeds", "Budget, steps", "Steps made, mean", "Seconds a run, mean", "Seconds in all"]
     text = "Steps made leave reset steps out. Seconds are those of training, of runs that may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
-    report = assemble(comparison, command, note)
+    report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
     names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
-    return dataclasses.replace(
-        report,
-        title=f"Study: {names} on {tables.study.env}",
-        findings=tables.findings,
-        tables=[*tables.tables, budgets, *report.tables],
-    )
+    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.evaluation.statistics import Interval
 from gym_dr.experiments.study_file import Study, describe_budget
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class StudyTables:
         rows = []
         for (statistic, name, variant), by_seed in self.values.items():
             interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
-            if statistic == SOLVED and interval["low"] is not None:  # a share
-                interval |= {end: min(max(interval[end], 0.0), 1.0) for end in ("low", "high")}
+            if statistic == SOLVED:
+                interval = _within(interval, 0.0, 1.0)
             head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
             rows.append(
                 {**head, "seeds_missing": len(self.study.seeds) - len(by_seed), **interval, **self._budget(variant)}
@@ -95,6 +96,8 @@ class StudyTables:
                     if not both:
                         continue
                     interval, p = mean_over_seeds(np.array([a[seed] - b[seed] for seed in both]))
+                    if statistic == SOLVED:
+                        interval = _within(interval, -1.0, 1.0)
                     head = {"variant": one, "other": other, "set": cells.name, "statistic": statistic}
                     budget = "equal" if self.study.same_budget(one, other) else "unequal"
                     family.append({**head, "seeds": len(both), **interval, "p": p, "budgets": budget})
@@ -165,6 +168,14 @@ class StudyTables:
             few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
             rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def _within(interval: Interval, lowest: float, highest: float) -> Interval:
+    """An interval of shares, or of their differences, without what those cannot be."""
+    low, high = interval["low"], interval["high"]
+    if low is None or high is None:
+        return interval
+    return {**interval, "low": max(low, lowest), "high": min(high, highest)}
 
 
 def _cell(row: Mapping[Any, Any], percent: bool) -> Cell:

@@ -73,6 +73,12 @@ def checkpoint_paths(folder: RunFolder) -> list[Path]:
     return sorted(path for path in folder.checkpoints.glob("update-*.safetensors") if _NAME.fullmatch(path.name))
 
 
+def updates_saved(folder: RunFolder) -> int:
+    """Updates that had been made when the newest checkpoint of a run was written; 0 where there is none."""
+    paths = checkpoint_paths(folder)
+    return int(_NAME.fullmatch(paths[-1].name)[1]) if paths else 0  # type: ignore[index]  # they match
+
+
 def load_newest(folder: RunFolder) -> dict[str, Any]:
     """Reads the newest checkpoint of a run.
 

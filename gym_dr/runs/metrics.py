@@ -125,6 +125,20 @@ def last_update(path: Path) -> int:
         return max((int(row["update"]) for row in reader), default=-1)
 
 
+def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | None:
+    """The first and the last row of a CSV file of numbers; None where there is none.
+
+    Raises:
+        RunFolderError: The file cannot be read or holds something else.
+    """
+    if not path.exists():
+        return None
+    with _reading(path) as reader:
+        rows = list(reader)
+        ends = [{name: float(value) for name, value in row.items()} for row in rows[:1] + rows[-1:]]
+    return (ends[0], ends[1]) if ends else None
+
+
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[csv.DictReader[str]]:
     try:

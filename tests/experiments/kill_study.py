@@ -19,7 +19,7 @@ import torch
 import gym_dr.evaluation.report.assemble
 import gym_dr.experiments.one_run
 from gym_dr.experiments import launch
-from tests.experiments.study_sample import EMPTY_PAGE, TINY, outcome
+from tests.experiments.study_sample import TINY, outcome, quick_page
 from tests.experiments.test_study import train_here
 from tests.runs.kill_points import die_at_write, run
 
@@ -56,5 +56,5 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     launch._launch_local = train_here  # type: ignore[assignment]  # in the fork that is killed
     gym_dr.experiments.one_run.plot_training = lambda _, path: path.touch()
-    gym_dr.evaluation.report.assemble.assemble = lambda *_: EMPTY_PAGE
+    gym_dr.evaluation.report.assemble.assemble = quick_page
     check(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

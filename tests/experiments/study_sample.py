@@ -30,10 +30,15 @@ TINY: dict[str, Any] = {
     "evaluation": {"episodes": 2, "success": -150.0, "grid": {"gravity": [-11, -5, 2], "wind_power": [0, 20, 2]}},
 }
 
-EMPTY_PAGE = Report(
-    **{"title": "", "command": "", "versions": ""},  # type: ignore[arg-type]  # only texts
-    **dict.fromkeys(["facts", "findings", "tables", "sections", "film_strips", "film_strip_notes", "provenance"], ()),
-)
+
+def quick_page(*_: Any, compared: Any) -> Report:
+    """In place of the report of all policies: what the study itself says, and no plots."""
+    return Report(
+        **{"title": "", "command": "", "versions": ""},  # type: ignore[arg-type]  # only texts
+        **dict.fromkeys(["facts", "sections", "film_strips", "film_strip_notes", "provenance"], ()),
+        findings=compared[0],
+        tables=compared[1],
+    )
 
 
 def tiny(**changes: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from gym_dr.experiments import launch
 from gym_dr.experiments.study import StudyResult
 from gym_dr.runs.lock import FolderLock
 from tests.cli.command import gymdr, refused
-from tests.experiments.study_sample import EMPTY_PAGE, TINY, outcome, tiny, trained_at
+from tests.experiments.study_sample import TINY, outcome, quick_page, tiny, trained_at
 
 module = importlib.import_module("gym_dr.experiments.study")  # gym_dr.study is the function
 
@@ -49,7 +49,7 @@ def quick() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_launch_local", train_here)
         patch.setattr("gym_dr.experiments.one_run.plot_training", lambda _, path: path.touch())
-        patch.setattr("gym_dr.evaluation.report.assemble.assemble", lambda *_: EMPTY_PAGE)
+        patch.setattr("gym_dr.evaluation.report.assemble.assemble", quick_page)
         yield patch
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from gym_dr.errors import ConfigError, RunFolderError
@@ -12,8 +12,15 @@ from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report
-from gym_dr.evaluation.report.tables import config_diff, findings, summary_tables
+from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table
+from gym_dr.evaluation.report.tables import (
+    config_diff,
+    difference_tables,
+    failure_tables,
+    findings,
+    generalization_tables,
+    summary_tables,
+)
 from gym_dr.evaluation.report.training import draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
@@ -21,8 +28,21 @@ from gym_dr.runs.folder import RunFolder
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # whose versions results may depend on
 
 
-def assemble(comparison: Comparison, command: str, progress: Callable[[str], None]) -> Report:
-    """Collects the content of the page that ``command`` asked for; ``progress`` is that of ``film_strips``.
+def assemble(
+    comparison: Comparison,
+    command: str,
+    progress: Callable[[str], None],
+    *,
+    compared: tuple[Sequence[str], Sequence[Table]] | None = None,
+) -> Report:
+    """Collects the content of a page.
+
+    Args:
+        comparison: The policies and their evaluation.
+        command: What asked for the page.
+        progress: That of ``film_strips``.
+        compared: Findings, and tables that come first, of who has compared the policies already; None to compare
+            them here.
 
     Raises:
         RunFolderError: A run has no metrics or draws, or they are damaged.
@@ -40,11 +60,20 @@ def assemble(comparison: Comparison, command: str, progress: Callable[[str], Non
     words = word if count == 1 else {"run": "runs", "policy": "policies"}[word]
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
+    sentences, first = compared or (findings(comparison), ())
+    tables = [
+        *first,
+        *config_diff(comparison.groups),
+        *summary_tables(comparison),
+        *([] if compared else difference_tables(comparison)),
+        *failure_tables(comparison),
+        *generalization_tables(comparison),
+    ]
     return Report(
         title=f"Robustness of {' and '.join(names) if len(names) < 3 else f'{len(names)} policies'}",
         facts=[fact for fact in facts if fact],
-        findings=findings(comparison),
-        tables=[*config_diff(comparison.groups), *summary_tables(comparison)],
+        findings=sentences,
+        tables=tables,
         sections=[section for section in sections if section.views],
         film_strips=strips,
         film_strip_notes=notes,

@@ -48,7 +48,7 @@ def summary_tables(comparison: Comparison) -> list[Table]:
         notes = [f"There are no sensitivity indices: {reason}."] if reason else []
         notes += [NOTE] if name == comparison.sets[-1] else []
         tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows, notes=notes))
-    return [*tables, *_differences(comparison), *_failures(comparison), *_generalization(comparison)]
+    return tables
 
 
 def findings(comparison: Comparison) -> list[str]:
@@ -125,7 +125,8 @@ def _level(comparison: Comparison, group: int) -> str:
     return f"{text}."
 
 
-def _differences(comparison: Comparison) -> list[Table]:
+def difference_tables(comparison: Comparison) -> list[Table]:
+    """A table with a row for each pair of policies; none for a single policy."""
     if not comparison.group_pairs:
         return []
     rows = []
@@ -141,7 +142,7 @@ def _differences(comparison: Comparison) -> list[Table]:
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
-def _failures(comparison: Comparison) -> list[Table]:
+def failure_tables(comparison: Comparison) -> list[Table]:
     """The worst cell and the least perturbation that makes a policy fail, a table for each main set with cells."""
     return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
 
@@ -163,7 +164,8 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
     return Table(caption=f"What breaks it, {place[0].lower()}{place[1:]}", columns=columns, rows=rows, notes=[note])
 
 
-def _generalization(comparison: Comparison) -> list[Table]:
+def generalization_tables(comparison: Comparison) -> list[Table]:
+    """The success rates of Packer et al. (2018), where their protocol was played."""
     found = comparison.document["generalization"]
     if not found:
         return []
