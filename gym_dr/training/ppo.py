@@ -13,7 +13,8 @@ the code behind the details did not do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,10 +25,12 @@ from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_optio
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.batch import Batch, critic_inputs, make_batch, minibatches
 from gym_dr.training.config import PPOConfig
+from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.rollout import Rollout
+from gym_dr.training.sampling import CompiledSampler
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
 
@@ -64,14 +67,21 @@ def learn(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> dict[str, 
             rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
         )
         old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
-    found: list[tuple[float, ...]] = []
-    for _ in range(config.epochs):  # each with minibatches of its own (core 6)
-        parts = minibatches(len(batch), config.minibatches, agent.generator)
-        epoch = [_step(agent, batch[rows], old_log_probs[rows], config) for rows in parts]
-        found += epoch
-        if 0.0 < config.target_kl < sum(losses[LOSSES.index("approx_kl")] for losses in epoch) / len(epoch):
-            break
+    compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
+    found: list[Sequence[float]] = []
+    with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
+        for _ in range(config.epochs):  # each with minibatches of its own (core 6)
+            losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
+            found += losses
+            if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
+                break
     return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*found, strict=True), strict=True)}
+
+
+@contextlib.contextmanager
+def torch_epochs(agent: ActorCritic, batch: Batch, log_probs: torch.Tensor, config: PPOConfig) -> Iterator[Epoch]:
+    """See ``compiled_epochs``, which does the same for small networks."""
+    yield lambda parts: [_step(agent, batch[rows], log_probs[rows], config) for rows in parts]
 
 
 def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: PPOConfig) -> tuple[float, ...]:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from gym_dr.errors import NotFiniteError
+from gym_dr.errors import NotFiniteError, TrainingError
+from gym_dr.training import ppo
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.networks import STD_FLOOR
@@ -169,6 +170,11 @@ def slow_gradients(weights: Weights, old: Weights, rollout: Rollout, config: PPO
 # ---- What is checked
 
 
+@pytest.fixture
+def by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ppo, "compiled_epochs", ppo.torch_epochs)
+
+
 def second_step(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> tuple[dict[str, float], Weights, Weights]:
     """Two epochs of one minibatch, of which the second has ratios other than 1.
 
@@ -196,7 +202,7 @@ def second_step(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> tupl
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_losses_and_gradients_are_those_of_the_reference(name: str) -> None:
+def test_losses_and_gradients_are_those_of_the_reference(name: str, by_torch: None) -> None:
     agent, rollout, config = made(name, max_grad_norm=0.0, lr=0.15, clip_range=0.1)  # so far that ratios are clipped
     old = weights_of(agent)
     both, weights, gradients = second_step(agent, rollout, config)
@@ -208,6 +214,27 @@ def test_losses_and_gradients_are_those_of_the_reference(name: str) -> None:
     assert expected.keys() == gradients.keys()
     for key, gradient in expected.items():
         np.testing.assert_allclose(gradients[key], gradient, rtol=2e-3, atol=2e-5, err_msg=key)
+
+
+@pytest.mark.parametrize("steps", [6, 100])  # less and more than a block
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_gradients_are_those_of_torch(name: str, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for epochs in (ppo.compiled_epochs, ppo.torch_epochs):
+        monkeypatch.setattr(ppo, "compiled_epochs", epochs)
+        agent, _, config = made(name, epochs=2, lr=0.01, hidden_sizes=(16, 8), minibatches=1 if steps > 6 else 2)
+        rollout = fixed_rollout(gym.make_vec(CASES[name][0], 2, vectorization_mode="sync"), steps)
+        rounds = [
+            learn(agent, rollout, config) for _ in range(2)
+        ]  # the second goes on with the optimizers of the first
+        found.append((rounds, agent.state()))
+    (mine, state), (theirs, expected) = found
+    for ours, torchs in zip(mine, theirs, strict=True):
+        assert ours == pytest.approx(torchs, rel=1e-3, abs=1e-5)
+    torch.testing.assert_close(state["actor"], expected["actor"], rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(state["critic"], expected["critic"], rtol=1e-3, atol=1e-4)
+    for optimizer in ("actor_optimizer", "critic_optimizer"):
+        torch.testing.assert_close(state[optimizer]["state"], expected[optimizer]["state"], rtol=1e-2, atol=1e-5)
 
 
 def test_reset_steps_change_no_loss_and_no_weight() -> None:
@@ -262,6 +289,12 @@ def test_a_reward_that_is_not_finite_leaves_the_networks_alone() -> None:
     with pytest.raises(NotFiniteError):
         learn(agent, rollout, config)
     assert all(np.array_equal(before[name], value) for name, value in weights_of(agent).items())
+
+
+def test_weights_that_are_not_finite_end_the_training() -> None:
+    agent, rollout, config = made("discrete", lr=1e38)
+    with pytest.raises(TrainingError, match="A weight is not finite"):
+        learn(agent, rollout, replace(config, epochs=3))
 
 
 @pytest.mark.parametrize("changes", [{}, {"state_dependent_std": True}, {"activation": "relu", "init": "torch"}])
