@@ -73,7 +73,7 @@ class CompiledSampler:
     def begin(self) -> None:
         """Copies the weights."""
         with torch.no_grad():
-            weights = [(layer.weight, layer.bias) for layer in self._layers]
+            weights: list[tuple[torch.Tensor, torch.Tensor]] = [(layer.weight, layer.bias) for layer in self._layers]
             if isinstance(first := self.actor.network[0], NormalizeObservations):
                 weights[0] = first.folded(self._layers[0])
             parts = [part.reshape(-1) for weight, bias in weights for part in (weight.t(), bias)]
