@@ -93,9 +93,9 @@ def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: 
     values = agent.value(part.critic_inputs)
     if config.value_clip > 0:
         critic_loss = clipped_value_loss(values, part.returns - part.advantages, part.returns, config.value_clip)
-    else:  # clipping helps hardly ever (core 9; Andrychowicz et al. 2021, "What Matters")
+    else:  # clipping rarely helps (core 9; Andrychowicz et al. 2021, "What Matters")
         critic_loss = value_loss(values, part.returns)
-    agent.gradient_step(actor_loss + critic_loss)  # no weight is in both, so that none has to be put between them
+    agent.gradient_step(actor_loss + critic_loss)  # nothing is shared, so that neither needs a coefficient
     with torch.no_grad():  # core 12; the divergence by Schulman 2020, "Approximating KL Divergence", k3
         approx_kl = (log_ratios.exp() - 1.0 - log_ratios).mean()
         clip_fraction = ((log_ratios.exp() - 1.0).abs() > config.clip_range).float().mean()

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_dr.training import ppo
-from gym_dr.training.config import PPOConfig
+from gym_dr.training import a2c, ppo
+from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.networks import linear_layers, make_actor
 from gym_dr.training.normalization import STD_FLOOR, Moments, NormalizeObservations, NormalizeRewards
 from gym_dr.training.sampling import CompiledSampler, TorchSampler
@@ -153,6 +153,14 @@ def test_a_loaded_policy_has_the_statistics_and_leaves_them() -> None:
     for _ in range(3):
         policy(np.ones((4, 4), np.float32))
     torch.testing.assert_close(dict(session.state["actor"]), before, rtol=0.0, atol=0.0)
+
+
+def test_a2c_normalises_too() -> None:
+    session = FakeSession("CartPole-v1")
+    config = A2CConfig(updates=2, rollout_steps=16, hidden_sizes=(8,), normalize_observations=True)
+    a2c.train(session, config)
+    assert session.state["critic"]["0.count"] == sum(row["steps"] for row in session.rows)
+    a2c.load_policy(session.state, session.envs, config)(np.zeros((4, 4), np.float32))
 
 
 def test_stepping_and_playing_train_alike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
     )
 
 
-# landing is learned from many short episodes, and needs a long view: falling slowly is worth little at once
+# most of the return comes with the landing, hundreds of steps ahead, hence the long view
 _PPO = {
     "num_envs": 32,
     "updates": 732,  # 6 million transitions
