@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import cos, pi, pow, sin
+from math import copysign, cos, floor, pi, sin
 from typing import NamedTuple
 
 import numpy as np
 
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.classic_control.task import Task, square
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
@@ -86,7 +86,6 @@ class Physics(NamedTuple):
     max_vel_1: float
     max_vel_2: float
     dt: float
-    two: float  # the exponent of squares: a compiler that saw it would not call the C library's pow, as Gymnasium does
 
 
 class State(NamedTuple):
@@ -117,7 +116,6 @@ def derive(p: Params) -> Physics:
         p.max_vel_1,
         p.max_vel_2,
         p.dt,
-        2.0,
     )
 
 
@@ -138,13 +136,13 @@ def rates(c: Physics, s: State, torque: float) -> State:
     d2 = c.m2 * (c.lc2_squared + c.arm * cos2) + c.moi
     phi2 = c.weight_2 * cos(s.theta1 + s.theta2 - pi / 2.0)
     phi1 = (
-        -c.coupling * pow(s.dtheta2, c.two) * sin2
+        -c.coupling * square(s.dtheta2) * sin2
         - 2.0 * c.coupling * s.dtheta2 * s.dtheta1 * sin2
         + c.weight_1 * cos(s.theta1 - pi / 2.0)
         + phi2
     )
-    acceleration2 = (torque + d2 / d1 * phi1 - c.coupling * pow(s.dtheta1, c.two) * sin2 - phi2) / (
-        c.inertia_2 + c.moi - pow(d2, c.two) / d1
+    acceleration2 = (torque + d2 / d1 * phi1 - c.coupling * square(s.dtheta1) * sin2 - phi2) / (
+        c.inertia_2 + c.moi - square(d2) / d1
     )
     return State(s.dtheta1, s.dtheta2, -(d2 * acceleration2 + phi1) / d1, acceleration2)
 
@@ -162,12 +160,16 @@ def mean(k1: float, k2: float, k3: float, k4: float) -> float:
 
 
 def wrap(angle: float) -> float:
-    """The same angle in [-pi, pi]."""
-    while angle > pi:
-        angle = angle - 2.0 * pi
-    while angle < -pi:
-        angle = angle + 2.0 * pi
-    return angle
+    """The same angle in [-pi, pi], by turns one after the other, as Gymnasium has it.
+
+    More than seven turns in one step, which a solver that blows up makes, are taken at once, since a loop that ends
+    somewhere is no SIMD.
+    """
+    size = abs(angle)
+    size = size - 2.0 * pi * max(floor(size / (2.0 * pi)) - 6.0, 0.0)
+    for _ in range(7):
+        size = size - 2.0 * pi if size > pi else size
+    return copysign(1.0, angle) * size
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:

@@ -10,6 +10,7 @@ Memory is one flat float64 array of blocks: field F of the environment in lane l
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,21 @@ import numpy.typing as npt
 from numba import njit
 
 from gym_dr.arrays import Array
+from gym_dr.compiled import trigonometry
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import uniform
 from gym_dr.compiled.rollout import Exchange
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.compiled.square import square as compiled_square
+from gym_dr.envs.classic_control.task import Task, square
+
+# what a task calls -> what equals it and makes SIMD
+_FAST: dict[Any, Any] = {
+    math.sin: trigonometry.sin,
+    math.cos: trigonometry.cos,
+    math.fmod: trigonometry.fmod,
+    square: compiled_square,
+}
 
 LANES = 8  # environments a block: one AVX-512 register of float64, or two AVX2 registers
 
@@ -60,9 +71,10 @@ def kernels_of(task: Task) -> Kernels:
     seen, drawn = len(task.observe(first)), len(task.start)
     drawn_at = seen_at + seen
     fields = drawn_at + drawn
+    size = fields * LANES
 
     derive, step_one, observe, begin_one = map(_compiled, (task.derive, task.step, task.observe, task.begin))
-    read_params = _reader(task.params, [f"memory[{k}, i]" for k in range(len(fields_of(task.params)))])
+    read_params = _reader(task.params, [f"block[{k}, lane]" for k in range(len(fields_of(task.params)))])
     read_physics = _reader(task.physics, _places(0, state_at))
     read_state = _reader(task.state, _places(state_at, action_at - state_at))
     read_drawn = _reader(begin_one, _places(drawn_at, drawn))
@@ -78,48 +90,46 @@ def kernels_of(task: Task) -> Kernels:
         memory, params, streams, exchange = world
         for k in range(len(envs)):
             env = envs[k]
-            i = env // LANES * (fields * LANES) + env % LANES
-            write_physics(memory, i, derive(read_params(params, env)))
+            first = env // LANES * size
+            block, lane = memory[first : first + size], env % LANES
+            write_physics(block, lane, derive(read_params(params, env)))
             for j in range(drawn):
                 width = bounds[j, 1] - bounds[j, 0]
-                memory[i + drawn_at + j * LANES] = uniform(streams, env, bounds[j, 0], width)
-            state = read_drawn(memory, i)
-            write_state(memory, i, state)
-            write_seen(memory, i, observe(state))
+                block[lane + drawn_at + j * LANES] = uniform(streams, env, bounds[j, 0], width)
+            state = read_drawn(block, lane)
+            write_state(block, lane, state)
+            write_seen(block, lane, observe(state))
             for j in range(seen):
-                exchange.observations[env, j] = memory[i + seen_at + j * LANES]
+                exchange.observations[env, j] = block[lane + seen_at + j * LANES]
             exchange.fresh[env] = 1
 
     @njit(**ENTRY)
     def step(world, envs, first, last):
         memory, _, _, exchange = world
-        for block in range(first, last, LANES):
-            base = block * fields
-            count = min(LANES, last - block)
+        for at in range(first, last, LANES):
+            block = memory[at // LANES * size : (at // LANES + 1) * size]
+            count = min(LANES, last - at)
             for lane in range(count):
-                i, env = base + lane, block + lane
-                action = np.float64(exchange.choices[env])
+                action = np.float64(exchange.choices[at + lane])
                 if exchange.numbers.shape[1] > 0:
-                    action = np.float64(np.float32(exchange.numbers[env, 0]))
-                memory[i + action_at] = action
-                memory[i + fresh_at] = exchange.fresh[env]
+                    action = np.float64(np.float32(exchange.numbers[at + lane, 0]))
+                block[lane + action_at] = action
+                block[lane + fresh_at] = exchange.fresh[at + lane]
             for lane in range(LANES):
-                i = base + lane
-                before = read_state(memory, i)
-                after, reward, ended = step_one(read_physics(memory, i), before, memory[i + action_at])
-                fresh = memory[i + fresh_at] != 0.0
+                before = read_state(block, lane)
+                after, reward, ended = step_one(read_physics(block, lane), before, block[lane + action_at])
+                fresh = block[lane + fresh_at] != 0.0
                 after = before if fresh else after
-                write_state(memory, i, after)
-                write_seen(memory, i, observe(after))
-                memory[i + reward_at] = 0.0 if fresh else reward
-                memory[i + ended_at] = 1.0 if ended and not fresh else 0.0
+                write_state(block, lane, after)
+                write_seen(block, lane, observe(after))
+                block[lane + reward_at] = 0.0 if fresh else reward
+                block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
             for lane in range(count):
-                i, env = base + lane, block + lane
-                exchange.fresh[env] = 0
-                exchange.rewards[env] = memory[i + reward_at]
-                exchange.terminations[env] = memory[i + ended_at] != 0.0
+                exchange.fresh[at + lane] = 0
+                exchange.rewards[at + lane] = block[lane + reward_at]
+                exchange.terminations[at + lane] = block[lane + ended_at] != 0.0
                 for j in range(seen):
-                    exchange.observations[env, j] = memory[i + seen_at + j * LANES]
+                    exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
 
     file = Path(inspect.getfile(task.step))
     for kernel in (begin, step):
@@ -139,28 +149,28 @@ def _compiled(function: Callable[..., Any]) -> Any:
         return function
     known = function.__globals__
     called = {
-        name: _compiled(known[name])
+        name: _FAST.get(known[name]) or _compiled(known[name])
         for name in function.__code__.co_names
-        if isinstance(known.get(name), FunctionType) and known[name].__module__ == function.__module__
+        if isinstance(known.get(name), FunctionType) or known.get(name) in _FAST
     }
     copied = FunctionType(function.__code__, {**known, **called}, function.__name__)
     return njit(**INLINE)(copied)
 
 
 def _places(first: int, count: int) -> list[str]:
-    """Where fields of the environment at ``i`` lie; compile-time offsets are what lets LLVM make SIMD of loops."""
-    return [f"memory[i + {LANES * field}]" for field in range(first, first + count)]
+    """Where fields of an environment lie; compile-time offsets are what lets LLVM make SIMD of loops."""
+    return [f"block[lane + {LANES * field}]" for field in range(first, first + count)]
 
 
 def _reader(make: Any, places: Sequence[str]) -> Any:
     """``make`` of the numbers in these places: written out, since numba fills no named tuple in a loop."""
-    return _written(f"def read(memory, i): return make({', '.join(places)})", make)
+    return _written(f"def read(block, lane): return make({', '.join(places)})", make)
 
 
 def _writer(places: Sequence[str]) -> Any:
     """Puts a tuple's numbers into these places."""
     lines = "; ".join(f"{place} = values[{k}]" for k, place in enumerate(places))
-    return _written(f"def write(memory, i, values): {lines}")
+    return _written(f"def write(block, lane, values): {lines}")
 
 
 def _written(source: str, make: Any = None) -> Any:

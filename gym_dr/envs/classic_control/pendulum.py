@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import cos, nan, pi, pow, sin
+from math import cos, fmod, nan, pi, pow, sin
 from typing import NamedTuple
 
 import numpy as np
 
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.classic_control.task import Task, square
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -54,7 +54,7 @@ class Physics(NamedTuple):
     max_torque: float
     max_speed: float
     dt: float
-    two: float  # the exponent of squares: see ``step``
+    two: float  # an exponent: see ``step``
 
 
 class State(NamedTuple):
@@ -78,14 +78,15 @@ def begin(theta: float, theta_dot: float) -> State:
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """One step of semi-implicit Euler; the action is a torque.
 
-    Gymnasium squares with ``**``, which calls the C library's pow: one in a thousand of its squares is not the nearest
-    number. A compiler that saw the exponent would make a multiplication of it.
+    Gymnasium squares the torque with float32's ``**``, the C library's powf. A compiler that saw the exponent would make a
+    multiplication of it, which is not always the same.
     """
     limit = np.float32(c.max_torque)
     torque = min(max(np.float32(action), -limit), limit)
-    tilt = (s.theta + pi) % (2.0 * pi) - pi
+    turn = fmod(s.theta + pi, 2.0 * pi)
+    tilt = (turn + 2.0 * pi if turn < 0.0 else turn) - pi
     cost = np.float32(0.001) * pow(torque, np.float32(c.two))
-    costs = pow(tilt, c.two) + 0.1 * pow(s.theta_dot, c.two) + cost
+    costs = square(tilt) + 0.1 * square(s.theta_dot) + cost
     acceleration = c.fall * sin(s.theta) + np.float32(c.inverse_inertia) * torque
     theta_dot = min(max(s.theta_dot + acceleration * c.dt, -c.max_speed), c.max_speed)
     return State(s.theta + theta_dot * c.dt, theta_dot, np.float64(torque)), -costs, False
