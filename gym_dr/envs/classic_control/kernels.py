@@ -38,7 +38,7 @@ _FAST: dict[Any, Any] = {
     square: compiled_square,
 }
 
-LANES = 8  # environments a block: one AVX-512 register of float64, or two AVX2 registers
+LANES = 32  # environments a block: one AVX-512 register of float64, or two AVX2 registers
 
 
 class World(NamedTuple):
@@ -115,7 +115,7 @@ def kernels_of(task: Task) -> Kernels:
                     action = np.float64(np.float32(exchange.numbers[at + lane, 0]))
                 block[lane + action_at] = action
                 block[lane + fresh_at] = exchange.fresh[at + lane]
-            for lane in range(LANES):
+            for lane in range(count):
                 before = read_state(block, lane)
                 after, reward, ended = step_one(read_physics(block, lane), before, block[lane + action_at])
                 fresh = block[lane + fresh_at] != 0.0
