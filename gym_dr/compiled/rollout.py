@@ -33,8 +33,8 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
     """Fill the rows from the first to the last of ``rows``, or fewer: until an episode ends; returns the row after.
 
     ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, by way of the
-    ``exchange``; ``noise`` (T, N, numbers) is what the ``small_policy`` samples by; ``elapsed`` (N,) counts the steps of
-    the episodes under way, at most ``max_steps``.
+    ``exchange``; ``noise`` (T, N, numbers) is what the ``small_policy`` samples by; ``elapsed`` (N,) counts the steps
+    of the episodes under way, at most ``max_steps``.
     """
     num_envs = len(elapsed)
     envs = np.arange(num_envs)

@@ -1,8 +1,8 @@
 """Sine, cosine and remainder in float64 without branches: SIMD where a C library takes one number at a time.
 
-Sine and cosine follow the method of the C library glibc from version 2.28 on (its IBM Accurate Mathematical Library, whose
-coefficients these are), operation by operation, and so equal what Python's ``math`` and numpy give on x86-64 Linux bit
-for bit; on other systems they are as accurate, to within 0.55 units in the last place:
+Sine and cosine follow the method of the C library glibc from version 2.28 on (its IBM Accurate Mathematical Library,
+whose coefficients these are), operation by operation, and so equal what Python's ``math`` and numpy give on x86-64
+Linux bit for bit; on other systems they are as accurate, to within 0.55 units in the last place:
 
 - an angle is reduced to ``a + da`` in [-pi/4, pi/4], or thereabouts, by multiples of pi/2;
 - ``|a|`` is split into the nearest multiple of 1/128, whose sine and cosine stand in a table with twice the digits,
@@ -127,9 +127,7 @@ def sin_cos(angle):
         angle if first else rounded if second else a,
         0.0 if first else (lack - rounded) + _HALF_PI_LOW if second else da,
     )
-    cosine = _cosine(
-        angle if first else lack if second else a, 0.0 if first else _HALF_PI_LOW if second else da
-    )
+    cosine = _cosine(angle if first else lack if second else a, 0.0 if first else _HALF_PI_LOW if second else da)
     odd = not first and (second or (quadrant & 1) != 0)
     sin_value, cos_value = cosine if odd else sine, sine if odd else cosine
     sin_value = math.copysign(sin_value, angle) if second else -sin_value if (quadrant & 2) != 0 else sin_value

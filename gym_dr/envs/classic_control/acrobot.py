@@ -12,7 +12,6 @@ from gym_dr.randomization.distributions import Distribution, Uniform, uniform_ou
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
 
-
 SPACE = ParamSpace(
     "Acrobot",
     [
@@ -21,8 +20,8 @@ SPACE = ParamSpace(
         Param(name="link_length_2", nominal=1.0, low=0.1, high=10.0, unit="m", doc="of the lower one; drawn, no more"),
         Param(name="link_mass_1", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the upper link"),
         Param(name="link_mass_2", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the lower link"),
-        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="from the axis to its centre of mass"),
-        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="from the elbow to its centre of mass"),
+        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its centre of mass"),
+        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its centre of mass"),
         Param(name="link_moi", nominal=1.0, low=0.1, high=10.0, unit="kg m^2", doc="moment of inertia of each link"),
         Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="of the motor"),
         # these two are bounds of the observations, which stay as they are: there is no room above nominal
@@ -42,12 +41,14 @@ def _links(mass: Distribution, length: Distribution, inertia: Distribution, alik
     return Randomization(rules, correlation=Correlation(names, matrix) if alike else None)
 
 
+_OUTSIDE = uniform_outside(0.5, 0.75, 1.25, 1.5)
+
 PRESETS = {
     "default": _links(Uniform(0.8, 1.2), Uniform(0.8, 1.2), Uniform(0.8, 1.2), alike=False),
     "wide": _links(Uniform(0.5, 1.5), Uniform(0.5, 1.5), Uniform(0.5, 1.5), alike=False),
     # Packer et al. 2018, who draw one mass and one length for both links
     "random": _links(Uniform(0.75, 1.25), Uniform(0.75, 1.25), Uniform(0.75, 1.25), alike=True),
-    "extreme": _links(*[uniform_outside(0.5, 0.75, 1.25, 1.5)] * 3, alike=True),
+    "extreme": _links(_OUTSIDE, _OUTSIDE, _OUTSIDE, alike=True),
 }
 
 
@@ -150,7 +151,10 @@ def rates(c: Physics, s: State, torque: float) -> State:
 def moved(s: State, time: float, k: State) -> State:
     """The state after some time at constant rates."""
     return State(
-        s.theta1 + time * k.theta1, s.theta2 + time * k.theta2, s.dtheta1 + time * k.dtheta1, s.dtheta2 + time * k.dtheta2
+        s.theta1 + time * k.theta1,
+        s.theta2 + time * k.theta2,
+        s.dtheta1 + time * k.dtheta1,
+        s.dtheta2 + time * k.dtheta2,
     )
 
 

@@ -28,9 +28,7 @@ SPACE = ParamSpace(
             unit="rad",
             doc="tilt of the pole at which the episode ends",
         ),
-        Param(
-            name="x_threshold", nominal=2.4, low=0.1, high=4.5, unit="m", doc="distance at which the episode ends"
-        ),
+        Param(name="x_threshold", nominal=2.4, low=0.1, high=4.5, unit="m", doc="distance at which the episode ends"),
     ],
 )
 

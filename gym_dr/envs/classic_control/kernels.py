@@ -73,7 +73,8 @@ def kernels_of(task: Task) -> Kernels:
     fields = drawn_at + drawn
     size = fields * LANES
 
-    derive, step_one, observe, begin_one = map(_compiled, (task.derive, task.step, task.observe, task.begin))
+    derive, step_one = _compiled(task.derive), _compiled(task.step)
+    observe, begin_one = _compiled(task.observe), _compiled(task.begin)
     read_params = _reader(task.params, [f"block[{k}, lane]" for k in range(len(fields_of(task.params)))])
     read_physics = _reader(task.physics, _places(0, state_at))
     read_state = _reader(task.state, _places(state_at, action_at - state_at))
@@ -133,7 +134,7 @@ def kernels_of(task: Task) -> Kernels:
 
     file = Path(inspect.getfile(task.step))
     for kernel in (begin, step):
-        cache_on_disk(kernel, f"the native {task.space.name} (about 3 s)", file)
+        cache_on_disk(kernel, f"the native {task.space.name} (about 5 s)", file)
     return Kernels(begin, step, fields, 0, state_at)
 
 

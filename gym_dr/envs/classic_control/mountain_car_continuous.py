@@ -20,7 +20,9 @@ from gym_dr.randomization.spec import Randomization
 SPACE = ParamSpace(
     "MountainCarContinuous",
     [
-        Param(name="power", nominal=0.0015, low=0.0, high=0.02, unit="1/step^2", doc="push of the engine at full throttle"),
+        Param(
+            name="power", nominal=0.0015, low=0.0, high=0.02, unit="1/step^2", doc="push of the engine at full throttle"
+        ),
         GRAVITY,
         MAX_SPEED,
         MIN_POSITION,
@@ -29,8 +31,8 @@ SPACE = ParamSpace(
     ],
 )
 
-# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar: theirs for its force, times 1.5, which the
-# engine here is stronger by
+# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, the engine's times 1.5: this one is
+# stronger by that
 PRESETS = {
     "default": Randomization({"power": Uniform(0.0012, 0.0018), "gravity": Uniform(0.002, 0.003)}),
     "wide": Randomization({"power": Uniform(0.0009, 0.0021), "gravity": Uniform(0.0015, 0.0035)}),

@@ -29,9 +29,7 @@ PRESETS = {
     "default": Randomization({"g": Uniform(8.0, 12.0), "m": Uniform(0.8, 1.2), "l": Uniform(0.8, 1.2)}),
     "wide": Randomization({"g": Uniform(5.0, 15.0), "m": Uniform(0.5, 1.5), "l": Uniform(0.5, 1.5)}),
     "random": Randomization({"m": Uniform(0.75, 1.25), "l": Uniform(0.75, 1.25)}),  # Packer et al. 2018
-    "extreme": Randomization(
-        {"m": uniform_outside(0.5, 0.75, 1.25, 1.5), "l": uniform_outside(0.5, 0.75, 1.25, 1.5)}
-    ),
+    "extreme": Randomization({"m": uniform_outside(0.5, 0.75, 1.25, 1.5), "l": uniform_outside(0.5, 0.75, 1.25, 1.5)}),
 }
 
 
@@ -78,16 +76,15 @@ def begin(theta: float, theta_dot: float) -> State:
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """One step of semi-implicit Euler; the action is a torque.
 
-    Gymnasium squares the torque with float32's ``**``, the C library's powf. A compiler that saw the exponent would make a
-    multiplication of it, which is not always the same.
+    Gymnasium has the torque in float32, and squares it with the C library's powf. A compiler that saw the exponent
+    would make a multiplication of it, which is not always the same.
     """
-    limit = np.float32(c.max_torque)
-    torque = min(max(np.float32(action), -limit), limit)
+    torque = np.float32(min(max(action, -c.max_torque), c.max_torque))
     turn = fmod(s.theta + pi, 2.0 * pi)
     tilt = (turn + 2.0 * pi if turn < 0.0 else turn) - pi
-    cost = np.float32(0.001) * pow(torque, np.float32(c.two))
-    costs = square(tilt) + 0.1 * square(s.theta_dot) + cost
-    acceleration = c.fall * sin(s.theta) + np.float32(c.inverse_inertia) * torque
+    effort = np.float32(0.001) * np.float32(pow(torque, np.float32(c.two)))
+    costs = square(tilt) + 0.1 * square(s.theta_dot) + np.float64(effort)
+    acceleration = c.fall * sin(s.theta) + np.float64(np.float32(c.inverse_inertia) * torque)
     theta_dot = min(max(s.theta_dot + acceleration * c.dt, -c.max_speed), c.max_speed)
     return State(s.theta + theta_dot * c.dt, theta_dot, np.float64(torque)), -costs, False
 

@@ -25,7 +25,9 @@ class Physics:
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
-    def __init__(self, task: Task, num_envs: int, *, observation: int, numbers: int, options: tuple[float, ...]) -> None:
+    def __init__(
+        self, task: Task, num_envs: int, *, observation: int, numbers: int, options: tuple[float, ...]
+    ) -> None:
         """Allocates memory and compiles, or loads what was compiled before.
 
         Args:
@@ -73,9 +75,7 @@ class Physics:
     ) -> int:
         """Fills rows of ``steps`` until an episode ends; see ``compiled.rollout``."""
         play: Any = rollout
-        row: int = play(
-            self._step_address, self._world, self.exchange, policy, noise, steps, elapsed, max_steps, rows
-        )
+        row: int = play(self._step_address, self._world, self.exchange, policy, noise, steps, elapsed, max_steps, rows)
         return row
 
     def state(self, env: int) -> Array:
