@@ -93,7 +93,7 @@ class Backend(Protocol):
 
     def begin(self, envs: Indices) -> None:
         """Has the coming rollout's first step begin episodes in some sub-environments, with the table's values."""
-        return None
+        return
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         """Advances every sub-environment, but for those in ``begun``, which it resets.
