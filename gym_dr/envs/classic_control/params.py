@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gym_dr.envs.classic_control import cart_pole, mountain_car, pendulum
+from gym_dr.envs.classic_control import cart_pole, pendulum
 from gym_dr.randomization.space import ParamSpace
 
 
@@ -18,6 +18,5 @@ def derive_cart_pole(env: Any) -> None:
 KNOWN_ATTRIBUTES: dict[str, tuple[ParamSpace, Callable[[Any], None] | None]] = {
     "CartPoleEnv": (cart_pole.SPACE, derive_cart_pole),
     "PendulumEnv": (pendulum.SPACE, None),
-    "MountainCarEnv": (mountain_car.SPACE, None),
 }
 """Class name of the environment -> what may vary, and what recomputes derived quantities."""
