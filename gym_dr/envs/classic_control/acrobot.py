@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import copysign, cos, floor, pi, sin
 from typing import NamedTuple
 
-import numpy as np
-
-from gym_dr.envs.classic_control.task import Task, square
+from gym_dr.envs.classic_control.task import Task, single, square
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
@@ -125,11 +123,6 @@ def begin(theta1: float, theta2: float, dtheta1: float, dtheta2: float) -> State
     return State(single(theta1), single(theta2), single(dtheta1), single(dtheta2))
 
 
-def single(value: float) -> float:
-    """Rounded to float32."""
-    return np.float64(np.float32(value))
-
-
 def rates(c: Physics, s: State, torque: float) -> State:
     """Time derivatives of the state, by the equations of the book."""
     cos2, sin2 = cos(s.theta2), sin(s.theta2)
@@ -158,8 +151,8 @@ def moved(s: State, time: float, k: State) -> State:
     )
 
 
-def mean(k1: float, k2: float, k3: float, k4: float) -> float:
-    """Six times the rate by which the method of Runge and Kutta goes."""
+def weighted(k1: float, k2: float, k3: float, k4: float) -> float:
+    """Runge-Kutta's sum of the four rates: six times their weighted mean."""
     return k1 + 2.0 * k2 + 2.0 * k3 + k4
 
 
@@ -184,10 +177,10 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     k3 = rates(c, moved(s, half, k2), torque)
     k4 = rates(c, moved(s, c.dt, k3), torque)
     k = State(
-        mean(k1.theta1, k2.theta1, k3.theta1, k4.theta1),
-        mean(k1.theta2, k2.theta2, k3.theta2, k4.theta2),
-        mean(k1.dtheta1, k2.dtheta1, k3.dtheta1, k4.dtheta1),
-        mean(k1.dtheta2, k2.dtheta2, k3.dtheta2, k4.dtheta2),
+        weighted(k1.theta1, k2.theta1, k3.theta1, k4.theta1),
+        weighted(k1.theta2, k2.theta2, k3.theta2, k4.theta2),
+        weighted(k1.dtheta1, k2.dtheta1, k3.dtheta1, k4.dtheta1),
+        weighted(k1.dtheta2, k2.dtheta2, k3.dtheta2, k4.dtheta2),
     )
     end = moved(s, c.dt / 6.0, k)
     theta1, theta2 = wrap(end.theta1), wrap(end.theta2)

@@ -31,7 +31,7 @@ from gym_dr.randomization.episode import RandomizedEnv
 
 Observation = npt.NDArray[np.float32]
 
-_ONE = np.zeros(1, np.int64)
+_ONLY = np.zeros(1, np.int64)  # the number of the one environment
 
 
 class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
@@ -102,7 +102,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         bits = self.np_random.bit_generator
         self._physics.streams[0] = pcg64.pack(bits.state)
         self._physics.params[: len(self.param_space), 0] = list(self.episode.current.values())
-        self._physics.begin(_ONE)
+        self._physics.begin(_ONLY)
         self._physics.exchange.fresh[0] = 0
         bits.state = cast(Any, pcg64.unpack(self._physics.streams[0]))
         self.show(self._physics.state(0), {**self.episode.current, **self._physics.values(0)})
@@ -146,7 +146,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
             EnvStateError: There was no reset yet.
         """
         self._check_begun("push")
-        self._physics.push(velocity[None], _ONE)
+        self._physics.push(velocity[None], _ONLY)
         self.state = self._physics.state(0).copy()
 
     def show(self, state: Array, values: Mapping[str, float]) -> None:

@@ -56,8 +56,7 @@ class Kernels(NamedTuple):
     begin: Any  # (world, envs, bounds (numbers drawn, 2)): begins episodes
     step: Any  # (world, envs, first, last): steps sub-environments first to last - 1, of which ``first`` begins a block
     fields: int  # of a block
-    physics: int  # the first of those fields
-    state: int
+    state: int  # the first of the state's; before it are those of the physics
 
 
 @cache
@@ -135,7 +134,7 @@ def kernels_of(task: Task) -> Kernels:
     file = Path(inspect.getfile(task.step))
     for kernel in (begin, step):
         cache_on_disk(kernel, f"the native {task.space.name} (about 5 s)", file)
-    return Kernels(begin, step, fields, 0, state_at)
+    return Kernels(begin, step, fields, state_at)
 
 
 def fields_of(named_tuple: Any) -> tuple[str, ...]:

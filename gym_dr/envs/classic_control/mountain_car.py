@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import cos
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gym_dr.envs.classic_control.task import Task
 from gym_dr.randomization.distributions import Uniform, uniform_outside
@@ -62,8 +62,8 @@ class State(NamedTuple):
     velocity: float
 
 
-def derive(p: Params) -> Params:
-    """Nothing."""
+def derive(p: Any) -> Any:
+    """Nothing; of both mountain cars."""
     return p
 
 
@@ -82,8 +82,8 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     return State(position, velocity), -1.0, position >= c.goal_position and velocity >= c.goal_velocity
 
 
-def observe(s: State) -> tuple[float, float]:
-    """The state itself."""
+def observe(s: Any) -> tuple[float, float]:
+    """Position and velocity; of both mountain cars."""
     return s.position, s.velocity
 
 

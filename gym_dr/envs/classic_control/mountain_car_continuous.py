@@ -9,10 +9,16 @@ from __future__ import annotations
 from math import cos
 from typing import NamedTuple
 
-import numpy as np
-
-from gym_dr.envs.classic_control.mountain_car import GOAL_VELOCITY, GRAVITY, MAX_POSITION, MAX_SPEED, MIN_POSITION
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.classic_control.mountain_car import (
+    GOAL_VELOCITY,
+    GRAVITY,
+    MAX_POSITION,
+    MAX_SPEED,
+    MIN_POSITION,
+    derive,
+    observe,
+)
+from gym_dr.envs.classic_control.task import Task, single
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -65,19 +71,9 @@ class State(NamedTuple):
     rounded: float  # 1 once the state is float32, 0 before the first step
 
 
-def derive(p: Params) -> Params:
-    """Nothing."""
-    return p
-
-
 def begin(position: float) -> State:
     """The car stands in the valley."""
     return State(position, 0.0, 0.0)
-
-
-def single(value: float) -> float:
-    """Rounded to float32."""
-    return np.float64(np.float32(value))
 
 
 def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
@@ -104,11 +100,6 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     ended = position >= goal and velocity >= least
     reward = (100.0 if ended else 0.0) - action * action * 0.1
     return State(single(position), single(velocity), 1.0), reward, ended
-
-
-def observe(s: State) -> tuple[float, float]:
-    """The state itself."""
-    return s.position, s.velocity
 
 
 TASK = Task(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -46,6 +48,11 @@ class Task:
         params = [replace(p, nominal=keywords[p.name]) if p.name in keywords else p for p in self.space.values()]
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}
         return ParamSpace(self.space.name, params), tuple(options.values())
+
+
+def single(value: float) -> float:
+    """Rounded to float32."""
+    return np.float64(np.float32(value))
 
 
 def square(value: float) -> float:
