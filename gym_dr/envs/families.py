@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gym_dr.envs.classic_control.family import FAMILIES as CLASSIC_CONTROL
 from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
-from gym_dr.envs.lunar_lander.family import FAMILY as LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.family import FAMILY as LUNAR_LANDER
 from gym_dr.envs.mujoco.family import FAMILIES as MUJOCO
 
 BUILTIN = (LUNAR_LANDER, *CLASSIC_CONTROL, *MUJOCO)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gym_dr import EpisodeRecord
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
