@@ -19,7 +19,16 @@ from numba import njit
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODY, LANDER, LEG_0, LEG_1
-from gym_dr.envs.box2d.lunar_lander.native.shapes import CENTROID, HULL, LEG, NORMALS, SKIN, VERTEX_COUNT, VERTICES, segment
+from gym_dr.envs.box2d.lunar_lander.native.shapes import (
+    CENTROID,
+    HULL,
+    LEG,
+    NORMALS,
+    SKIN,
+    VERTEX_COUNT,
+    VERTICES,
+    segment,
+)
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
