@@ -44,7 +44,7 @@ class _Ray(rayCastCallback):  # type: ignore[misc]  # Box2D has no types
     p1: Any
     p2: Any
 
-    def ReportFixture(self, fixture: Any, point: Any, normal: Any, fraction: float) -> float:
+    def ReportFixture(self, fixture: Any, point: Any, normal: Any, fraction: float) -> float:  # noqa: N802
         if not fixture.filterData.categoryBits & _GROUND_CATEGORY:
             return -1.0
         self.p2, self.fraction = point, fraction

@@ -8,9 +8,18 @@ import numpy as np
 
 from gym_dr.compiled import pcg64
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODY, EDGES
+from gym_dr.envs.box2d.lunar_lander.native.layout import (
+    EDGES,
+    LANDER,
+    LEG_0,
+    LEG_1,
+    S_HAS_SHAPING,
+    S_TURBULENCE,
+    S_WIND,
+)
 from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY
 
 
 class Canvas:
@@ -55,7 +64,7 @@ def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
         index: Which one.
         env: What is changed; its parameters do not change.
     """
-    row, status = memory.rows[index], memory.status[index]
+    row, status = memory.world.rows[index], memory.world.status[index]
     for body, box2d in enumerate(bodies_of(env)):
         base = body * BODY
         angle = float(row[base + at.ANGLE])
@@ -65,12 +74,12 @@ def to_box2d(memory: Environments, index: int, env: LunarLanderDR) -> None:
         box2d.transform = ((float(x), float(y)), angle)
         box2d.linearVelocity = float(row[base + at.VELOCITY_X]), float(row[base + at.VELOCITY_Y])
         box2d.angularVelocity = float(row[base + at.OMEGA])
-    _rebuild_ground(env, memory.terrain[index])
-    for leg, field in zip(env.legs, (at.S_LEG_0, at.S_LEG_1), strict=True):
-        leg.ground_contact = bool(status[field])
-    env.game_over = bool(status[at.S_CRASHED])
-    env.wind_idx, env.torque_idx = int(status[at.S_WIND]), int(status[at.S_TURBULENCE])
-    env.prev_shaping = float(memory.shaping[index]) if status[at.S_HAS_SHAPING] else None
+    _rebuild_ground(env, memory.world.edges[index])
+    for leg, body in zip(env.legs, (LEG_0, LEG_1), strict=True):
+        leg.ground_contact = bool(status[at.S_TOUCHES] >> body & 1)
+    env.game_over = bool(status[at.S_TOUCHED] >> LANDER & 1)
+    env.wind_idx, env.torque_idx = int(status[S_WIND]), int(status[S_TURBULENCE])
+    env.prev_shaping = float(memory.shaping[index]) if status[S_HAS_SHAPING] else None
     env.np_random.bit_generator.state = pcg64.unpack(memory.streams[index])
 
 
@@ -82,7 +91,7 @@ def _rebuild_ground(env: LunarLanderDR, terrain: Any) -> None:
     top = env.sky_polys[0][2][1]
     env.sky_polys = []
     for edge in range(EDGES):
-        x1, y1, x2, y2 = (float(v) for v in terrain[edge])
+        x1, y1, x2, y2 = (float(v) for v in terrain[edge, :4])
         env.moon.CreateEdgeFixture(vertices=[(x1, y1), (x2, y2)], density=0, friction=friction[edge])
         if edge > 0:
             y1, y2 = round(y1, 6), round(y2, 6)  # float32's rounding may put a whole number of pixels just below it

@@ -11,10 +11,13 @@ from numba import njit
 from gym_dr.compiled import pcg64
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native import broad_phase, shapes
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODY, DT, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
-from gym_dr.envs.box2d.lunar_lander.native.trigonometry import sin_cos
+from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
+from gym_dr.envs.box2d.lunar_lander.native.shapes import HULL, LEG_INV_INERTIA, LEG_INV_MASS
+from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver.broad_phase import place
+from gym_dr.envs.box2d.solver.layout import DT
+from gym_dr.envs.box2d.solver.shapes import mass_properties
 
 f32 = np.float32
 ZERO = f32(0)
@@ -24,7 +27,7 @@ HEIGHTS = CORNERS + 1
 _FIRST, _SECOND = np.int64(0), np.int64(1)
 _TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
 _CORNER_STEP = lander.WORLD_W / (CORNERS - 1)
-_MIX = (f32(lander.LANDER_FRICTION), f32(lander.LEG_FRICTION))
+_ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
 _BASELINE = f32(lander.BASELINE_FRICTION)
 _WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
 
@@ -70,53 +73,54 @@ def _build_terrain(terrain, streams, env):
 
 
 @njit(**KERNEL)
-def _apply_parameters(rows, params, env):
-    """Derived physics, once an episode: masses, motor impulse, mixed friction (the root of the product)."""
-    inv_mass, inv_inertia, center_y = shapes.mass_properties(shapes.HULL, f32(params[env, at.P_LANDER_DENSITY]))
+def _set_properties(properties, env, body, inv_mass, inv_inertia, center_y, friction):
+    properties[env, body, solver.INV_MASS] = inv_mass
+    properties[env, body, solver.INV_INERTIA] = inv_inertia
+    properties[env, body, solver.LOCAL_CENTER_X] = ZERO  # the polygons are symmetric
+    properties[env, body, solver.LOCAL_CENTER_Y] = center_y
+    properties[env, body, solver.FRICTION] = friction
+
+
+@njit(**KERNEL)
+def _apply_parameters(world, params, env):
+    """Derived physics, once an episode: masses, motor impulse, friction."""
+    rows, properties = world.rows, world.properties
+    density = f32(params[env, at.P_LANDER_DENSITY])
+    inv_mass, inv_inertia, _, center_y = mass_properties(world.shapes, HULL, density)
     rows[env, at.INV_MASS] = inv_mass
     rows[env, at.INV_INERTIA] = inv_inertia
     rows[env, at.MASS_CENTER_Y] = center_y
     rows[env, at.MOTOR_LIMIT] = DT * f32(params[env, at.P_LEG_SPRING_TORQUE])
     rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
-    ground = f32(params[env, at.P_GROUND_FRICTION])
-    for i in range(2):
-        rows[env, at.FRICTION + 2 * i] = np.sqrt(_BASELINE * _MIX[i])
-        rows[env, at.FRICTION + 2 * i + 1] = np.sqrt(ground * _MIX[i])
-
-
-@njit(**KERNEL)
-def _place(rows, env, body, x, y, angle, mass_center_y):
-    """A body at rest with its origin at (x, y) m and its angle in rad."""
-    base = body * BODY
-    sine, cosine = sin_cos(angle)
-    rows[env, base + at.COS] = cosine
-    rows[env, base + at.SIN] = sine
-    rows[env, base + at.CENTER_X] = x - sine * mass_center_y
-    rows[env, base + at.CENTER_Y] = y + cosine * mass_center_y
-    rows[env, base + at.ANGLE] = angle
-    broad_phase.first_box(rows, env, body, mass_center_y)
+    _set_properties(properties, env, LANDER, inv_mass, inv_inertia, center_y, f32(lander.LANDER_FRICTION))
+    for leg in range(1, BODIES):
+        _set_properties(properties, env, leg, LEG_INV_MASS, LEG_INV_INERTIA, ZERO, f32(lander.LEG_FRICTION))
+    for edge in range(EDGES):
+        world.edges[env, edge, solver.EDGE_FRICTION] = f32(params[env, at.P_GROUND_FRICTION]) if edge > 0 else _BASELINE
+    world.highest[env] = _ABOVE_TERRAIN
 
 
 @njit(**KERNEL)
 def begin(memory, env):
     """Build a new world; returns the random push on the lander (N), which its first step applies."""
-    rows, status, params, streams = memory.rows, memory.status, memory.params, memory.streams
+    world, params, streams = memory.world, memory.params, memory.streams
+    rows, status = world.rows, world.status
     for k in range(ROW):
         rows[env, k] = ZERO
     for k in range(STATUS):
         status[env, k] = 0
-    _apply_parameters(rows, params, env)
-    _build_terrain(memory.terrain, streams, env)
+    _apply_parameters(world, params, env)
+    _build_terrain(world.edges, streams, env)
     x = lander.WORLD_W / 2
     y = f32(lander.WORLD_H)
     away = lander.LEG_AWAY / lander.SCALE
-    _place(rows, env, LANDER, f32(x), y, ZERO, rows[env, at.MASS_CENTER_Y])
+    place(world, env, LANDER, f32(x), y, ZERO)
     push = params[env, at.P_INITIAL_RANDOM]
     push_x = pcg64.uniform(streams, env, -push, push - -push)
     push_y = pcg64.uniform(streams, env, -push, push - -push)
     if params[env, at.P_ENABLE_WIND] != 0.0:
         status[env, at.S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
         status[env, at.S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
-    _place(rows, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT), ZERO)
-    _place(rows, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT), ZERO)
+    place(world, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT))
+    place(world, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT))
     return f32(push_x), f32(push_y)

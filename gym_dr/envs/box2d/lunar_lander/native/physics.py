@@ -16,10 +16,12 @@ from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.threads import Workers, usable_threads
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
-from gym_dr.envs.box2d.lunar_lander.native.layout import LANES, PARAMETERS, S_FRESH
-from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers, Scratch
+from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, PARAMETERS
+from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
+from gym_dr.envs.box2d.solver.layout import LANES, S_FRESH
+from gym_dr.envs.box2d.solver.memory import Scratch
 
 ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
 
@@ -54,11 +56,11 @@ class Physics:
             threads = min(num_threads, max(1, num_envs // LANES))
         self._workers = Workers(threads)
         actions = Actions(self.choices, self.throttles, continuous)
-        self._landers = [Landers(self.memory, actions, _gusts(), Scratch.allocate()) for _ in range(threads)]
+        self._landers = [Landers(self.memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
         cast(Any, step)(self._landers[0], np.zeros(0, np.int64), 0, 0)  # compiles
         memory = self.memory
         results = memory.observations, memory.rewards, memory.terminations
-        self._exchange = Exchange(self.choices, self.throttles, memory.status[:, S_FRESH], *results)
+        self._exchange = Exchange(self.choices, self.throttles, memory.world.status[:, S_FRESH], *results)
         self._step, self._step_address = entry_point(step), Address(step)
 
     @property
@@ -68,7 +70,7 @@ class Physics:
 
     def begin(self, envs: Indices) -> None:
         """Marks sub-environments so that their next step begins an episode with ``memory.params``."""
-        self.memory.status[envs, S_FRESH] = 1
+        self.memory.world.status[envs, S_FRESH] = 1
 
     def step(self, envs: Indices) -> None:
         """Steps ``envs`` (each once) with their actions; results are in ``memory``."""

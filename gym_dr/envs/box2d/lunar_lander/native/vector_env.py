@@ -15,9 +15,10 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.envs.backend import Backend, Outcome, Rollout
 from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES
 from gym_dr.envs.box2d.lunar_lander.native.physics import Physics, bytes_needed
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.solver.layout import BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import ConfigError
@@ -90,7 +91,7 @@ class LunarLanderBackend(Backend):
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Moves hulls and legs at once."""
-        rows = self.physics.memory.rows
+        rows = self.physics.memory.world.rows
         for body in range(BODIES):
             for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
                 # rounded once, as where Box2D takes a number from Python

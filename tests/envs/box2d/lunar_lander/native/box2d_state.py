@@ -15,16 +15,17 @@ import numpy as np
 
 from gym_dr.compiled import pcg64
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
 from gym_dr.envs.box2d.lunar_lander.native.drawing import bodies_of, edges_of
-from gym_dr.envs.box2d.lunar_lander.native.joints import LOWER_0, LOWER_1, REFERENCE_0, REFERENCE_1, UPPER_0, UPPER_1
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODY
-from gym_dr.envs.box2d.lunar_lander.native.manifolds import FACE_FEATURE_EDGE, FACE_FEATURE_POLYGON
+from gym_dr.envs.box2d.lunar_lander.native.layout import AWAKE, JOINT_0, S_HAS_SHAPING, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
+from gym_dr.envs.box2d.lunar_lander.native.topology import LIMITS_0, LIMITS_1
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY
+from gym_dr.envs.box2d.solver.manifolds import FACE_A, FACE_B
 
 f32 = np.float32
 _FACE_B = 2  # b2Manifold::Type
-_LIMITS = ((LOWER_0, UPPER_0, REFERENCE_0), (LOWER_1, UPPER_1, REFERENCE_1))
+_LIMITS = (LIMITS_0, LIMITS_1)
 
 
 def from_box2d(
@@ -40,7 +41,7 @@ def from_box2d(
         env: Where the state comes from; it is not changed.
         rest_time: How long lander, leg 0 and leg 1 have been still, s.
     """
-    row, status = memory.rows[index], memory.status[index]
+    row, status = memory.world.rows[index], memory.world.status[index]
     for body, box2d in enumerate(bodies_of(env)):
         base = body * BODY
         center, velocity = box2d.worldCenter, box2d.linearVelocity
@@ -51,17 +52,17 @@ def from_box2d(
         row[base + at.BOX_LOW_X : base + at.BOX_HIGH_Y + 1] = _fat_box(env.world, box2d.fixtures[0])
         row[base + at.REST_TIME] = rest_time[body]
     for leg, box2d in enumerate(env.legs):
-        _copy_joint(row, int(at.JOINT_0) + leg * at.JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
-    row[at.AWAKE] = 1.0 if env.lander.awake else 0.0
+        _copy_joint(row, int(JOINT_0) + leg * at.JOINT, box2d.joint, env.lander.angle, box2d.angle, _LIMITS[leg])
+    row[AWAKE] = 1.0 if env.lander.awake else 0.0
     for edge, fixture in enumerate(edges_of(env)):
         (x1, y1), (x2, y2) = fixture.shape.vertices
-        memory.terrain[index, edge] = x1, y1, x2, y2
-    status[at.S_LEG_0], status[at.S_LEG_1] = (int(leg.ground_contact) for leg in env.legs)
-    status[at.S_CRASHED] = int(env.game_over)
+        memory.world.edges[index, edge, :4] = x1, y1, x2, y2
+    status[at.S_TOUCHES] = sum(int(leg.ground_contact) << body for body, leg in enumerate(env.legs, 1))
+    status[at.S_TOUCHED] = status[at.S_TOUCHES] | int(env.game_over)
     status[at.S_FRESH] = 0
     if env.enable_wind:
-        status[at.S_WIND], status[at.S_TURBULENCE] = env.wind_idx, env.torque_idx
-    status[at.S_HAS_SHAPING] = int(env.prev_shaping is not None)
+        status[S_WIND], status[S_TURBULENCE] = env.wind_idx, env.torque_idx
+    status[S_HAS_SHAPING] = int(env.prev_shaping is not None)
     memory.shaping[index] = 0.0 if env.prev_shaping is None else env.prev_shaping
     memory.streams[index] = pcg64.pack(env.np_random.bit_generator.state)
     _copy_contacts(memory, index, env)
@@ -152,12 +153,12 @@ def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None
         body = next((b for b, box2d in enumerate(bodies) if contact.fixtureB.body == box2d), None)
         if body is not None:  # a particle of the drawing is no part of the state
             listed.append((contact, body, ground[_edge_key(contact.fixtureA)]))
-    memory.status[index, at.S_CONTACTS] = len(listed)
+    memory.world.status[index, at.S_CONTACTS] = len(listed)
     for place, (contact, body, edge) in enumerate(reversed(listed)):
         manifold = contact.manifold
-        ints, floats = memory.contact_ints[index, place], memory.contact_floats[index, place]
+        ints, floats = memory.world.contact_ints[index, place], memory.world.contact_floats[index, place]
         points = manifold.pointCount
-        ints[at.C_BODY], ints[at.C_EDGE], ints[at.C_TOUCHING] = body, edge, int(contact.touching)
+        ints[at.C_BODY], ints[at.C_GROUND], ints[at.C_TOUCHING] = body, edge, int(contact.touching)
         ints[at.C_FACE_B], ints[at.C_POINTS] = int(manifold.type_ == _FACE_B), points
         floats[:4] = *manifold.localNormal, *manifold.localPoint
         for i in range(points):
@@ -166,7 +167,7 @@ def _copy_contacts(memory: Environments, index: int, env: LunarLanderDR) -> None
             floats[offset], floats[offset + 1] = point.localPoint
             floats[impulse], floats[impulse + 1] = point.normalImpulse, point.tangentImpulse
             key = point.id.cf
-            faces = (FACE_FEATURE_EDGE if key.typeA else 0) | (FACE_FEATURE_POLYGON if key.typeB else 0)
+            faces = (FACE_A if key.typeA else 0) | (FACE_B if key.typeB else 0)
             ints[at.C_ID_1 + i] = key.indexA | key.indexB << 3 | faces
 
 

@@ -10,6 +10,7 @@ import pytest
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.box2d.lunar_lander.native.drawing import to_box2d
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.envs.box2d.solver.layout import BODY
 from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d
 from tests.envs.box2d.lunar_lander.native.duel import EXACT, heuristic_policy, random_policy
 
@@ -54,13 +55,13 @@ def test_a_state_that_goes_to_box2d_and_back_is_the_same() -> None:
     env.reset(seed=0, options={"params": {name: float(values[1]) for name, values in native.params.items()}})
     memory = native._backend.physics.memory
     to_box2d(memory, 1, env)
-    rows, stream, terrain = memory.rows[1].copy(), memory.streams[1].copy(), memory.terrain[1].copy()
+    rows, stream, terrain = memory.world.rows[1].copy(), memory.streams[1].copy(), memory.world.edges[1].copy()
     native.reset(seed=0, options={"params": {k: float(v[1]) for k, v in native.params.items()}})
     from_box2d(memory, 1, env)
-    poses = [body * 13 + field for body in range(3) for field in range(8)]
-    assert np.allclose(memory.rows[1][poses], rows[poses], rtol=1e-6, atol=2e-6)
+    poses = [body * BODY + field for body in range(3) for field in range(8)]
+    assert np.allclose(memory.world.rows[1][poses], rows[poses], rtol=1e-6, atol=2e-6)
     assert (memory.streams[1] == stream).all()
-    assert (memory.terrain[1] == terrain).all()
+    assert (memory.world.edges[1] == terrain).all()
 
 
 def test_box2d_follows_a_native_state_closely() -> None:

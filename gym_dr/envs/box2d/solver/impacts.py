@@ -4,8 +4,8 @@
 to that moment, collide, push it out of the ground (Baumgarte 0.75), solve its contacts from zero impulses, and let it
 move for what is left of the step. Joints are not solved here. The impulses are not kept.
 
-Box2D lets the static ground take part in "time": its sweep remembers the moment of the last impact, and a contact whose
-body lags behind is brought up to it before its own time of impact is computed.
+Box2D lets static bodies take part in "time": the sweep of each remembers the moment of its last impact, and a contact
+whose other body lags behind is brought up to it before its own time of impact is computed.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -17,18 +17,17 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import KERNEL
-from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native import broad_phase, contacts, manifolds, position, time_of_impact
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, BODY, DT, LANDER, LANES, SLOT_STRIDE
-from gym_dr.envs.box2d.lunar_lander.native.shapes import HULL, LEG, LINEAR_SLOP, segment
-from gym_dr.envs.box2d.lunar_lander.native.slots import fill
-from gym_dr.envs.box2d.lunar_lander.native.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver import broad_phase, contacts, manifolds, position, time_of_impact
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, SLOT_STRIDE
+from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP
+from gym_dr.envs.box2d.solver.slots import fill
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
 MAX_IMPACTS = 8  # of one contact in a step, b2_maxSubSteps
-ALMOST_ONE = f32(ONE - f32(10) * time_of_impact.EPSILON)
+ALMOST_ONE = f32(ONE - f32(10) * EPSILON)
 BAUMGARTE = f32(0.75)  # b2_toiBaugarte
 POSITION_ITERATIONS = 20
 POSITION_TOLERANCE = f32(f32(-1.5) * LINEAR_SLOP)  # m
@@ -57,77 +56,107 @@ def _set_pose(rows, env, body, floats, sweep):
 
 
 @njit(**KERNEL)
-def _impact_time(memory, env, body, edge, scratch, ground_time):
+def _set_ground_time(world, env, contact, time, floats):
+    """The static body that a contact is with is now at ``time``; other contacts may be with it too."""
+    contact_ints = world.contact_ints
+    if world.shapes.one_ground:
+        for i in range(world.status[env, at.S_CONTACTS]):
+            floats[at.W_GROUND_TIMES + i] = time
+        return
+    ground = contact_ints[env, contact, at.C_GROUND]
+    for i in range(world.status[env, at.S_CONTACTS]):
+        if contact_ints[env, i, at.C_GROUND] == ground:
+            floats[at.W_GROUND_TIMES + i] = time
+
+
+@njit(**KERNEL)
+def _polygon(world, env, body):
+    """The body as ``time_of_impact`` takes it."""
+    shapes, properties = world.shapes, world.properties
+    polygon = shapes.polygon[body]
+    return (
+        shapes.vertices[polygon],
+        shapes.count[polygon],
+        properties[env, body, at.LOCAL_CENTER_X],
+        properties[env, body, at.LOCAL_CENTER_Y],
+    )
+
+
+@njit(**KERNEL)
+def _impact_time(world, env, body, ground, scratch, ground_time):
     """When this contact has an impact, as a fraction of the whole step (1: not in this step)."""
-    rows, floats = memory.rows, scratch.floats
+    rows, floats, ints = world.rows, scratch.floats, scratch.ints
     sweep = at.W_SWEEPS + at.SWEEP * body
-    polygon = HULL if body == LANDER else LEG
-    center_y = rows[env, at.MASS_CENTER_Y] if body == LANDER else ZERO
-    ground = segment(memory.terrain, env, edge)
+    polygon = _polygon(world, env, body)
+    reach = world.shapes.reach[world.shapes.polygon[body]]
     end = rows[env, body * BODY + at.SIN], rows[env, body * BODY + at.COS]
-    if not time_of_impact.may_touch(ground, floats, sweep, polygon, center_y, sin_cos(floats[sweep + 2]), end):
+    time_of_impact.load_ground(world, env, ground, scratch)
+    if not time_of_impact.may_touch(floats, ints, sweep, polygon, reach, sin_cos(floats[sweep + 2]), end):
         return ONE
-    t = time_of_impact.time_of_impact(ground, scratch, sweep, polygon, center_y)
+    t = time_of_impact.time_of_impact(scratch, sweep, polygon)
     return min(ground_time + (ONE - ground_time) * t, ONE) if t <= ONE else ONE
 
 
 @njit(**KERNEL)
-def _earliest(memory, env, scratch, ground_time):
-    """The contact with the earliest impact (or NO_CONTACT), that time, and the ground's time."""
-    contact_ints, floats, ints = memory.contact_ints, scratch.floats, scratch.ints
+def _earliest(world, env, scratch):
+    """The contact with the earliest impact (or NO_CONTACT), and that time."""
+    contact_ints, floats, ints = world.contact_ints, scratch.floats, scratch.ints
     earliest = NO_CONTACT
     time = ONE
-    for i in range(memory.status[env, at.S_CONTACTS] - 1, -1, -1):
+    for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
         if ints[at.I_ENABLED + i] == 0 or ints[at.I_IMPACTS + i] > MAX_IMPACTS:
             continue
         if ints[at.I_KNOWN + i] == 0:
             body = np.int64(contact_ints[env, i, at.C_BODY])
             sweep = at.W_SWEEPS + at.SWEEP * body
+            ground_time = floats[at.W_GROUND_TIMES + i]
             if ground_time < floats[sweep + 6]:
                 ground_time = floats[sweep + 6]
+                _set_ground_time(world, env, i, ground_time, floats)
             elif floats[sweep + 6] < ground_time:
                 _advance(floats, sweep, ground_time)
-            edge = np.int64(contact_ints[env, i, at.C_EDGE])
-            floats[at.W_TIMES + i] = _impact_time(memory, env, body, edge, scratch, ground_time)
+            ground = np.int64(contact_ints[env, i, at.C_GROUND])
+            floats[at.W_TIMES + i] = _impact_time(world, env, body, ground, scratch, ground_time)
             ints[at.I_KNOWN + i] = 1
         if floats[at.W_TIMES + i] < time:
             time = floats[at.W_TIMES + i]
             earliest = i
     if time > ALMOST_ONE:
         earliest = NO_CONTACT
-    return earliest, time, ground_time
+    return earliest, time
 
 
 @njit(**KERNEL)
-def _select(memory, env, body, first, scratch):
+def _select(world, env, body, first, time, scratch):
     """The body's touching contacts, ``first`` first, each with a fresh manifold; returns how many."""
-    contact_ints, ints = memory.contact_ints, scratch.ints
+    contact_ints, floats, ints = world.contact_ints, scratch.floats, scratch.ints
     ints[at.I_SELECTED] = first
     count = 1
-    for i in range(memory.status[env, at.S_CONTACTS] - 1, -1, -1):
+    for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
         if i == first or contact_ints[env, i, at.C_BODY] != body:
             continue
-        manifolds.update(memory, env, i, scratch)
+        manifolds.update(world, env, i, scratch)
         ints[at.I_ENABLED + i] = 1
         if contact_ints[env, i, at.C_TOUCHING] != 0:
+            _set_ground_time(world, env, i, time, floats)
             ints[at.I_SELECTED + count] = i
             count += 1
     return count
 
 
 @njit(**KERNEL)
-def _load(memory, env, body, count, scratch):
+def _load(world, env, body, count, scratch):
     """One body and its slots in all lanes of the substep's block; they then do the same, and lane 0 is the result."""
     substep = scratch.substep
     for field in range(BODY):
         for lane in range(LANES):
-            substep[field * LANES + lane] = memory.rows[env, body * BODY + field]
+            substep[field * LANES + lane] = world.rows[env, body * BODY + field]
     for lane in range(LANES):
         substep[at.SUB_FROZEN * LANES + lane] = ZERO
     for j in range(count):
         slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
         for lane in range(LANES):
-            fill(slot, lane, memory, env, scratch.ints[at.I_SELECTED + j])
+            fill(slot, lane, world, env, scratch.ints[at.I_SELECTED + j])
         for k in range(at.NORMAL_IMPULSE_1 * LANES, (at.TANGENT_IMPULSE_2 + 1) * LANES):
             slot[k] = ZERO
 
@@ -149,16 +178,14 @@ def _push_out(substep, count):
 
 
 @njit(**KERNEL)
-def _solve_velocities(substep, count):
+def _solve_velocities(substep, count, scratch):
     """180 velocity iterations; an iteration that changes nothing is the last that could, so the rest is skipped."""
-    body = substep[: at.BODY_FLOATS]
-    pairs = 0
+    body, ints = substep[: at.BODY_FLOATS], scratch.ints
     for j in range(count):
         slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
         contacts.prepare(body, slot)
-        if contacts.any_pair(slot):
-            pairs |= 1 << j
-    for _ in range(lander.VELOCITY_ITERATIONS):
+        ints[at.I_PAIRED + j] = 1 if contacts.any_pair(slot) else 0
+    for _ in range(at.VELOCITY_ITERATIONS):
         vx = body[at.VELOCITY_X * LANES]
         vy = body[at.VELOCITY_Y * LANES]
         w = body[at.OMEGA * LANES]
@@ -169,7 +196,7 @@ def _solve_velocities(substep, count):
             before_2 = slot[(at.NORMAL_IMPULSE_1 + 1) * LANES]
             before_3 = slot[(at.NORMAL_IMPULSE_1 + 2) * LANES]
             before_4 = slot[(at.NORMAL_IMPULSE_1 + 3) * LANES]
-            if (pairs >> j) & 1:
+            if ints[at.I_PAIRED + j] != 0:
                 contacts.solve_velocity(body, slot)
             else:
                 contacts.solve_single_velocity(body, slot)
@@ -183,11 +210,11 @@ def _solve_velocities(substep, count):
 
 
 @njit(**KERNEL)
-def _substep(memory, env, body, count, time, scratch):
+def _substep(world, env, body, count, time, scratch):
     """Solve one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
-    rows, floats, substep = memory.rows, scratch.floats, scratch.substep
+    rows, floats, substep = world.rows, scratch.floats, scratch.substep
     sweep = at.W_SWEEPS + at.SWEEP * body
-    _load(memory, env, body, count, scratch)
+    _load(world, env, body, count, scratch)
     _push_out(substep, count)
     for k in range(3):
         floats[sweep + k] = substep[(at.CENTER_X + k) * LANES]
@@ -196,7 +223,7 @@ def _substep(memory, env, body, count, time, scratch):
         sine, cosine = sin_cos(substep[at.ANGLE * LANES + lane])
         substep[at.SIN * LANES + lane] = sine
         substep[at.COS * LANES + lane] = cosine
-    _solve_velocities(substep, count)
+    _solve_velocities(substep, count, scratch)
     position.integrate(substep[: at.BODY_FLOATS], (ONE - time) * DT)
     for k in range(3):
         floats[sweep + 3 + k] = substep[(at.CENTER_X + k) * LANES]
@@ -205,22 +232,34 @@ def _substep(memory, env, body, count, time, scratch):
 
 
 @njit(**KERNEL)
-def _sync_boxes(memory, env, body, scratch):
+def _sync_boxes(world, env, body, scratch):
     """After a substep: forget the body's times of impact, update its fat box, begin contacts."""
-    rows, status, floats, ints = memory.rows, memory.status, scratch.floats, scratch.ints
+    status, floats, ints = world.status, scratch.floats, scratch.ints
     sweep = at.W_SWEEPS + at.SWEEP * body
     for i in range(status[env, at.S_CONTACTS]):
-        if memory.contact_ints[env, i, at.C_BODY] == body:
+        if world.contact_ints[env, i, at.C_BODY] == body:
             ints[at.I_KNOWN + i] = 0
-    center_y = rows[env, at.MASS_CENTER_Y] if body == LANDER else ZERO
+    local_x = world.properties[env, body, at.LOCAL_CENTER_X]
+    local_y = world.properties[env, body, at.LOCAL_CENTER_Y]
     sine, cosine = sin_cos(floats[sweep + 2])
-    old_x = floats[sweep] + sine * center_y
-    old_y = floats[sweep + 1] - cosine * center_y
-    if broad_phase.update_body(rows, env, body, center_y, cosine, sine, old_x, old_y):
+    old_x = floats[sweep] - (cosine * local_x - sine * local_y)
+    old_y = floats[sweep + 1] - (sine * local_x + cosine * local_y)
+    if broad_phase.update_body(world, env, body, cosine, sine, old_x, old_y):
         first_new = status[env, at.S_CONTACTS]
-        broad_phase.begin_contacts(memory, env, 1 << body)
+        broad_phase.begin_contacts(world, env, 1 << body)
         for i in range(first_new, status[env, at.S_CONTACTS]):
             _reset_contact(ints, i)
+            floats[at.W_GROUND_TIMES + i] = _known_ground_time(world, env, i, floats)
+
+
+@njit(**KERNEL)
+def _known_ground_time(world, env, contact, floats):
+    """Where in the step the static body of a new contact is, from older contacts with it."""
+    ground = world.contact_ints[env, contact, at.C_GROUND]
+    for i in range(contact):
+        if world.shapes.one_ground or world.contact_ints[env, i, at.C_GROUND] == ground:
+            return floats[at.W_GROUND_TIMES + i]
+    return ZERO
 
 
 @njit(**KERNEL)
@@ -231,45 +270,45 @@ def _reset_contact(ints, contact):
 
 
 @njit(**KERNEL)
-def resolve(memory, env, scratch):
+def resolve(world, env, scratch):
     """All impacts of one environment's step; returns whether there was any."""
-    rows, contact_ints, floats, ints = memory.rows, memory.contact_ints, scratch.floats, scratch.ints
+    rows, contact_ints, floats, ints = world.rows, world.contact_ints, scratch.floats, scratch.ints
     hit = False
-    for body in range(BODIES):
+    for body in range(world.properties.shape[1]):
         sweep = at.W_SWEEPS + at.SWEEP * body
         for k in range(3):
-            floats[sweep + k] = rows[env, at.START + 3 * body + k]
+            floats[sweep + k] = rows[env, body * BODY + at.START_X + k]
             floats[sweep + 3 + k] = rows[env, body * BODY + at.CENTER_X + k]
         floats[sweep + 6] = ZERO
-    for i in range(memory.status[env, at.S_CONTACTS]):
+    for i in range(world.status[env, at.S_CONTACTS]):
         _reset_contact(ints, i)
-    ground_time = ZERO
+        floats[at.W_GROUND_TIMES + i] = ZERO
     while True:
-        contact, time, ground_time = _earliest(memory, env, scratch, ground_time)
+        contact, time = _earliest(world, env, scratch)
         if contact == NO_CONTACT:
             break
         body = int(contact_ints[env, contact, at.C_BODY])
         sweep = at.W_SWEEPS + at.SWEEP * body
         for k in range(at.SWEEP):
             floats[at.W_BACKUP + k] = floats[sweep + k]
-        ground_before = ground_time
-        ground_time = time
+        ground_before = floats[at.W_GROUND_TIMES + contact]
+        _set_ground_time(world, env, contact, time, floats)
         _advance(floats, sweep, time)
         for k in range(3):
             floats[sweep + 3 + k] = floats[sweep + k]
         _set_pose(rows, env, body, floats, sweep)
-        manifolds.update(memory, env, contact, scratch)
+        manifolds.update(world, env, contact, scratch)
         ints[at.I_KNOWN + contact] = 0
         ints[at.I_IMPACTS + contact] += 1
         if contact_ints[env, contact, at.C_TOUCHING] == 0:
             ints[at.I_ENABLED + contact] = 0
             for k in range(at.SWEEP):
                 floats[sweep + k] = floats[at.W_BACKUP + k]
-            ground_time = ground_before
+            _set_ground_time(world, env, contact, ground_before, floats)
             _set_pose(rows, env, body, floats, sweep)
             continue
-        count = _select(memory, env, body, contact, scratch)
-        _substep(memory, env, body, count, time, scratch)
-        _sync_boxes(memory, env, body, scratch)
+        count = _select(world, env, body, contact, time, scratch)
+        _substep(world, env, body, count, time, scratch)
+        _sync_boxes(world, env, body, scratch)
         hit = True
     return hit

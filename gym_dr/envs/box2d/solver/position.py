@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import KERNEL
-from gym_dr.envs.box2d.lunar_lander.native.layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.solver.layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
 
 f32 = np.float32
 MAX_TRANSLATION = f32(2)  # m a step, b2_maxTranslation

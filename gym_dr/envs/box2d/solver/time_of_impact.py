@@ -1,10 +1,12 @@
-"""When within a step a moving polygon first touches an edge.
+"""When within a step a moving polygon first touches a shape of the ground.
 
 b2Distance.cpp (the Gilbert-Johnson-Keerthi distance of two convex shapes, Catto 2010) inside b2TimeOfImpact.cpp
 (conservative advancement, Catto 2013). Times are fractions of the step. A sweep is ``floats[sweep:]`` = start x, y,
 angle, end x, y, angle, fraction done, of the centre of mass; ``W_SWEEPS + SWEEP * body`` is where body's one is.
-Vertices of a simplex are ``floats[W_SIMPLEX + 7 k:]`` = point on edge, point on polygon, their difference, weight; the
-vertex numbers that made them are ``ints[I_SIMPLEX + k]`` (edge) and ``ints[I_SIMPLEX + 3 + k]`` (polygon).
+The ground's shape is ``ints[I_GROUND_COUNT]`` corners from ``floats[W_GROUND]`` on. Vertices of a simplex are
+``floats[W_SIMPLEX + 7 k:]`` = point on the ground, point on the body, their difference, weight; the vertex numbers that
+made them are ``ints[I_SIMPLEX + k]`` (ground) and ``ints[I_SIMPLEX + 3 + k]`` (body). A body is passed as ``polygon``:
+its vertices, their number, and its centre of mass in its frame.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -18,13 +20,14 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import KERNEL
-from gym_dr.envs.box2d.lunar_lander.native.layout import I_SAVED, I_SIMPLEX, W_METRIC, W_SIMPLEX
-from gym_dr.envs.box2d.lunar_lander.native.shapes import LINEAR_SLOP, REACH, SKIN, VERTEX_COUNT, VERTICES
-from gym_dr.envs.box2d.lunar_lander.native.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.broad_phase import segment
+from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX
+from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP, SKIN, unit
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)
-EPSILON = f32(1.1920929e-7)  # FLT_EPSILON
 TWO_PI = f32(f32(2) * f32(3.14159265359))
 _TOTAL = f32(SKIN + SKIN)
 TARGET = max(LINEAR_SLOP, f32(_TOTAL - f32(3) * LINEAR_SLOP))  # m, the distance that counts as an impact
@@ -35,33 +38,41 @@ DISTANCE_ITERATIONS, ADVANCES, PUSH_BACKS, ROOT_ITERATIONS = 20, 20, 16, 50
 VERTEX = 7  # floats a simplex vertex
 COUNT = I_SIMPLEX + 6
 A, B, C = np.int64(0), np.int64(1), np.int64(2)  # vertices of a simplex
-POINTS_AXIS, FACE_EDGE, FACE_POLYGON = 0, 1, 2
+POINTS_AXIS, FACE_GROUND, FACE_POLYGON = 0, 1, 2
 
 
 @njit(**KERNEL)
-def pose_at(floats, sweep, center_y, t):
+def pose_at(floats, sweep, polygon, t):
     """Sine, cosine and origin (m) of a swept body at time ``t`` (``b2Sweep::GetTransform``)."""
+    _, _, local_x, local_y = polygon
     rest = ONE - t
     x = rest * floats[sweep] + t * floats[sweep + 3]
     y = rest * floats[sweep + 1] + t * floats[sweep + 4]
     s, c = sin_cos(rest * floats[sweep + 2] + t * floats[sweep + 5])
-    return s, c, x + s * center_y, y - c * center_y
+    return s, c, x - (c * local_x - s * local_y), y - (s * local_x + c * local_y)
 
 
 @njit(**KERNEL)
-def _edge_support(segment, dx, dy):
-    """The edge's vertex (0 or 1) farthest along a direction."""
-    x1, y1, x2, y2 = segment
-    return 1 if x2 * dx + y2 * dy > x1 * dx + y1 * dy else 0
+def load_ground(world, env, ground, scratch):
+    """Put a shape of the ground into scratch."""
+    floats, boxes = scratch.floats, world.boxes
+    if ground < boxes.shape[1]:
+        scratch.ints[I_GROUND_COUNT] = at.BOX_CORNERS
+        for k in range(2 * at.BOX_CORNERS):
+            floats[W_GROUND + k] = boxes[env, ground, k]
+    else:
+        x1, y1, x2, y2 = segment(world, env, ground - boxes.shape[1])
+        scratch.ints[I_GROUND_COUNT] = 2
+        floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3] = x1, y1, x2, y2
 
 
 @njit(**KERNEL)
-def _polygon_support(polygon, dx, dy):
-    """The polygon's vertex farthest along a direction in its own frame."""
+def _ground_support(floats, ints, dx, dy):
+    """The ground's vertex farthest along a direction."""
     best = 0
-    farthest = VERTICES[polygon, 0, 0] * dx + VERTICES[polygon, 0, 1] * dy
-    for i in range(1, VERTEX_COUNT[polygon]):
-        value = VERTICES[polygon, i, 0] * dx + VERTICES[polygon, i, 1] * dy
+    farthest = floats[W_GROUND] * dx + floats[W_GROUND + 1] * dy
+    for i in range(1, ints[I_GROUND_COUNT]):
+        value = floats[W_GROUND + 2 * i] * dx + floats[W_GROUND + 2 * i + 1] * dy
         if value > farthest:
             farthest = value
             best = i
@@ -69,17 +80,31 @@ def _polygon_support(polygon, dx, dy):
 
 
 @njit(**KERNEL)
-def _set_vertex(floats, ints, k, index_edge, index_polygon, segment, polygon, pose):
+def _polygon_support(polygon, dx, dy):
+    """The polygon's vertex farthest along a direction in its own frame."""
+    vertices, count, _, _ = polygon
+    best = 0
+    farthest = vertices[0] * dx + vertices[1] * dy
+    for i in range(1, count):
+        value = vertices[2 * i] * dx + vertices[2 * i + 1] * dy
+        if value > farthest:
+            farthest = value
+            best = i
+    return best
+
+
+@njit(**KERNEL)
+def _set_vertex(floats, ints, k, on_ground, on_polygon, polygon, pose):
     """Simplex vertex k from a vertex of each shape."""
-    x1, y1, x2, y2 = segment
+    vertices, _, _, _ = polygon
     s, c, px, py = pose
     v = W_SIMPLEX + VERTEX * k
-    vx = VERTICES[polygon, index_polygon, 0]
-    vy = VERTICES[polygon, index_polygon, 1]
-    ints[I_SIMPLEX + k] = index_edge
-    ints[I_SIMPLEX + 3 + k] = index_polygon
-    floats[v] = x1 if index_edge == 0 else x2
-    floats[v + 1] = y1 if index_edge == 0 else y2
+    vx = vertices[2 * on_polygon]
+    vy = vertices[2 * on_polygon + 1]
+    ints[I_SIMPLEX + k] = on_ground
+    ints[I_SIMPLEX + 3 + k] = on_polygon
+    floats[v] = floats[W_GROUND + 2 * on_ground]
+    floats[v + 1] = floats[W_GROUND + 2 * on_ground + 1]
     floats[v + 2] = (c * vx - s * vy) + px
     floats[v + 3] = (s * vx + c * vy) + py
     floats[v + 4] = floats[v + 2] - floats[v]
@@ -192,19 +217,19 @@ def _reduce_triangle(floats, ints):
 
 
 @njit(**KERNEL)
-def _distance(floats, ints, segment, polygon, pose):
-    """Distance of edge and polygon (m), 0 if they overlap; starts from and leaves behind a simplex in scratch."""
+def _distance(floats, ints, polygon, pose):
+    """Distance of ground and polygon (m), 0 if they overlap; starts from and leaves behind a simplex in scratch."""
     s, c, _, _ = pose
     count = ints[COUNT]
     for k in range(count):
-        _set_vertex(floats, ints, k, ints[I_SIMPLEX + k], ints[I_SIMPLEX + 3 + k], segment, polygon, pose)
+        _set_vertex(floats, ints, k, ints[I_SIMPLEX + k], ints[I_SIMPLEX + 3 + k], polygon, pose)
     if count > 1:
         before = floats[W_METRIC]
         now = _metric(floats, count)
         if now < HALF * before or TWO * before < now or now < EPSILON:
             count = 0
     if count == 0:
-        _set_vertex(floats, ints, A, A, A, segment, polygon, pose)
+        _set_vertex(floats, ints, A, A, A, polygon, pose)
         floats[W_SIMPLEX + 6] = ONE
         count = 1
     for _ in range(DISTANCE_ITERATIONS):
@@ -228,12 +253,12 @@ def _distance(floats, ints, segment, polygon, pose):
             dy = ex if left else -ex
         if dx * dx + dy * dy < EPSILON * EPSILON:
             break
-        on_edge = _edge_support(segment, -dx, -dy)
+        on_ground = _ground_support(floats, ints, -dx, -dy)
         on_polygon = _polygon_support(polygon, c * dx + s * dy, -s * dx + c * dy)
-        _set_vertex(floats, ints, count, on_edge, on_polygon, segment, polygon, pose)
+        _set_vertex(floats, ints, count, on_ground, on_polygon, polygon, pose)
         repeated = False
         for k in range(saved):
-            if ints[I_SAVED + k] == on_edge and ints[I_SAVED + 3 + k] == on_polygon:
+            if ints[I_SAVED + k] == on_ground and ints[I_SAVED + 3 + k] == on_polygon:
                 repeated = True
         if repeated:
             break
@@ -256,137 +281,130 @@ def _distance(floats, ints, segment, polygon, pose):
 
 
 @njit(**KERNEL)
-def _unit(x, y):
-    """The vector divided by its length, or itself if that is next to nothing (``b2Vec2::Normalize``)."""
-    length = math.sqrt(x * x + y * y)
-    inverse = ONE / length if length >= EPSILON else ONE
-    return x * inverse, y * inverse
-
-
-@njit(**KERNEL)
-def _axis(ints, segment, polygon, pose):
+def _axis(floats, ints, polygon, pose):
     """The direction to measure separation along, from the nearest features: kind, axis, and a point on the face.
 
-    ``b2SeparationFunction::Initialize``. Two points: the axis joins them. A face of the edge: its normal, in the world.
-    A face of the polygon: its normal and middle, in the polygon's frame.
+    ``b2SeparationFunction::Initialize``. Two points: the axis joins them. A face of the ground: its normal, in the
+    world. A face of the polygon: its normal and middle, in the polygon's frame.
     """
-    x1, y1, x2, y2 = segment
+    vertices, _, _, _ = polygon
     s, c, px, py = pose
-    edge_0 = ints[I_SIMPLEX]
+    g = W_GROUND + 2 * ints[I_SIMPLEX]
+    gx, gy = floats[g], floats[g + 1]
     polygon_0 = ints[I_SIMPLEX + 3]
-    vx = VERTICES[polygon, polygon_0, 0]
-    vy = VERTICES[polygon, polygon_0, 1]
+    vx, vy = vertices[2 * polygon_0], vertices[2 * polygon_0 + 1]
     if ints[COUNT] == 1:
         qx = (c * vx - s * vy) + px
         qy = (s * vx + c * vy) + py
-        ax, ay = _unit(qx - (x1 if edge_0 == 0 else x2), qy - (y1 if edge_0 == 0 else y2))
+        ax, ay = unit(qx - gx, qy - gy)
         return POINTS_AXIS, ax, ay, ZERO, ZERO
-    if edge_0 == ints[I_SIMPLEX + 1]:
+    if ints[I_SIMPLEX] == ints[I_SIMPLEX + 1]:
         polygon_1 = ints[I_SIMPLEX + 4]
-        wx = VERTICES[polygon, polygon_1, 0]
-        wy = VERTICES[polygon, polygon_1, 1]
-        ax, ay = _unit(wy - vy, -(wx - vx))
+        wx, wy = vertices[2 * polygon_1], vertices[2 * polygon_1 + 1]
+        ax, ay = unit(wy - vy, -(wx - vx))
         nx = c * ax - s * ay
         ny = s * ax + c * ay
         lx = HALF * (vx + wx)
         ly = HALF * (vy + wy)
         qx = (c * lx - s * ly) + px
         qy = (s * lx + c * ly) + py
-        if ((x1 if edge_0 == 0 else x2) - qx) * nx + ((y1 if edge_0 == 0 else y2) - qy) * ny < ZERO:
-            ax = -ax
-            ay = -ay
-        return FACE_POLYGON, ax, ay, lx, ly
-    forward = edge_0 == 0
-    dx = x2 - x1 if forward else x1 - x2
-    dy = y2 - y1 if forward else y1 - y2
-    ax, ay = _unit(dy, -dx)
-    lx = HALF * (x1 + x2)
-    ly = HALF * (y1 + y2)
+        flip = (gx - qx) * nx + (gy - qy) * ny < ZERO
+        return FACE_POLYGON, -ax if flip else ax, -ay if flip else ay, lx, ly
+    h = W_GROUND + 2 * ints[I_SIMPLEX + 1]
+    hx, hy = floats[h], floats[h + 1]
+    ax, ay = unit(hy - gy, -(hx - gx))
+    lx = HALF * (gx + hx)
+    ly = HALF * (gy + hy)
     qx = (c * vx - s * vy) + px
     qy = (s * vx + c * vy) + py
-    if (qx - lx) * ax + (qy - ly) * ay < ZERO:
-        ax = -ax
-        ay = -ay
-    return FACE_EDGE, ax, ay, lx, ly
+    flip = (qx - lx) * ax + (qy - ly) * ay < ZERO
+    return FACE_GROUND, -ax if flip else ax, -ay if flip else ay, lx, ly
 
 
 @njit(**KERNEL)
-def _deepest(axis, segment, polygon, pose):
-    """The vertices of edge and polygon that are nearest along the axis (of ``FindMinSeparation``)."""
+def _deepest(floats, ints, axis, polygon, pose):
+    """The vertices of ground and polygon that are nearest along the axis (of ``FindMinSeparation``)."""
     kind, ax, ay, _, _ = axis
     s, c, _, _ = pose
     if kind == FACE_POLYGON:
-        return _edge_support(segment, -(c * ax - s * ay), -(s * ax + c * ay)), 0
+        return _ground_support(floats, ints, -(c * ax - s * ay), -(s * ax + c * ay)), 0
     on_polygon = _polygon_support(polygon, c * -ax + s * -ay, -s * -ax + c * -ay)
-    if kind == FACE_EDGE:
+    if kind == FACE_GROUND:
         return 0, on_polygon
-    return _edge_support(segment, ax, ay), on_polygon
+    return _ground_support(floats, ints, ax, ay), on_polygon
 
 
 @njit(**KERNEL)
-def _separation(axis, on_edge, on_polygon, segment, polygon, pose):
+def _separation(floats, axis, on_ground, on_polygon, polygon, pose):
     """Separation of two vertices along the axis (m), ``b2SeparationFunction::Evaluate``."""
     kind, ax, ay, lx, ly = axis
-    x1, y1, x2, y2 = segment
+    vertices, _, _, _ = polygon
     s, c, px, py = pose
-    ex = x1 if on_edge == 0 else x2
-    ey = y1 if on_edge == 0 else y2
+    gx = floats[W_GROUND + 2 * on_ground]
+    gy = floats[W_GROUND + 2 * on_ground + 1]
     if kind == FACE_POLYGON:
         nx = c * ax - s * ay
         ny = s * ax + c * ay
         qx = (c * lx - s * ly) + px
         qy = (s * lx + c * ly) + py
-        return (ex - qx) * nx + (ey - qy) * ny
-    vx = VERTICES[polygon, on_polygon, 0]
-    vy = VERTICES[polygon, on_polygon, 1]
+        return (gx - qx) * nx + (gy - qy) * ny
+    vx = vertices[2 * on_polygon]
+    vy = vertices[2 * on_polygon + 1]
     qx = (c * vx - s * vy) + px
     qy = (s * vx + c * vy) + py
-    if kind == FACE_EDGE:
+    if kind == FACE_GROUND:
         return (qx - lx) * ax + (qy - ly) * ay
-    return (qx - ex) * ax + (qy - ey) * ay
+    return (qx - gx) * ax + (qy - gy) * ay
 
 
 @njit(**KERNEL)
-def may_touch(segment, floats, sweep, polygon, center_y, start, end):
-    """False only if the polygon stays clearly apart from the edge all through its sweep.
+def may_touch(floats, ints, sweep, polygon, reach, start, end):
+    """False only if the polygon stays clearly apart from the ground's shape all through its sweep.
 
-    "Apart" is along the edge's normal (above its line), x or y. Each vertex is looked at at both ends of the sweep.
-    Between them it leaves the straight path by at most ``r angle^2 / 8`` as it turns. ``start`` and ``end`` are the
-    sine and cosine of its angle there.
+    "Apart" is along x or y, or above an edge's line along its normal. Each vertex is looked at at both ends of the
+    sweep. Between them it leaves the straight path by at most ``r angle^2 / 8`` as it turns, with ``r`` below
+    ``reach``. ``start`` and ``end`` are the sine and cosine of its angle there.
     """
+    vertices, count, local_x, local_y = polygon
     s1, c1 = start
     s2, c2 = end
-    x1, y1, x2, y2 = segment
+    x1, y1, x2, y2 = floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3]
+    is_edge = ints[I_GROUND_COUNT] == 2
     inverse = ONE / math.sqrt((x2 - x1) * (x2 - x1) + (y2 - y1) * (y2 - y1))
     nx = (y1 - y2) * inverse
     ny = (x2 - x1) * inverse
-    from_x = floats[sweep] + s1 * center_y - x1
-    from_y = floats[sweep + 1] - c1 * center_y - y1
-    to_x = floats[sweep + 3] + s2 * center_y - x1
-    to_y = floats[sweep + 4] - c2 * center_y - y1
-    lowest = f32(1e9)
+    # a box begins with its right side, from below
+    left = x1 if is_edge else floats[W_GROUND + 4]
+    right = max(x1, x2)
+    top = max(y1, y2)
+    from_x = floats[sweep] - (c1 * local_x - s1 * local_y)
+    from_y = floats[sweep + 1] - (s1 * local_x + c1 * local_y)
+    to_x = floats[sweep + 3] - (c2 * local_x - s2 * local_y)
+    to_y = floats[sweep + 4] - (s2 * local_x + c2 * local_y)
+    lowest = f32(1e9) if is_edge else f32(-1e9)
     low_x = f32(1e9)
     low_y = f32(1e9)
     high_x = f32(-1e9)
-    for i in range(VERTEX_COUNT[polygon]):
-        vx = VERTICES[polygon, i, 0]
-        vy = VERTICES[polygon, i, 1]
+    for i in range(count):
+        vx = vertices[2 * i]
+        vy = vertices[2 * i + 1]
         px = from_x + (c1 * vx - s1 * vy)
         py = from_y + (s1 * vx + c1 * vy)
         qx = to_x + (c2 * vx - s2 * vy)
         qy = to_y + (s2 * vx + c2 * vy)
-        lowest = min(lowest, min(nx * px + ny * py, nx * qx + ny * qy))
+        over = min(nx * (px - x1) + ny * (py - y1), nx * (qx - x1) + ny * (qy - y1))
+        lowest = min(lowest, over)
         low_x = min(low_x, min(px, qx))
         low_y = min(low_y, min(py, qy))
         high_x = max(high_x, max(px, qx))
     turn = floats[sweep + 5] - floats[sweep + 2]
-    near = CLEARLY_APART + f32(0.125) * REACH[polygon] * turn * turn
-    return lowest < near and low_x < (x2 - x1) + near and high_x > -near and low_y < max(ZERO, y2 - y1) + near
+    near = CLEARLY_APART + f32(0.125) * reach * turn * turn
+    return lowest < near and low_x < right + near and high_x > left - near and low_y < top + near
 
 
 @njit(**KERNEL)
-def time_of_impact(segment, scratch, sweep, polygon, center_y):
-    """Time of impact, or 2 if edge and polygon stay apart (or Box2D's algorithm fails, which counts as that)."""
+def time_of_impact(scratch, sweep, polygon):
+    """Time of impact, or 2 if ground and polygon stay apart (or Box2D's algorithm fails, which counts as that)."""
     floats, ints = scratch.floats, scratch.ints
     apart = f32(2)
     turns = TWO_PI * f32(np.floor(floats[sweep + 2] / TWO_PI))
@@ -398,15 +416,15 @@ def time_of_impact(segment, scratch, sweep, polygon, center_y):
     result = apart
     ints[COUNT] = 0
     for _ in range(ADVANCES):
-        now = pose_at(floats, sweep, center_y, t)
-        distance = _distance(floats, ints, segment, polygon, now)
+        now = pose_at(floats, sweep, polygon, t)
+        distance = _distance(floats, ints, polygon, now)
         if distance <= ZERO:
             break
         if distance < TARGET + TOLERANCE:
             result = t
             break
-        axis = _axis(ints, segment, polygon, now)
-        state, t = _advance(floats, sweep, center_y, t, axis, segment, polygon)
+        axis = _axis(floats, ints, polygon, now)
+        state, t = _advance(floats, ints, sweep, t, axis, polygon)
         if state == TOUCHES:
             result = t
         if state != ADVANCED:
@@ -420,19 +438,18 @@ ADVANCED, TOUCHES, ENDED = 0, 1, 2
 
 
 @njit(**KERNEL)
-def _advance(floats, sweep, center_y, t1, axis, segment, polygon):
+def _advance(floats, ints, sweep, t1, axis, polygon):
     """Push the end of the step back until the shapes just touch along one axis; returns state and time."""
     t2 = ONE
     for _ in range(PUSH_BACKS):
-        end = pose_at(floats, sweep, center_y, t2)
-        on_edge, on_polygon = _deepest(axis, segment, polygon, end)
-        s2 = _separation(axis, on_edge, on_polygon, segment, polygon, end)
+        end = pose_at(floats, sweep, polygon, t2)
+        on_ground, on_polygon = _deepest(floats, ints, axis, polygon, end)
+        s2 = _separation(floats, axis, on_ground, on_polygon, polygon, end)
         if s2 > TARGET + TOLERANCE:
             return ENDED, ONE
         if s2 > TARGET - TOLERANCE:
             return ADVANCED, t2
-        start = pose_at(floats, sweep, center_y, t1)
-        s1 = _separation(axis, on_edge, on_polygon, segment, polygon, start)
+        s1 = _separation(floats, axis, on_ground, on_polygon, polygon, pose_at(floats, sweep, polygon, t1))
         if s1 < TARGET - TOLERANCE:
             return ENDED, t1
         if s1 <= TARGET + TOLERANCE:
@@ -441,7 +458,7 @@ def _advance(floats, sweep, center_y, t1, axis, segment, polygon):
         a2 = t2
         for i in range(ROOT_ITERATIONS):  # false position and bisection in turn
             t = a1 + (TARGET - s1) * (a2 - a1) / (s2 - s1) if i & 1 else HALF * (a1 + a2)
-            middle = _separation(axis, on_edge, on_polygon, segment, polygon, pose_at(floats, sweep, center_y, t))
+            middle = _separation(floats, axis, on_ground, on_polygon, polygon, pose_at(floats, sweep, polygon, t))
             if abs(middle - TARGET) < TOLERANCE:
                 t2 = t
                 break

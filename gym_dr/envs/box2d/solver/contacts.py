@@ -22,10 +22,10 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
-from gym_dr.envs.box2d.lunar_lander.native import layout as at
-from gym_dr.envs.box2d.lunar_lander.native.layout import LANES
-from gym_dr.envs.box2d.lunar_lander.native.shapes import LINEAR_SLOP, SKIN
-from gym_dr.envs.box2d.lunar_lander.native.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import LANES
+from gym_dr.envs.box2d.solver.shapes import LINEAR_SLOP, SKIN
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
@@ -70,13 +70,14 @@ def prepare(body, slot):
         points = slot[at.POINTS * LANES + lane]
         inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
         inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-        body_center_y = slot[at.SLOT_CENTER_Y * LANES + lane]
+        local_x = slot[at.SLOT_CENTER_X * LANES + lane]
+        local_y = slot[at.SLOT_CENTER_Y * LANES + lane]
         center_x = body[at.CENTER_X * LANES + lane]
         center_y = body[at.CENTER_Y * LANES + lane]
         cosine = body[at.COS * LANES + lane]
         sine = body[at.SIN * LANES + lane]
-        origin_x = center_x + sine * body_center_y
-        origin_y = center_y - cosine * body_center_y
+        origin_x = center_x - (cosine * local_x - sine * local_y)
+        origin_y = center_y - (sine * local_x + cosine * local_y)
         lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
         lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
         lpx = slot[at.LOCAL_POINT_X * LANES + lane]
@@ -294,7 +295,8 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
     face_b = slot[at.FACE_B * LANES + lane] != ZERO
     inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
     inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-    body_center_y = slot[at.SLOT_CENTER_Y * LANES + lane]
+    local_x = slot[at.SLOT_CENTER_X * LANES + lane]
+    local_y = slot[at.SLOT_CENTER_Y * LANES + lane]
     lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
     lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
     lpx = slot[at.LOCAL_POINT_X * LANES + lane]
@@ -302,8 +304,8 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
     lqx = slot[point_x * LANES + lane]
     lqy = slot[point_y * LANES + lane]
     sine, cosine = sin_cos(angle)
-    origin_x = x + sine * body_center_y
-    origin_y = y - cosine * body_center_y
+    origin_x = x - (cosine * local_x - sine * local_y)
+    origin_y = y - (sine * local_x + cosine * local_y)
     qx = (cosine * lqx - sine * lqy) + origin_x
     qy = (sine * lqx + cosine * lqy) + origin_y
     nx = cosine * lnx - sine * lny
