@@ -229,14 +229,6 @@ def solve_pair(topology, world, scratch, first, last):
 
 
 @njit(**KERNEL)
-def solve(topology, world, scratch, count):
-    """``Solve`` for the ``count`` environments of a chunk, whose classes are at ``I_CLASS``; see ``sort``."""
-    sort(scratch.ints, count)
-    for place in range(0, count, 2 * LANES):
-        solve_pair(topology, world, scratch, place, min(place + 2 * LANES, count))
-
-
-@njit(**KERNEL)
 def begin_contacts_and_resolve(bodies, world, env, scratch):
     """``FindNewContacts`` and ``SolveTOI``: what follows ``Solve`` in a step of the world."""
     rows = world.rows

@@ -86,7 +86,7 @@ def _swapped(point_id):
 
 @njit(**KERNEL)
 def _load_body(world, env, body, floats):
-    """Put the body's polygon into the world; returns its pose (cosine, sine, origin's x and y) and number of vertices."""
+    """Put the body's polygon into the world; returns its pose (cosine, sine, origin's x, y) and number of vertices."""
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
     count = shapes.count[polygon]
@@ -161,37 +161,11 @@ def _load_incident(floats, ints, vertices, face, count, features):
 @njit(**KERNEL)
 def _clip_both(floats, ints, tangent_x, tangent_y, offset_1, offset_2, first, second):
     """Clip the incident face to both sides of the reference face; False if nothing is left."""
-    if (
-        _clip(
-            ints,
-            floats,
-            at.W_INCIDENT,
-            at.I_INCIDENT,
-            at.W_CLIPPED,
-            at.I_CLIPPED,
-            -tangent_x,
-            -tangent_y,
-            offset_1,
-            first,
-        )
-        < 2
-    ):
+    once = at.W_INCIDENT, at.I_INCIDENT, at.W_CLIPPED, at.I_CLIPPED
+    if _clip(ints, floats, once, -tangent_x, -tangent_y, offset_1, first) < 2:
         return False
-    return (
-        _clip(
-            ints,
-            floats,
-            at.W_CLIPPED,
-            at.I_CLIPPED,
-            at.W_INCIDENT,
-            at.I_INCIDENT,
-            tangent_x,
-            tangent_y,
-            offset_2,
-            second,
-        )
-        >= 2
-    )
+    again = at.W_CLIPPED, at.I_CLIPPED, at.W_INCIDENT, at.I_INCIDENT
+    return _clip(ints, floats, again, tangent_x, tangent_y, offset_2, second) >= 2
 
 
 @njit(**KERNEL)

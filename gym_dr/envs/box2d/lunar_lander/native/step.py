@@ -3,7 +3,7 @@
     begin episodes     episode.begin, for environments marked fresh
     push               forces.wind, forces.engines, forces.apply
     collide            manifolds.update_all                            -> which contacts touch
-    solve              island.solve: joints and contacts               -> velocities, positions, who sleeps, fat boxes
+    solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
     look ahead         island.begin_contacts_and_resolve: new contacts and impacts
     observe            observe.observe
 
@@ -24,7 +24,7 @@ from gym_dr.envs.box2d.lunar_lander.native.layout import SOLVED
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES
+from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, LANES
 
 f32 = np.float32
 ZERO = f32(0)
@@ -85,7 +85,9 @@ def step(landers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             ints[at.I_CLASS + place] = (_before_solving(landers, env) << 40) | env
-        island.solve(TOPOLOGY, world, scratch, count)
+        island.sort(ints, count)
+        for place in range(0, count, 2 * LANES):
+            island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
         for place in range(count):
             env = envs[start + place]
             island.begin_contacts_and_resolve(TOPOLOGY.bodies, world, env, scratch)

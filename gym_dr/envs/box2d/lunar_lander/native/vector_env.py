@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -12,28 +11,41 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.compiled.pcg64 import generator, seeded
-from gym_dr.envs.backend import Backend, Outcome, Rollout
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES
-from gym_dr.envs.box2d.lunar_lander.native.physics import Physics, bytes_needed
+from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
+from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES
+from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
+from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.envs.box2d.solver.layout import BODY, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
+from gym_dr.envs.box2d.solver.layout import S_FRESH
+from gym_dr.envs.box2d.solver.memory import Scratch
+from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
-from gym_dr.errors import ConfigError
-from gym_dr.randomization.table import ParamTable
+
+cache_on_disk(step, "the native LunarLander (about 20 s)")
 
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
 _OBSERVATION_LOW = np.array([-2.5, -2.5, -10.0, -10.0, -2 * math.pi, -10.0, 0.0, 0.0], np.float32)
+_GUST_STEPS = 2000  # of an episode for which wind is looked up instead of computed
 
 
-class LunarLanderBackend(Backend):
+@cache
+def _gusts() -> Array:
+    """Strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
+    return np.array([wind_strength(i) for i in range(WIND_INDEX_LOW, WIND_INDEX_HIGH + _GUST_STEPS)])
+
+
+class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
     space = LUNAR_LANDER
-    push_size = 2
+    bodies = BODIES
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
     def __init__(self, *, continuous: bool = False) -> None:
@@ -41,61 +53,28 @@ class LunarLanderBackend(Backend):
         self.continuous = bool(continuous)
         self.observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
-        self.physics: Physics | Any = None
-        self._canvas: Any = None  # the Box2D environment that draws
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
-        _check_memory(num_envs)
-        self.physics = Physics(num_envs, continuous=self.continuous, num_threads=num_threads)
-        self.num_threads = self.physics.threads
-        self.observations = self.physics.memory.observations
-        self._all: Indices = np.arange(num_envs)
-        memory: Array = self.physics.memory.params.T
-        return memory
-
-    @property
-    def rollout(self) -> Rollout | None:
-        """See ``Backend.rollout``; threads share the work of one step, not of many."""
-        return self.physics.rollout if self.num_threads == 1 else None
+        check_memory(num_envs, bytes_needed(Environments.allocate(1)))
+        memory = Environments.allocate(num_envs)
+        self._choices: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
+        self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
+        actions = Actions(self._choices, self._throttles, self.continuous)
+        threads = threads_for(num_envs, num_threads)
+        groups = [Landers(memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
+        results = memory.observations, memory.rewards, memory.terminations
+        exchange = Exchange(self._choices, self._throttles, memory.world.status[:, S_FRESH], *results)
+        return self._take(num_envs, memory, Stepper(step, groups, exchange))
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        num_envs = len(self._all)
+        num_envs = len(self._choices)
         return check_numbers(actions, (num_envs, 2)) if self.continuous else check_choices(actions, (num_envs,), 0, 4)
 
-    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        for i, seed in zip(envs, seeds, strict=True):
-            self.physics.memory.streams[i] = seeded(seed)
-
-    def generators(self) -> tuple[np.random.Generator, ...]:
-        """See ``Backend.generators``; drawing from them changes nothing."""
-        return tuple(map(generator, self.physics.memory.streams))
-
-    def reset(self, envs: Indices, table: ParamTable) -> None:
-        """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without thrust."""
-        self.physics.begin(envs)
-        self.physics.step(envs)
-
-    def begin(self, envs: Indices) -> None:
-        self.physics.begin(envs)
-
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        physics = self.physics
+    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
         if self.continuous:
-            physics.throttles[:] = actions
+            self._throttles[:] = actions
         else:
-            physics.choices[:] = actions
-        if begun is not None:
-            physics.begin(begun)
-        physics.step(self._all)
-        return Outcome(physics.memory.rewards.copy(), physics.memory.terminations.copy(), {})
-
-    def push(self, velocities: Array, envs: Indices) -> None:
-        """Moves hulls and legs at once."""
-        rows = self.physics.memory.world.rows
-        for body in range(BODIES):
-            for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
-                # rounded once, as where Box2D takes a number from Python
-                rows[envs, body * BODY + place] = rows[envs, body * BODY + place] + velocities[:, axis]
+            self._choices[:] = actions
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 by Gymnasium's own drawing, without the engines' sparks."""
@@ -103,13 +82,7 @@ class LunarLanderBackend(Backend):
 
         if self._canvas is None:
             self._canvas = Canvas()
-        return self._canvas.draw(self.physics.memory, env)
-
-    def close(self) -> None:
-        if self.physics is not None:
-            self.physics.close()
-        if self._canvas is not None:
-            self._canvas.close()
+        return self._canvas.draw(self.memory, env)
 
 
 class LunarLanderVectorEnv(NativeVectorEnv):
@@ -117,18 +90,3 @@ class LunarLanderVectorEnv(NativeVectorEnv):
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
         return LunarLanderBackend(**kwargs)
-
-
-def _check_memory(num_envs: int) -> None:
-    """Raises ConfigError if ``num_envs`` environments do not fit into the machine's free memory."""
-    needed = bytes_needed(num_envs)
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be given up
-    except (AttributeError, ValueError, OSError):  # no such question on this system
-        free = 2**36
-    if needed > free:
-        raise ConfigError(
-            f"Expected num_envs that fit into memory: {num_envs} need {needed / 2**30:.1f} GiB, "
-            f"there are {free / 2**30:.1f} GiB."
-        )

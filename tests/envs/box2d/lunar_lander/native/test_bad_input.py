@@ -20,7 +20,7 @@ def started(**kwargs: Any) -> LunarLanderVectorEnv:
 
 
 def state(envs: LunarLanderVectorEnv) -> list[bytes]:
-    memory = envs._backend.physics.memory
+    memory = envs._backend.memory
     return [a.tobytes() for a in (*memory, envs._elapsed, envs._autoreset.done, envs.draw_index)] + [
         repr(envs.np_random_seed).encode()
     ]

@@ -17,9 +17,12 @@ from numba import njit
 
 from gym_dr.compiled.options import ENTRY
 from gym_dr.envs.box2d.lunar_lander import constants as lander
-from gym_dr.envs.box2d.lunar_lander.native import joints, shapes
+from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.envs.box2d.bipedal_walker.native import shapes as walker_shapes
+from gym_dr.envs.box2d.lunar_lander.native import shapes, topology
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK_FLOATS
-from gym_dr.envs.box2d.lunar_lander.native.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.shapes import mass_properties
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 from tests.envs.box2d.lunar_lander.native.duel import EXACT
 
 
@@ -55,26 +58,32 @@ def test_sines_and_cosines_are_the_c_librarys(low: float, high: float, step: int
     assert (cosine == np.array([library.cosf(a) for a in angles.tolist()], np.float32)).all()
 
 
-def test_shapes_and_masses_are_box2ds() -> None:
+@pytest.mark.parametrize(
+    ("points", "scale", "tables"),
+    [(lander.LANDER_POLY, lander.SCALE, shapes.SHAPES), (walker.HULL_POLY, walker.SCALE, walker_shapes.SHAPES)],
+    ids=["lander", "walker"],
+)
+def test_shapes_and_masses_are_box2ds(points: Any, scale: float, tables: Any) -> None:
     world = Box2D.b2World()
-    points = [(x / lander.SCALE, y / lander.SCALE) for x, y in lander.LANDER_POLY]
+    corners = [(x / scale, y / scale) for x, y in points]
     for density in np.linspace(1.0, 20.0, 101):
-        hull = world.CreateDynamicBody(fixtures=fixtureDef(shape=polygonShape(vertices=points), density=float(density)))
-        inverse_mass, inverse_inertia, center_y = shapes.mass_properties.py_func(shapes.HULL, np.float32(density))
+        shape = polygonShape(vertices=corners)
+        hull = world.CreateDynamicBody(fixtures=fixtureDef(shape=shape, density=float(density)))
+        inverse_mass, inverse_inertia, *center = mass_properties.py_func(tables, 0, np.float32(density))
         assert np.float32(1) / np.float32(hull.mass) == inverse_mass
-        assert (hull.localCenter.x, hull.localCenter.y) == (0.0, center_y)
+        assert tuple(hull.localCenter) == tuple(center)
         # Box2D tells the inertia about the origin, rounded once more
-        about_origin = 1 / inverse_inertia + hull.mass * center_y**2
+        about_origin = 1 / inverse_inertia + hull.mass * (center[0] ** 2 + center[1] ** 2)
         assert np.isclose(hull.inertia, about_origin, rtol=1e-5)
-    shape = hull.fixtures[0].shape
-    assert [tuple(v) for v in shape.vertices] == [tuple(v) for v in shapes.VERTICES[shapes.HULL].tolist()]
-    assert [tuple(v) for v in shape.normals] == [tuple(v) for v in shapes.NORMALS[shapes.HULL].tolist()]
-    assert tuple(shape.centroid) == tuple(shapes.CENTROID[shapes.HULL].tolist())
+    shape, count = hull.fixtures[0].shape, tables.count[0]
+    assert [tuple(v) for v in shape.vertices] == [tuple(v) for v in tables.vertices[0].reshape(-1, 2)[:count].tolist()]
+    assert [tuple(v) for v in shape.normals] == [tuple(v) for v in tables.normals[0].reshape(-1, 2)[:count].tolist()]
+    assert tuple(shape.centroid) == tuple(tables.centroid[0].tolist())
 
 
 @njit(**ENTRY)
 def velocities(block: Any, iterations: int) -> None:
-    joints.solve_velocities(block, iterations)
+    topology.solve_joints(block, iterations)
 
 
 def test_the_solver_uses_the_widest_registers() -> None:

@@ -35,7 +35,7 @@ def test_a_native_environment_goes_on_from_box2ds_state(policy: Any, steps: int)
         env, observation, rng = start(seed, policy, steps)
         native = LunarLanderVectorEnv(3, randomization="none")
         native.reset(seed=99, options={"params": env.params})
-        from_box2d(native._backend.physics.memory, 1, env)
+        from_box2d(native._backend.memory, 1, env)
         for _ in range(400):
             action = policy(rng, env, observation)
             observation, reward, terminated, _, _ = env.step(action)
@@ -53,7 +53,7 @@ def test_a_state_that_goes_to_box2d_and_back_is_the_same() -> None:
         native.step(np.full(2, t % 4))
     env = LunarLanderDR(randomization="none")
     env.reset(seed=0, options={"params": {name: float(values[1]) for name, values in native.params.items()}})
-    memory = native._backend.physics.memory
+    memory = native._backend.memory
     to_box2d(memory, 1, env)
     rows, stream, terrain = memory.world.rows[1].copy(), memory.streams[1].copy(), memory.world.edges[1].copy()
     native.reset(seed=0, options={"params": {k: float(v[1]) for k, v in native.params.items()}})
@@ -71,7 +71,7 @@ def test_box2d_follows_a_native_state_closely() -> None:
         native.step(np.array([2]))
     env = LunarLanderDR(randomization="none")
     env.reset(seed=0)
-    to_box2d(native._backend.physics.memory, 0, env)
+    to_box2d(native._backend.memory, 0, env)
     for t in range(10):
         observation = env.step(t % 4)[0]
         assert np.allclose(native.step(np.array([t % 4]))[0][0], observation, atol=0.02)

@@ -13,7 +13,8 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import gym_dr
-from gym_dr.envs.box2d.lunar_lander.native.physics import bytes_needed
+from gym_dr.envs.box2d.backend import bytes_needed
+from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.randomization.draws import draw
 from tests.envs.box2d.lunar_lander.native.duel import EXACT
@@ -192,7 +193,7 @@ def test_a_hundred_thousand_sub_environments_work() -> None:
 
 
 def test_a_sub_environment_takes_less_than_4_kib() -> None:
-    assert bytes_needed(1000) < 1000 * 4096
+    assert bytes_needed(Environments.allocate(1)) < 4096
 
 
 def test_rendering_draws_chosen_sub_environments() -> None:
