@@ -59,7 +59,6 @@ class Box2DBackend(Backend):
     bodies: ClassVar[int]  # of a world
     memory: Any  # an Environments, made by ``allocate``
     stepper: Stepper | Any = None
-    _canvas: Any = None  # draws, once it is asked to
 
     def _take(self, num_envs: int, memory: Environments, stepper: Stepper) -> Array:
         """Keeps what a subclass has allocated; returns memory for the parameters."""
@@ -113,8 +112,6 @@ class Box2DBackend(Backend):
     def close(self) -> None:
         if self.stepper is not None:
             self.stepper.close()
-        if self._canvas is not None:
-            self._canvas.close()
 
 
 def bytes_needed(memory: Environments) -> int:

@@ -106,7 +106,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self._begin_episode(seed, options)
         self._build_world()
         if self.render_mode == "human":
-            self.render()  # type: ignore[no-untyped-call]  # Gymnasium's
+            self.render()
         observation, _, _, _, info = self.step(np.zeros(4, np.float32))
         return observation, info
 
@@ -144,7 +144,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
             reward = f32(reward - f32(const.TORQUE_COST) * size)
         fell = bool(self.game_over or x < 0)
         if self.render_mode == "human":
-            self.render()  # type: ignore[no-untyped-call]  # Gymnasium's
+            self.render()
         observation, info = self._visible(np.array(state, dtype=f32), {})
         terminated = fell or x > const.GOAL_X
         return observation, const.FALL_REWARD if fell else float(reward), terminated, False, info
@@ -166,16 +166,16 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
 
     def _build_world(self) -> None:
         """Builds terrain, clouds and walker; random numbers are drawn in the order in which Gymnasium draws them."""
-        self._destroy()  # type: ignore[no-untyped-call]  # Gymnasium's
+        self._destroy()
         self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
-        self.world.contactListener_bug_workaround = ContactDetector(self)  # type: ignore[no-untyped-call]
+        self.world.contactListener_bug_workaround = ContactDetector(self)
         self.world.contactListener = self.world.contactListener_bug_workaround
         self.game_over = False
         self.prev_shaping = None
         self.scroll = 0.0
         self.lidar_render = 0
         self._build_terrain()
-        self._generate_clouds()  # type: ignore[no-untyped-call]  # Gymnasium's
+        self._generate_clouds()
         push = self.episode.current["initial_random"]
         self.hull = self._build_body(
             const.START_Y, 0.0, polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.HULL_POLY]), "hull"

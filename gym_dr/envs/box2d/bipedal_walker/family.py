@@ -8,6 +8,7 @@ from gym_dr.envs.box2d.bipedal_walker.params import (
     HARDCORE_PRESETS,
     PRESETS,
 )
+from gym_dr.envs.box2d.entry import entry_point
 from gym_dr.envs.family import EnvFamily, EnvId
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -24,7 +25,8 @@ _KEYS = {  # hip, knee, other hip, other knee
 def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, hardcore: bool) -> EnvFamily:
     env = EnvId(
         id=f"gym_dr/{space.name}DR-v3",
-        entry_point=f"{_HERE}.env:BipedalWalkerDR",
+        entry_point=entry_point(_HERE, "BipedalWalkerDR"),
+        vector_entry_point=f"{_HERE}.native.vector_env:BipedalWalkerVectorEnv",
         max_episode_steps=steps,
         reward_threshold=300,
         kwargs={"hardcore": True} if hardcore else {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
+from gym_dr.envs.box2d.entry import entry_point
 from gym_dr.envs.family import EnvFamily, EnvId
 
 _HERE = "gym_dr.envs.box2d.lunar_lander"
@@ -22,7 +23,7 @@ _THROTTLES = {
 def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
     return EnvId(
         id=f"gym_dr/{name}DR-v3",
-        entry_point=f"{_HERE}.env:LunarLanderDR",
+        entry_point=entry_point(_HERE, "LunarLanderDR"),
         vector_entry_point=f"{_HERE}.native.vector_env:LunarLanderVectorEnv",
         max_episode_steps=1000,
         reward_threshold=200,

@@ -52,6 +52,7 @@ from gym_dr.envs.box2d.solver.layout import LANES
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
+ONCE = np.int64(1)
 
 # where joints are on the bodies (m), and the angles between these when built (rad)
 HIP_Y = f32(walker.LEG_DOWN)
@@ -124,8 +125,8 @@ def solve_joints(block, iterations):
 def solve_joint_pair(blocks, iterations):
     """The same for two blocks in turn."""
     for _ in range(iterations):
-        solve_joints(blocks[: at.BLOCK_FLOATS], 1)
-        solve_joints(blocks[at.BLOCK_FLOATS :], 1)
+        solve_joints(blocks[: at.BLOCK_FLOATS], ONCE)
+        solve_joints(blocks[at.BLOCK_FLOATS :], ONCE)
 
 
 @njit(**KERNEL)

@@ -16,6 +16,7 @@ from gym_dr.compiled.rollout import Exchange
 from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
+from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES
 from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
 from gym_dr.envs.box2d.lunar_lander.native.step import step
@@ -77,12 +78,8 @@ class LunarLanderBackend(Box2DBackend):
             self._choices[:] = actions
 
     def render(self, env: int) -> Any:
-        """An array ``(400, 600, 3)`` uint8 by Gymnasium's own drawing, without the engines' sparks."""
-        from gym_dr.envs.box2d.lunar_lander.native.drawing import Canvas
-
-        if self._canvas is None:
-            self._canvas = Canvas()
-        return self._canvas.draw(self.memory, env)
+        """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""
+        return draw(self.memory, env)
 
 
 class LunarLanderVectorEnv(NativeVectorEnv):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +14,7 @@ from gymnasium.envs.box2d.lunar_lander import heuristic
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-
-# Bit equality needs the same floating-point operations on both sides: x86-64, where compilers of Box2D's wheels do not
-# fuse multiplications with additions, and glibc's sine. Elsewhere the comparison is of outcomes.
-EXACT = platform.machine() in ("x86_64", "AMD64") and sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+from tests.envs.box2d.exact import EXACT
 
 Policy = Callable[[np.random.Generator, Any, Any], Any]  # (own randomness, env, observation) -> action
 

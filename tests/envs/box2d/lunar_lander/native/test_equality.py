@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.lunar_lander.native.duel import (
-    EXACT,
     Policy,
     Result,
     duel,

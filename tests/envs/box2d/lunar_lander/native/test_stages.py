@@ -16,14 +16,14 @@ from Box2D.b2 import fixtureDef, polygonShape
 from numba import njit
 
 from gym_dr.compiled.options import ENTRY
-from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker.native import shapes as walker_shapes
+from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.native import shapes, topology
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK_FLOATS
 from gym_dr.envs.box2d.solver.shapes import mass_properties
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
-from tests.envs.box2d.lunar_lander.native.duel import EXACT
+from tests.envs.box2d.exact import EXACT
 
 
 @njit(**ENTRY)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native.drawing import to_box2d
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.envs.box2d.solver.layout import BODY
-from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d
-from tests.envs.box2d.lunar_lander.native.duel import EXACT, heuristic_policy, random_policy
+from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d, to_box2d
+from tests.envs.box2d.exact import EXACT
+from tests.envs.box2d.lunar_lander.native.duel import heuristic_policy, random_policy
 
 
 def start(seed: int, policy: Any, steps: int) -> tuple[LunarLanderDR, Any, np.random.Generator]:

@@ -17,7 +17,7 @@ from gym_dr.envs.box2d.backend import bytes_needed
 from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.randomization.draws import draw
-from tests.envs.box2d.lunar_lander.native.duel import EXACT
+from tests.envs.box2d.exact import EXACT
 
 exact = pytest.mark.skipif(not EXACT, reason="bit equality needs x86-64 Linux with glibc")
 NUM_ENVS = 5
