@@ -271,16 +271,23 @@ def _reset_contact(ints, contact):
 
 @njit(**KERNEL)
 def resolve(world, env, scratch):
-    """All impacts of one environment's step; returns whether there was any."""
-    rows, contact_ints, floats, ints = world.rows, world.contact_ints, scratch.floats, scratch.ints
-    hit = False
-    for body in range(world.properties.shape[1]):
+    """What follows ``Solve`` in a step of the world: ``FindNewContacts``, then all impacts of one environment."""
+    rows, status, contact_ints = world.rows, world.status, world.contact_ints
+    floats, ints = scratch.floats, scratch.ints
+    bodies = world.properties.shape[1]
+    head = bodies * BODY
+    moved = np.int64(rows[env, head + at.MOVED])
+    if moved != 0:
+        broad_phase.begin_contacts(world, env, moved)
+    if status[env, at.S_CONTACTS] == 0 or rows[env, head + at.AWAKE] == ZERO:
+        return
+    for body in range(bodies):
         sweep = at.W_SWEEPS + at.SWEEP * body
         for k in range(3):
             floats[sweep + k] = rows[env, body * BODY + at.START_X + k]
             floats[sweep + 3 + k] = rows[env, body * BODY + at.CENTER_X + k]
         floats[sweep + 6] = ZERO
-    for i in range(world.status[env, at.S_CONTACTS]):
+    for i in range(status[env, at.S_CONTACTS]):
         _reset_contact(ints, i)
         floats[at.W_GROUND_TIMES + i] = ZERO
     while True:
@@ -310,5 +317,4 @@ def resolve(world, env, scratch):
         count = _select(world, env, body, contact, time, scratch)
         _substep(world, env, body, count, time, scratch)
         _sync_boxes(world, env, body, scratch)
-        hit = True
-    return hit
+        rows[env, head + at.SOLVED] = ZERO  # after an impact a step of many iterations is likely

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import KERNEL
-from gym_dr.envs.box2d.solver import broad_phase, contacts, impacts, position, sleep, slots
+from gym_dr.envs.box2d.solver import contacts, position, sleep, slots
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, BODY_FLOATS, DT, LANES, MAX_CONTACTS, SLOT, SLOT_FLOATS, SLOT_STRIDE
 
@@ -226,16 +226,3 @@ def solve_pair(topology, world, scratch, first, last):
     if two:
         _finish_block(topology, block_b, slots_b, count_b, ints, bases_b)
         _store_block(topology, world, ints, middle, last, block_b, slots_b, count_b, bases_b)
-
-
-@njit(**KERNEL)
-def begin_contacts_and_resolve(bodies, world, env, scratch):
-    """``FindNewContacts`` and ``SolveTOI``: what follows ``Solve`` in a step of the world."""
-    rows = world.rows
-    head = bodies * BODY
-    moved = np.int64(rows[env, head + at.MOVED])
-    if moved != 0:
-        broad_phase.begin_contacts(world, env, moved)
-    if world.status[env, at.S_CONTACTS] > 0 and rows[env, head + at.AWAKE] != ZERO:
-        hit = impacts.resolve(world, env, scratch)
-        rows[env, head + at.SOLVED] = ZERO if hit else rows[env, head + at.SOLVED]

@@ -4,7 +4,7 @@
     drive              _drive: the action sets speed and torque of the motors; gravity and the first push
     collide            manifolds.update_all                            -> which contacts touch
     solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
-    look ahead         island.begin_contacts_and_resolve: new contacts and impacts
+    look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe, with the lidar
 
 Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
@@ -23,7 +23,7 @@ from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
 from gym_dr.envs.box2d.bipedal_walker.native import layout as at
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BODIES, LOWER_0, LOWER_1
 from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
-from gym_dr.envs.box2d.solver import island, manifolds
+from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as solver
 from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT, LANES
 
@@ -102,7 +102,7 @@ def step(walkers, envs, first, last):
             island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
         for place in range(count):
             env = envs[start + place]
-            island.begin_contacts_and_resolve(TOPOLOGY.bodies, world, env, scratch)
+            impacts.resolve(world, env, scratch)
             observe.observe(memory, actions, env)
             if world.status[env, solver.S_FRESH] != 0:
                 memory.rewards[env] = 0.0

@@ -4,7 +4,7 @@
     push               forces.wind, forces.engines, forces.apply
     collide            manifolds.update_all                            -> which contacts touch
     solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
-    look ahead         island.begin_contacts_and_resolve: new contacts and impacts
+    look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe
 
 Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
@@ -22,7 +22,7 @@ from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
 from gym_dr.envs.box2d.lunar_lander.native.layout import SOLVED
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
-from gym_dr.envs.box2d.solver import island, manifolds
+from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, LANES
 
@@ -90,7 +90,7 @@ def step(landers, envs, first, last):
             island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
         for place in range(count):
             env = envs[start + place]
-            island.begin_contacts_and_resolve(TOPOLOGY.bodies, world, env, scratch)
+            impacts.resolve(world, env, scratch)
             main, side, _ = _throttles(actions, env)
             if status[env, at.S_FRESH] != 0:
                 main = 0.0
