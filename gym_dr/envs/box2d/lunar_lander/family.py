@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.envs.box2d.entry import entry_point
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.envs.family import EnvFamily, EnvId
 
 _HERE = "gym_dr.envs.box2d.lunar_lander"

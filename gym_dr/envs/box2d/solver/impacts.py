@@ -270,26 +270,32 @@ def _reset_contact(ints, contact):
 
 
 @njit(**KERNEL)
-def resolve(world, env, scratch):
-    """What follows ``Solve`` in a step of the world: ``FindNewContacts``, then all impacts of one environment."""
-    rows, status, contact_ints = world.rows, world.status, world.contact_ints
-    floats, ints = scratch.floats, scratch.ints
-    bodies = world.properties.shape[1]
-    head = bodies * BODY
-    moved = np.int64(rows[env, head + at.MOVED])
-    if moved != 0:
-        broad_phase.begin_contacts(world, env, moved)
-    if status[env, at.S_CONTACTS] == 0 or rows[env, head + at.AWAKE] == ZERO:
-        return
-    for body in range(bodies):
+def _start(world, env, floats, ints):
+    """Sweeps over the whole step, and contacts of which nothing is known yet."""
+    rows = world.rows
+    for body in range(world.properties.shape[1]):
         sweep = at.W_SWEEPS + at.SWEEP * body
         for k in range(3):
             floats[sweep + k] = rows[env, body * BODY + at.START_X + k]
             floats[sweep + 3 + k] = rows[env, body * BODY + at.CENTER_X + k]
         floats[sweep + 6] = ZERO
-    for i in range(status[env, at.S_CONTACTS]):
+    for i in range(world.status[env, at.S_CONTACTS]):
         _reset_contact(ints, i)
         floats[at.W_GROUND_TIMES + i] = ZERO
+
+
+@njit(**KERNEL)
+def resolve(world, env, scratch):
+    """What follows ``Solve`` in a step of the world: ``FindNewContacts``, then all impacts of one environment."""
+    rows, status, contact_ints = world.rows, world.status, world.contact_ints
+    floats, ints = scratch.floats, scratch.ints
+    head = world.properties.shape[1] * BODY
+    moved = np.int64(rows[env, head + at.MOVED])
+    if moved != 0:
+        broad_phase.begin_contacts(world, env, moved)
+    if status[env, at.S_CONTACTS] == 0 or rows[env, head + at.AWAKE] == ZERO:
+        return
+    _start(world, env, floats, ints)
     while True:
         contact, time = _earliest(world, env, scratch)
         if contact == NO_CONTACT:

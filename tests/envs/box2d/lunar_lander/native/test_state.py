@@ -10,8 +10,8 @@ import pytest
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
 from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.envs.box2d.solver.layout import BODY
-from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d, to_box2d
 from tests.envs.box2d.exact import EXACT
+from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d, to_box2d
 from tests.envs.box2d.lunar_lander.native.duel import heuristic_policy, random_policy
 
 
