@@ -12,6 +12,10 @@ from gym_dr.envs.family import EnvFamily, EnvId
 _HERE = "gym_dr.envs.classic_control"
 
 
+# many environments, so that their speed counts, and few epochs of large minibatches
+_PPO = {"num_envs": 32, "updates": 366, "rollout_steps": 256, "minibatches": 32, "epochs": 4, "lr": 0.001}
+
+
 def _family(
     task: Task, version: int, steps: int, threshold: float | None, keys: Mapping[tuple[str, ...], Any]
 ) -> EnvFamily:
@@ -25,7 +29,7 @@ def _family(
         stock=f"{name}-v{version}",
         keys=keys,
     )
-    return EnvFamily(name=name, ids=(env,), presets=task.presets)
+    return EnvFamily(name=name, ids=(env,), presets=task.presets, defaults={"ppo": _PPO})
 
 
 # version, episode limit and reward threshold as Gymnasium has them; what the arrow keys do
