@@ -35,8 +35,8 @@ def _family(
 # version, episode limit and reward threshold as Gymnasium has them; what the arrow keys do
 _ROWS = (
     (cart_pole.TASK, 1, 500, 475.0, {("left",): 0, ("right",): 1}),
-    (acrobot.TASK, 1, 500, -100.0, {("left",): 0, ("right",): 2}),
-    (mountain_car.TASK, 0, 200, -110.0, {("left",): 0, ("right",): 2}),
+    (acrobot.TASK, 1, 500, -100.0, {(): 1, ("left",): 0, ("right",): 2}),
+    (mountain_car.TASK, 0, 200, -110.0, {(): 1, ("left",): 0, ("right",): 2}),
     (mountain_car_continuous.TASK, 0, 999, 90.0, {("left",): (-1.0,), ("right",): (1.0,)}),
     (pendulum.TASK, 1, 200, None, {("left",): (2.0,), ("right",): (-2.0,)}),
 )
