@@ -158,14 +158,16 @@ class ParamTable:
             index[~mask] = 0
         if sparse or mask is not None:
             values[~reported[:count]] = 0.0
-        rows: list[Any] = [None] * (2 * count)
-        *rows[1::2], params_mask, index_mask = list(reported)
-        rows[::2] = list(values)
-        params = dict(zip(self._keys, rows, strict=True))
+        params: dict[str, Any] = {}
+        rows, masks = iter(values), iter(reported)
+        for name, mask_name in self._keys:  # in few environments every microsecond counts: this is the fastest way
+            params[name] = next(rows)
+            params[mask_name] = next(masks)
         if sparse:
-            for name in [name for name in self.names if not params[f"_{name}"].any()]:
-                del params[name], params[f"_{name}"]
-        return {"params": params, "_params": params_mask, "draw_index": index, "_draw_index": index_mask}
+            for name, mask_name in self._keys:
+                if not params[mask_name].any():
+                    del params[name], params[mask_name]
+        return {"params": params, "_params": next(masks), "draw_index": index, "_draw_index": next(masks)}
 
     @property
     def _sparse(self) -> bool:
@@ -244,6 +246,6 @@ class _DrawCache:
             self._ahead[row, needed] = drawn[name].reshape(indices.shape)
 
 
-def _info_keys(names: list[str]) -> list[str]:
+def _info_keys(names: list[str]) -> list[tuple[str, str]]:
     """The keys of ``info["params"]``: each name, and that of its mask."""
-    return [key for name in names for key in (name, f"_{name}")]
+    return [(name, f"_{name}") for name in names]
