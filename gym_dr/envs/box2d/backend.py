@@ -86,7 +86,7 @@ class Box2DBackend(Backend):
         """See ``Backend.generators``; drawing from them changes nothing."""
         return tuple(map(generator, self.memory.streams))
 
-    def reset(self, envs: Indices, table: ParamTable) -> None:
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action."""
         self.stepper.begin(envs)
         self.stepper.step(envs)
