@@ -30,6 +30,7 @@ from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
 MAX_CONDITION = f32(1000)  # of K; a pair of points that is closer to singular is solved as one point
+PAIR, TWO = np.int64(1), np.int64(2)
 MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 
 
@@ -178,12 +179,15 @@ def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, vel
 
 
 @njit(**KERNEL)
-def any_pair(slot):
-    """Whether two points are solved together in any lane of a prepared slot."""
+def kind_of(slot):
+    """Whether any lane of a prepared slot has two points (TWO), and two that are solved together (TWO + PAIR)."""
     pairs = ZERO
+    most = ZERO
     for lane in range(LANES):
         pairs += slot[at.PAIRED * LANES + lane]
-    return pairs != ZERO
+        points = slot[at.POINTS * LANES + lane]
+        most = points if points > most else most
+    return (TWO if most > ONE else 0) + (PAIR if pairs != ZERO else 0)
 
 
 @njit(**KERNEL)
@@ -338,6 +342,26 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
     )
 
 
+@njit(**INLINE)
+def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
+    """Push the body out at its first point, and with ``two`` at the second."""
+    x0 = body[at.CENTER_X * LANES + lane]
+    y0 = body[at.CENTER_Y * LANES + lane]
+    a0 = body[at.ANGLE * LANES + lane]
+    points = slot[at.POINTS * LANES + lane]
+    deepest = penetration[lane]
+    x, y, a, s = _solve_point(slot, lane, at.POINT_1_X, at.POINT_1_Y, points > ZERO, baumgarte, x0, y0, a0)
+    deepest = s if s < deepest else deepest
+    if two:
+        x, y, a, s = _solve_point(slot, lane, at.POINT_2_X, at.POINT_2_Y, points > ONE, baumgarte, x, y, a)
+        deepest = s if s < deepest else deepest
+    penetration[lane] = deepest
+    done = frozen[lane] != ZERO
+    body[at.CENTER_X * LANES + lane] = x0 if done else x
+    body[at.CENTER_Y * LANES + lane] = y0 if done else y
+    body[at.ANGLE * LANES + lane] = a0 if done else a
+
+
 @njit(**KERNEL)
 def solve_position(body, slot, penetration, frozen, baumgarte):
     """Resolve ``baumgarte`` of the overlap at one slot (``SolvePositionConstraints``).
@@ -345,17 +369,11 @@ def solve_position(body, slot, penetration, frozen, baumgarte):
     ``penetration`` (LANES,) collects the smallest separation (m); lanes with ``frozen`` (LANES,) not 0 keep their pose.
     """
     for lane in range(LANES):
-        x0 = body[at.CENTER_X * LANES + lane]
-        y0 = body[at.CENTER_Y * LANES + lane]
-        a0 = body[at.ANGLE * LANES + lane]
-        points = slot[at.POINTS * LANES + lane]
-        x, y, a, s1 = _solve_point(slot, lane, at.POINT_1_X, at.POINT_1_Y, points > ZERO, baumgarte, x0, y0, a0)
-        x, y, a, s2 = _solve_point(slot, lane, at.POINT_2_X, at.POINT_2_Y, points > ONE, baumgarte, x, y, a)
-        deepest = penetration[lane]
-        deepest = s1 if s1 < deepest else deepest
-        deepest = s2 if s2 < deepest else deepest
-        penetration[lane] = deepest
-        done = frozen[lane] != ZERO
-        body[at.CENTER_X * LANES + lane] = x0 if done else x
-        body[at.CENTER_Y * LANES + lane] = y0 if done else y
-        body[at.ANGLE * LANES + lane] = a0 if done else a
+        _solve_points(body, slot, lane, penetration, frozen, baumgarte, True)
+
+
+@njit(**KERNEL)
+def solve_single_position(body, slot, penetration, frozen, baumgarte):
+    """The same for a slot in which no lane has two points: half the work."""
+    for lane in range(LANES):
+        _solve_points(body, slot, lane, penetration, frozen, baumgarte, False)

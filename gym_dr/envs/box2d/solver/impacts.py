@@ -184,7 +184,7 @@ def _solve_velocities(substep, count, scratch):
     for j in range(count):
         slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
         contacts.prepare(body, slot)
-        ints[at.I_PAIRED + j] = 1 if contacts.any_pair(slot) else 0
+        ints[at.I_KINDS + j] = contacts.kind_of(slot)
     for _ in range(at.VELOCITY_ITERATIONS):
         vx = body[at.VELOCITY_X * LANES]
         vy = body[at.VELOCITY_Y * LANES]
@@ -196,7 +196,7 @@ def _solve_velocities(substep, count, scratch):
             before_2 = slot[(at.NORMAL_IMPULSE_1 + 1) * LANES]
             before_3 = slot[(at.NORMAL_IMPULSE_1 + 2) * LANES]
             before_4 = slot[(at.NORMAL_IMPULSE_1 + 3) * LANES]
-            if ints[at.I_PAIRED + j] != 0:
+            if ints[at.I_KINDS + j] & contacts.PAIR != 0:
                 contacts.solve_velocity(body, slot)
             else:
                 contacts.solve_single_velocity(body, slot)

@@ -116,13 +116,13 @@ def _load_block(topology, world, ints, first, last, block, slot_memory, bases):
 
 @njit(**KERNEL)
 def _start_velocities(topology, block, slot_memory, count, ints, bases):
-    """Prepare contacts and joints and start from the last step's impulses; marks slots in which a lane has a pair."""
-    paired = bases - at.I_BASES + at.I_PAIRED
+    """Prepare contacts and joints and start from the last step's impulses; says what kind each slot is."""
+    kinds = bases - at.I_BASES + at.I_KINDS
     for j in range(count):
         base = ints[bases + j]
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
         contacts.prepare(block[base : base + BODY_FLOATS], slot)
-        ints[paired + j] = 1 if contacts.any_pair(slot) else 0
+        ints[kinds + j] = contacts.kind_of(slot)
     for j in range(count):
         base = ints[bases + j]
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
@@ -133,11 +133,11 @@ def _start_velocities(topology, block, slot_memory, count, ints, bases):
 @njit(**KERNEL)
 def _solve_contacts(block, slot_memory, count, ints, bases):
     """One velocity iteration of all slots."""
-    paired = bases - at.I_BASES + at.I_PAIRED
+    kinds = bases - at.I_BASES + at.I_KINDS
     for j in range(count):
         base = ints[bases + j]
         slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-        if ints[paired + j] != 0:
+        if ints[kinds + j] & contacts.PAIR != 0:
             contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
         else:
             contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
@@ -147,6 +147,7 @@ def _solve_contacts(block, slot_memory, count, ints, bases):
 def _solve_positions(topology, block, slot_memory, count, ints, bases):
     """Position iterations until every lane is solved."""
     head = topology.bodies * BODY
+    kinds = bases - at.I_BASES + at.I_KINDS
     penetration = block[(head + at.PENETRATION) * LANES : (head + at.PENETRATION + 1) * LANES]
     solved = block[(head + at.SOLVED) * LANES : (head + at.SOLVED + 1) * LANES]
     for lane in range(LANES):
@@ -157,7 +158,10 @@ def _solve_positions(topology, block, slot_memory, count, ints, bases):
         for j in range(count):
             base = ints[bases + j]
             slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-            contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+            if ints[kinds + j] & contacts.TWO != 0:
+                contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+            else:
+                contacts.solve_single_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
         if topology.solve_joint_positions(block) == LANES:
             break
 

@@ -36,11 +36,14 @@ def duel(
     episodes: int,
     hardcore: bool = False,
     randomization: Any = "none",
-    params: dict[str, Any] | None = None,  # name -> (episodes,)
+    params: dict[str, Any] | None = None,  # name -> (episodes,); episode i alone is the same call with ``seed + i``
     max_steps: int = 2000,
-    policies: Any = POLICIES,
+    blows: bool = False,
 ) -> Result:
-    """Plays episodes at once on both sides, with the policies in turn; each Box2D episode is in a world of its own."""
+    """Plays episodes at once on both sides, with the policies in turn; each Box2D episode is in a world of its own.
+
+    ``blows`` throws the walkers forward again and again, over obstacles and on after falls, which end no episode then.
+    """
     boxes = [BipedalWalkerDR(hardcore=hardcore, randomization=randomization) for _ in range(episodes)]
     native = BipedalWalkerVectorEnv(episodes, hardcore=hardcore, randomization=randomization)
     table = params or {}
@@ -48,21 +51,30 @@ def duel(
     observations = [box.reset(seed=seed + i, options={"params": own[i]})[0] for i, box in enumerate(boxes)]
     first, _ = native.reset(seed=seed, options={"params": table})
     wrong = [f"seed={seed + i}, params={own[i]}: reset" for i in range(episodes) if (first[i] != observations[i]).any()]
-    play = [policies[(seed + i) % len(policies)](seed + i) for i in range(episodes)]
+    policies = [POLICIES[(seed + i) % len(POLICIES)](seed + i) for i in range(episodes)]
     rngs = [np.random.default_rng([seed + i, 1]) for i in range(episodes)]
     alive, steps = np.ones(episodes, bool), 0
     actions = np.zeros((episodes, 4), np.float32)
     for step in range(max_steps):
+        if blows and step % 25 == 5:
+            thrown = np.array([rng.uniform((0.0, -3.0), (14.0, 7.0)) for rng in rngs])
+            native._backend.push(thrown, np.arange(episodes))
+            for i in np.flatnonzero(alive):
+                boxes[i].push(thrown[i])
         for i in np.flatnonzero(alive):
-            actions[i] = play[i](rngs[i], observations[i])
-        theirs = native.step(actions)
+            actions[i] = policies[i](rngs[i], observations[i])
+        rewards, terminations, _, _ = native._backend.step(actions, None, native._table)  # without autoreset
         for i in np.flatnonzero(alive):
             observations[i], reward, terminated, _, _ = boxes[i].step(actions[i])
             steps += 1
-            same = (observations[i] == theirs[0][i]).all() and reward == theirs[1][i] and terminated == theirs[2][i]
-            if not same:
-                wrong.append(f"seed={seed + i}, hardcore={hardcore}, params={own[i]} at step {step}")
-            alive[i] = same and not terminated
+            same = (observations[i] == native._backend.observations[i]).all()
+            if not (same and reward == rewards[i] and terminated == terminations[i]):
+                wrong.append(
+                    f"duel(seed={seed + i}, episodes=1, hardcore={hardcore}, randomization={randomization!r}, "
+                    f"params={own[i]}, blows={blows}) at step {step}"
+                )
+                alive[i] = False
+            alive[i] = alive[i] and (blows or not terminated)
         if not alive.any():
             break
     native.close()

@@ -24,27 +24,34 @@ def test_nominal_episodes_are_equal(hardcore: bool) -> None:
 @exact
 @VARIANTS
 def test_episodes_of_the_preset_extreme_are_equal(hardcore: bool) -> None:
-    assert duel(seed=2000, episodes=60, hardcore=hardcore, randomization="extreme", max_steps=100).differing == []
+    assert duel(seed=2000, episodes=40, hardcore=hardcore, randomization="extreme", max_steps=80).differing == []
 
 
 @exact
 @VARIANTS
 def test_episodes_over_the_whole_range_of_every_parameter_are_equal(hardcore: bool) -> None:
     params = whole_range(np.random.default_rng(5), 60, hardcore)
-    assert duel(seed=3000, episodes=60, hardcore=hardcore, params=params, max_steps=100).differing == []
+    assert duel(seed=3000, episodes=60, hardcore=hardcore, params=params, max_steps=80).differing == []
+
+
+@exact
+@VARIANTS
+def test_walkers_that_are_thrown_over_obstacles_are_equal(hardcore: bool) -> None:
+    assert duel(seed=4000, episodes=20, hardcore=hardcore, max_steps=150, blows=True).differing == []
 
 
 @pytest.mark.slow
 @exact
 @VARIANTS
 @pytest.mark.parametrize("part", range(8))
-def test_two_thousand_episodes_are_equal(part: int, hardcore: bool) -> None:
+def test_two_thousand_episodes_a_variant_are_equal(part: int, hardcore: bool) -> None:
     rng, seed = np.random.default_rng(part), 10_000_000 + 1_000 * part
     settings: list[dict[str, Any]] = [
         {},
         {"randomization": "extreme"},
         {"randomization": "wide"},
         {"params": whole_range(rng, 65, hardcore)},
+        {"params": whole_range(rng, 65, hardcore), "blows": True, "max_steps": 300},
     ]
     for batch, setting in enumerate(settings):
         assert duel(seed=seed + 100 * batch, episodes=65, hardcore=hardcore, **setting).differing == []
