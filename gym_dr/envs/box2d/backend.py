@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -116,8 +116,8 @@ class Box2DBackend(Backend):
 
 def bytes_needed(memory: Environments) -> int:
     """Bytes of a sub-environment, with its parameters and draws ahead; ``memory`` is that of one."""
-    arrays: int = sum(array.nbytes for array in memory)  # type: ignore[attr-defined]  # a NamedTuple
-    return arrays + 8 * (6 * memory.params.shape[1] + 8)
+    arrays = sum(array.nbytes for array in cast(Any, memory))
+    return int(arrays + 8 * (6 * memory.params.shape[1] + 8))
 
 
 def check_memory(num_envs: int, each: int) -> None:

@@ -37,7 +37,7 @@ def body_points(world: World, env: int, body: int, scale: float) -> list[tuple[f
     polygon = shapes.polygon[body]
     cosine, sine, size = row[COS], row[SIN], np.float32(scale)
     x, y = origin(world, env, body)
-    corners = shapes.vertices[polygon, : 2 * shapes.count[polygon]].reshape(-1, 2)
+    corners = shapes.vertices[polygon, : 2 * shapes.counts[polygon]].reshape(-1, 2)
     return [(float((cosine * u - sine * v + x) * size), float((sine * u + cosine * v + y) * size)) for u, v in corners]
 
 

@@ -51,7 +51,7 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
             raise ConfigError(f"Expected render_mode None, human or rgb_array, got {render_mode!r}.")
         self._backend = self.backend_class(**kwargs)
         self._randomize(self._backend.space, randomization, context, context_params)
-        self._params = self._backend.allocate(1, 1)
+        self._backend.allocate(1, 1)
         self.render_mode = render_mode
         self.action_space = self._backend.action_space
         self.observation_space = self.context.extend_space(self._backend.observation_space)
@@ -72,7 +72,7 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
         self._begin_episode(seed, options)
-        self._params[:, 0] = list(self.episode.current.values())
+        self._backend.memory.params[0] = list(self.episode.current.values())
         self._take_stream()
         self._backend.reset(_ONLY, self.episode.table)
         self._give_stream()

@@ -48,12 +48,12 @@ def record(env_id: str) -> dict[str, Any]:
     for i, (seed, preset) in enumerate(zip(SEEDS, PRESETS, strict=True)):
         env = gym.make(env_id, randomization=preset)
         policy = policy_of(env_id, env, seed)
-        observation, info = env.reset(seed=seed)
+        observation, _ = env.reset(seed=seed)
         observations, actions, rewards, terminated = [observation], [], [], False
         while len(actions) < STEPS and not terminated:
             action = policy(observation)
             action = action.astype(np.float32) if action.ndim else action
-            observation, reward, terminated, _, info = env.step(action if action.ndim else int(action))
+            observation, reward, terminated, _, _ = env.step(action if action.ndim else int(action))
             observations.append(observation)
             actions.append(action)
             rewards.append(reward)

@@ -14,7 +14,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 _HERE = "gym_dr.envs.box2d.bipedal_walker"
-_KEYS = {  # hip, knee, other hip, other knee
+_KEYS: dict[tuple[str, ...], tuple[float, ...]] = {  # hip, knee, other hip, other knee
     ("left",): (1.0, 0.0, -1.0, 0.0),
     ("right",): (-1.0, 0.0, 1.0, 0.0),
     ("up",): (0.0, 1.0, 0.0, 1.0),

@@ -16,7 +16,7 @@ from gym_dr.envs.box2d.bipedal_walker import ground
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER_HARDCORE
 
 
-@njit(**ENTRY)
+@njit(**ENTRY)  # type: ignore[untyped-decorator]  # numba has no types
 def _generate(streams: Any, roughness: Any, hardcore: Any, obstacles: Any, heights: Any, boxes: Any) -> Any:
     return ground.generate(streams, 0, roughness, hardcore, obstacles, heights, boxes)
 

@@ -121,7 +121,7 @@ def generate(streams, env, roughness, hardcore, obstacles, heights, boxes):
             size = _whole(streams, env, obstacles.stump_height_low, obstacles.stump_height_high)
             if size > 0:
                 count = _add_box(boxes, count, x, x + size * STEP, y + size * STEP, y)
-            counter = max(size, 1)
+            counter = size if size > 0 else np.int64(1)
         elif state == STAIRS and begins:
             direction = 1 if pcg64.uniform(streams, env, 0.0, 1.0) > 0.5 else -1
             height = direction * _whole(streams, env, obstacles.stair_height_low, obstacles.stair_height_high)

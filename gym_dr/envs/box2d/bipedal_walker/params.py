@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
-from gym_dr.randomization.distributions import Uniform, uniform_outside
+from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -129,7 +129,7 @@ PRESETS = {
     ),
 }
 
-_OBSTACLE_RANGES = {
+_OBSTACLE_RANGES: dict[str, dict[str, Distribution]] = {
     "default": {
         "pit_gap_low": Uniform(1.0, 3.0),
         "pit_gap_high": Uniform(3.0, 5.0),

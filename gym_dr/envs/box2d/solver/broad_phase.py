@@ -140,7 +140,7 @@ def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
     sine = rows[env, base + at.SIN]
     x, y = origin(world, env, body)
     low_x, low_y, high_x, high_y = _swept_box(
-        shapes.vertices[polygon], shapes.count[polygon], old_cosine, old_sine, old_x, old_y, cosine, sine, x, y
+        shapes.vertices[polygon], shapes.counts[polygon], old_cosine, old_sine, old_x, old_y, cosine, sine, x, y
     )
     if (
         rows[env, base + at.BOX_LOW_X] <= low_x
@@ -167,7 +167,7 @@ def place(world, env, body, x, y, angle):
     rows[env, base + at.CENTER_Y] = (sine * local_x + cosine * local_y) + y
     rows[env, base + at.ANGLE] = angle
     polygon = shapes.polygon[body]
-    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.count[polygon], cosine, sine)
+    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], cosine, sine)
     low = ((low_x + x) - SKIN) - MARGIN, ((low_y + y) - SKIN) - MARGIN
     high = ((high_x + x) + SKIN) + MARGIN, ((high_y + y) + SKIN) + MARGIN
     _set_box(rows, env, base, (low[0], low[1], high[0], high[1]))

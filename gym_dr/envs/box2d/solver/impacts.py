@@ -76,7 +76,7 @@ def _polygon(world, env, body):
     polygon = shapes.polygon[body]
     return (
         shapes.vertices[polygon],
-        shapes.count[polygon],
+        shapes.counts[polygon],
         properties[env, body, at.LOCAL_CENTER_X],
         properties[env, body, at.LOCAL_CENTER_Y],
     )

@@ -89,7 +89,7 @@ def _load_body(world, env, body, floats):
     """Put the body's polygon into the world; returns its pose (cosine, sine, origin's x, y) and number of vertices."""
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
-    count = shapes.count[polygon]
+    count = shapes.counts[polygon]
     c = rows[env, body * BODY + at.COS]
     s = rows[env, body * BODY + at.SIN]
     px, py = origin(world, env, body)
@@ -346,7 +346,7 @@ def _collide_box(world, env, contact, ground, body, scratch):
     own_centroid = shapes.centroid[polygon, 0], shapes.centroid[polygon, 1]
     box_centroid = box[at.BOX_CENTROID], box[at.BOX_CENTROID + 1]
     a = box[: at.BOX_NORMALS], box[at.BOX_NORMALS : at.BOX_CENTROID], np.int64(at.BOX_CORNERS), box_centroid, pose_a
-    b = shapes.vertices[polygon], shapes.normals[polygon], shapes.count[polygon], own_centroid, pose_b
+    b = shapes.vertices[polygon], shapes.normals[polygon], shapes.counts[polygon], own_centroid, pose_b
     face, separation_a = _best_face(a, b)
     if separation_a > SKINS:
         return

@@ -32,7 +32,7 @@ class Shapes(NamedTuple):
     """What the bodies of a family of worlds look like."""
 
     polygon: npt.NDArray[np.int64]  # (bodies,) which polygon a body has
-    count: npt.NDArray[np.int64]  # (polygons,) vertices
+    counts: npt.NDArray[np.int64]  # (polygons,) of vertices
     vertices: Float32Array  # (polygons, 2 * most vertices) m, x and y of each, counter-clockwise
     normals: Float32Array  # (polygons, 2 * most vertices) outward, of the edge that leaves each vertex
     centroid: Float32Array  # (polygons, 2) m
@@ -103,7 +103,7 @@ def box(half_width: float, half_height: float) -> Polygon:
     return Polygon(vertices, np.array([(0, -1), (1, 0), (0, 1), (-1, 0)], np.float32))
 
 
-def make_shapes(polygons: Sequence[Polygon], polygon: Sequence[int], *, one_ground: bool) -> Shapes:
+def make_shapes(polygons: Sequence[Polygon], polygon: Sequence[np.int64], *, one_ground: bool) -> Shapes:
     """Tables of some polygons.
 
     Args:
@@ -129,7 +129,7 @@ def mass_properties(shapes, polygon, density):
     ``b2PolygonShape::ComputeMass``, then ``b2Body::ResetMassData``.
     """
     vertices = shapes.vertices
-    count = shapes.count[polygon]
+    count = shapes.counts[polygon]
     sum_x = f32(0)
     sum_y = f32(0)
     for i in range(count):

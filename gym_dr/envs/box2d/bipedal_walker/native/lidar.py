@@ -33,6 +33,12 @@ def _cast_edge(world, env, edge, ray, fraction):
     """Share of the ray up to an edge, or ``fraction`` if it does not get there."""
     px, py, dx, dy = ray
     x1, y1, x2, y2 = segment(world, env, edge)
+    # most edges lie clearly on one side of the ray, for which no root is needed
+    room = ROOM * (abs(dx) + abs(dy))
+    side_1 = dx * (y1 - py) - dy * (x1 - px)
+    side_2 = dx * (y2 - py) - dy * (x2 - px)
+    if (side_1 > room and side_2 > room) or (side_1 < -room and side_2 < -room):
+        return fraction
     ex = x2 - x1
     ey = y2 - y1
     nx, ny = unit(ey, -ex)
@@ -85,7 +91,8 @@ def cast(world, env, x, y, i, reach):
         left, right = world.boxes[env, box, 4], world.boxes[env, box, 0]
         if left <= end_x + ROOM and right >= x - ROOM:
             fraction = _cast_box(world, env, box, ray, fraction)
-    first = min(max(np.int64(np.floor((x - ROOM) / world.edge_width)) - 1, 0), _EDGES)
+    first = np.int64(np.floor((x - ROOM) / world.edge_width)) - 1
+    first = min(max(first, np.int64(0)), np.int64(_EDGES))
     for edge in range(first, _EDGES):
         if world.edges[env, edge, 0] > x + fraction * (end_x - x) + ROOM:
             break  # beyond the nearest hit so far

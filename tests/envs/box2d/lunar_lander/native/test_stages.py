@@ -75,7 +75,7 @@ def test_shapes_and_masses_are_box2ds(points: Any, scale: float, tables: Any) ->
         # Box2D tells the inertia about the origin, rounded once more
         about_origin = 1 / inverse_inertia + hull.mass * (center[0] ** 2 + center[1] ** 2)
         assert np.isclose(hull.inertia, about_origin, rtol=1e-5)
-    shape, count = hull.fixtures[0].shape, tables.count[0]
+    shape, count = hull.fixtures[0].shape, tables.counts[0]
     assert [tuple(v) for v in shape.vertices] == [tuple(v) for v in tables.vertices[0].reshape(-1, 2)[:count].tolist()]
     assert [tuple(v) for v in shape.normals] == [tuple(v) for v in tables.normals[0].reshape(-1, 2)[:count].tolist()]
     assert tuple(shape.centroid) == tuple(tables.centroid[0].tolist())
