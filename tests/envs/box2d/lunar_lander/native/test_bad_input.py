@@ -21,7 +21,8 @@ def started(**kwargs: Any) -> LunarLanderVectorEnv:
 
 def state(envs: LunarLanderVectorEnv) -> list[bytes]:
     memory = envs._backend.memory
-    return [a.tobytes() for a in (*memory, envs._elapsed, envs._autoreset.done, envs.draw_index)] + [
+    arrays = [a for a in (*memory.world, *memory[1:]) if isinstance(a, np.ndarray)]
+    return [a.tobytes() for a in (*arrays, envs._elapsed, envs._autoreset.done, envs.draw_index)] + [
         repr(envs.np_random_seed).encode()
     ]
 
