@@ -35,49 +35,44 @@ _BODIES = (
     (HULL, (127, 51, 229), (76, 76, 127)),
 )
 _FIRST_RAY = OBSERVATION - walker.LIDAR_RAYS  # of an observation
-_RAY_FRAMES = 100  # of which the first show the lidar's rays in turn, to and fro
+_RAY_PICTURES = 100  # in a row, of which the first show the lidar's rays in turn, to and fro
+_FIRST_PICTURE = 61  # so that at the start the second ray is drawn, as in Gymnasium's first picture
 
 
-class Canvas:
-    """Draws sub-environments."""
+def draw(memory: Environments, env: int) -> Any:
+    """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
+    import pygame
 
-    def __init__(self) -> None:
-        """No picture has been drawn yet."""
-        self._frames: dict[int, int] = {}  # drawn of each sub-environment, which says which ray is seen
+    x, y = (float(v) for v in scene.origin(memory.world, env, int(HULL)))
+    scroll = x - VIEWPORT_W / SCALE / 5
+    surface = pygame.Surface((VIEWPORT_W + max(0.0, scroll) * SCALE, VIEWPORT_H))
+    left = scroll * SCALE
+    sky = [(left, 0), (left + VIEWPORT_W, 0), (left + VIEWPORT_W, VIEWPORT_H), (left, VIEWPORT_H)]
+    pygame.draw.polygon(surface, color=_SKY, points=sky)
+    _draw_clouds(surface, memory, env, scroll)
+    _draw_earth(surface, memory, env, scroll)
+    _draw_ray(surface, memory, env, x, y)
+    _draw_ground(surface, memory, env)
+    for body, fill, outline in _BODIES:
+        points = scene.body_points(memory.world, env, int(body), SCALE)
+        scene.fill(surface, points, fill)
+        _draw_outline(surface, points, outline)
+    _draw_flag(surface)
+    return scene.frame(surface)[:, -VIEWPORT_W:]
 
-    def draw(self, memory: Environments, env: int) -> Any:
-        """An array ``(400, 600, 3)`` uint8 of one sub-environment."""
-        import pygame
 
-        x, y = (float(v) for v in scene.origin(memory.world, env, int(HULL)))
-        scroll = x - VIEWPORT_W / SCALE / 5
-        surface = pygame.Surface((VIEWPORT_W + max(0.0, scroll) * SCALE, VIEWPORT_H))
-        left = scroll * SCALE
-        sky = [(left, 0), (left + VIEWPORT_W, 0), (left + VIEWPORT_W, VIEWPORT_H), (left, VIEWPORT_H)]
-        pygame.draw.polygon(surface, color=_SKY, points=sky)
-        _draw_clouds(surface, memory, env, scroll)
-        _draw_earth(surface, memory, env, scroll)
-        self._draw_ray(surface, memory, env, x, y)
-        _draw_ground(surface, memory, env)
-        for body, fill, outline in _BODIES:
-            points = scene.body_points(memory.world, env, int(body), SCALE)
-            scene.fill(surface, points, fill)
-            _draw_outline(surface, points, outline)
-        _draw_flag(surface)
-        return scene.frame(surface)[:, -VIEWPORT_W:]
+def _draw_ray(surface: Any, memory: Environments, env: int, x: float, y: float) -> None:
+    """One of the lidar's rays now and then, another one as the walker moves (in Gymnasium with each picture)."""
+    import pygame
 
-    def _draw_ray(self, surface: Any, memory: Environments, env: int, x: float, y: float) -> None:
-        """One of the lidar's rays, another one in each picture."""
-        import pygame
-
-        i = self._frames[env] = (self._frames.get(env, 0) + 1) % _RAY_FRAMES
-        if i >= 2 * walker.LIDAR_RAYS:
-            return
-        i = i if i < walker.LIDAR_RAYS else 2 * walker.LIDAR_RAYS - 1 - i
-        angle = walker.LIDAR_SWEEP * i / walker.LIDAR_RAYS
-        length = memory.params[env, P_LIDAR_RANGE] * float(memory.observations[env, _FIRST_RAY + i])
-        end = (x + math.sin(angle) * length) * SCALE, (y - math.cos(angle) * length) * SCALE
-        pygame.draw.line(surface, color=_RAY, start_pos=(x * SCALE, y * SCALE), end_pos=end, width=1)
+    i = (int(x * SCALE) + _FIRST_PICTURE) % _RAY_PICTURES
+    if i >= 2 * walker.LIDAR_RAYS:
+        return
+    i = i if i < walker.LIDAR_RAYS else 2 * walker.LIDAR_RAYS - 1 - i
+    angle = walker.LIDAR_SWEEP * i / walker.LIDAR_RAYS
+    length = memory.params[env, P_LIDAR_RANGE] * float(memory.observations[env, _FIRST_RAY + i])
+    end = (x + math.sin(angle) * length) * SCALE, (y - math.cos(angle) * length) * SCALE
+    pygame.draw.line(surface, color=_RAY, start_pos=(x * SCALE, y * SCALE), end_pos=end, width=1)
 
 
 def _clouds(memory: Environments, env: int) -> list[list[tuple[float, float]]]:

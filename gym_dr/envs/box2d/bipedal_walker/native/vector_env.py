@@ -15,7 +15,7 @@ from gym_dr.compiled.rollout import Exchange
 from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
 from gym_dr.envs.box2d.bipedal_walker import ground
-from gym_dr.envs.box2d.bipedal_walker.native.drawing import Canvas
+from gym_dr.envs.box2d.bipedal_walker.native.drawing import draw
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
 from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments, Walkers
 from gym_dr.envs.box2d.bipedal_walker.native.step import step
@@ -47,7 +47,6 @@ class BipedalWalkerBackend(Box2DBackend):
         self.space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
         self.observation_space = gym.spaces.Box(_LOW, _HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
-        self._canvas = Canvas()
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         check_memory(num_envs, bytes_needed(Environments.allocate(1, len(self.space), self.hardcore)))
@@ -77,7 +76,7 @@ class BipedalWalkerBackend(Box2DBackend):
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene."""
-        return self._canvas.draw(self.memory, env)
+        return draw(self.memory, env)
 
 
 class BipedalWalkerVectorEnv(NativeVectorEnv):
