@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -21,6 +21,21 @@ class FinishedEpisode(Protocol):
     """What a sampler learns from; ``EpisodeRecord`` is one."""
 
     @property
+    def env_index(self) -> int:
+        """Its sub-environment."""
+        ...
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that its draw is keyed by."""
+        ...
+
+    @property
+    def draw_index(self) -> int:
+        """Which draw of that seed it is."""
+        ...
+
+    @property
     def params(self) -> Mapping[str, float]:
         """The values that the episode was played under."""
         ...
@@ -29,6 +44,14 @@ class FinishedEpisode(Protocol):
     def episode_return(self) -> float:
         """Sum of rewards."""
         ...
+
+    @property
+    def score(self) -> float | None:
+        """What is to be learned from it, by the trainer's own measure; None where it gives none."""
+        ...
+
+
+Row = Mapping[str, float | str]  # of a table of what a sampler did: column -> value
 
 
 class ParamSampler(Protocol):
@@ -61,8 +84,12 @@ class ParamSampler(Protocol):
         """
         ...
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> None:
-        """Learns from the episodes that finished since the last call; called between rollouts."""
+    def update(self, episodes: Sequence[FinishedEpisode]) -> Sequence[Row] | None:
+        """Learns from the episodes that finished since the last call; called between rollouts.
+
+        Returns:
+            What it did, a row for each time that it looked at its evidence; None if it keeps no record.
+        """
         ...
 
     def state(self) -> dict[str, Any]:
@@ -97,17 +124,51 @@ class FixedSampler:
         """Nothing to load."""
 
 
+def option(default: Any, help: str) -> Any:
+    """A documented field of a sampler's options."""
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a sampler that learns may know of the training."""
+
+    num_envs: int = 1  # sub-environments whose episodes it is given
+    reward_threshold: float | None = None  # return from which the environment's makers call it solved
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
     """A kind of sampler that a run can use. Text "module:name" stands for what is imported when needed."""
 
     name: str  # gymdr train ... --sampler NAME
     summary: str  # one line for ``gymdr list samplers``
-    make: Callable[[ParamSpace, Randomization], ParamSampler] | str  # called with what may vary and what does
+    make: (
+        Callable[..., ParamSampler] | str
+    )  # (space, randomization); with options (space, randomization, options, task)
+    options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
+    needs: str = ""  # what of a trainer, if not each one has it; such a sampler is refused elsewhere
 
-    def for_space(self, space: ParamSpace, randomization: Randomization) -> ParamSampler:
-        """A new sampler for an environment."""
-        sampler: ParamSampler = load_object(self.make)(space, randomization)
+    def for_space(
+        self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None
+    ) -> ParamSampler:
+        """A new sampler for an environment.
+
+        Args:
+            space: What may vary.
+            randomization: What does, the widest that is drawn from.
+            options: An instance of the sampler's own dataclass; None for its defaults.
+            task: The training; without it one sub-environment, and no threshold but that of the options.
+
+        Raises:
+            ConfigError: Options for a sampler that has none, or of another one.
+        """
+        kind = load_object(self.options)
+        if options is not None and (kind is None or not isinstance(options, kind)):
+            expected = f"{kind.__name__}(...)" if kind else "no options"
+            raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
+        extra = () if kind is None else (kind() if options is None else options, task or Task())
+        sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler
 
 

@@ -30,6 +30,7 @@ class EpisodeRecord:
     episode_return: float  # sum of rewards
     length: int  # steps
     terminated: bool  # whether the environment ended it, not the step limit
+    score: float | None = None  # what is to be learned from it, where a trainer says so; for samplers
 
 
 class RecordEpisodes(ParamsWrapper):

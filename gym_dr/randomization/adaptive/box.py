@@ -1,0 +1,148 @@
+"""The box that draws grow in: a randomization seen as the unit cube of its quantiles.
+
+What a method learns is a distribution of quantiles, one in (0, 1) for each parameter that varies, and the quantile
+function of the randomization turns them into values. So Uniform ranges are learned linearly, LogUniform ones in the
+logarithm, whole numbers and switches as ranges of their ordered values, and "uniform on the cube" always means the
+randomization itself. Entropies and divergences are those of the quantiles: 0 is the entropy of the whole box, and
+less of anything narrower.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.rules import Rule
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+NOMINAL = "nominal"  # the start around nominal values
+EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
+_GRID = np.linspace(0.0, 1.0, 1001)[1:-1]  # quantiles at which values must not fall where they should rise
+_BISECTIONS = 60
+
+
+class Box:
+    """A randomization whose varying parameters are learned.
+
+    Parameters of one value only (``Constant``, or equal ends) stay at that value and are not learned.
+
+    Attributes:
+        names: The parameters that are learned, n of them, in order.
+    """
+
+    def __init__(self, space: ParamSpace, support: Randomization) -> None:
+        """Checks that there is a box.
+
+        Raises:
+            RandomizationError: Nothing varies, parameters are correlated, or the values of one have no order.
+        """
+        self.space, self.support = space, support
+        self.names = [name for name, rule in support.rules if _varies(rule, space[name].nominal)]
+        if not self.names:
+            raise RandomizationError(
+                f"Expected a randomization with a parameter that varies, for draws to grow in, got {support!r}. "
+                "Give at least one parameter a range."
+            )
+        if support.correlation is not None:
+            raise RandomizationError(
+                f"Expected parameters that are drawn independently, since each one's range is learned by itself, got "
+                f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
+                "sampler uniform or plr."
+            )
+        for name in self.names:
+            values = self._value(name, _GRID)
+            if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected values that rise with their quantile, so that a range can be "
+                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler uniform or plr."
+                )
+
+    def values(self, quantiles: Array) -> dict[str, Array]:
+        """The values that quantiles stand for.
+
+        Args:
+            quantiles: Shape ``(n, K)``, from 0 to 1.
+
+        Returns:
+            name -> values of shape ``(K,)``, of every parameter of the randomization.
+        """
+        inside = np.clip(quantiles, EDGE, 1.0 - EDGE)
+        middle = np.full(quantiles.shape[1], 0.5)  # of parameters with one value
+        u = {**dict.fromkeys(self.support, middle), **dict(zip(self.names, inside, strict=True))}
+        return values_at(self.support, self.space, u)
+
+    def start(self, start: Any, width: float) -> Array:
+        """Where to begin, as ranges of quantiles.
+
+        Args:
+            start: ``"nominal"``; or what ``randomization`` of an environment can be, inside the box. Parameters
+                that it does not name start at nominal.
+            width: Of the ranges about nominal values, as a share of the box.
+
+        Returns:
+            Lower and upper ends, shape ``(n, 2)``.
+
+        Raises:
+            RandomizationError: The start reaches out of the box.
+
+        Warns:
+            RandomizationWarning: The box does not hold a nominal value.
+        """
+        given: Mapping[str, Rule] = {} if start == NOMINAL else resolve(start, self.space)
+        return np.array([self._range(name, given.get(name), width) for name in self.names])
+
+    def _range(self, name: str, rule: Rule | None, width: float) -> tuple[float, float]:
+        nominal = self.space[name].nominal
+        low, high = self.support[name].support(nominal)
+        if rule is not None:
+            first, last = rule.support(nominal)
+            slack = 1e-9 * (high - low)
+            if not (low - slack <= first and last <= high + slack):
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected a start inside of the box, from {low:g} to {high:g}, got one from "
+                    f"{first:g} to {last:g}. Narrow the start, or widen the box."
+                )
+            ends = [*self._quantiles(name, first), *self._quantiles(name, last)]
+            return min(ends), max(ends)
+        if not low <= nominal <= high:
+            warnings.warn(
+                f"Parameter {name!r}: the nominal value {nominal:g} is outside of the box, {low:g} to {high:g}, so "
+                "draws start at the end that is nearest to it. Name another start, or widen the box.",
+                RandomizationWarning,
+                stacklevel=4,
+            )
+        centre = sum(self._quantiles(name, nominal)) / 2
+        first = min(max(0.0, centre - width / 2), 1.0 - width)
+        return first, first + width
+
+    def _value(self, name: str, quantiles: Array) -> Array:
+        rule = self.support[name]
+        return rule.apply(self.space[name].nominal, rule.distribution.ppf(quantiles))
+
+    def _quantiles(self, name: str, value: float) -> tuple[float, float]:
+        """Between which quantiles a parameter has a value; the two are equal for a continuous one."""
+        ends = self._value(name, np.array([EDGE, 1.0 - EDGE]))
+        sign = 1.0 if ends[1] >= ends[0] else -1.0  # a negative nominal value times a draw falls with the draw
+
+        def first(reached: Any) -> float:
+            low, high = 0.0, 1.0
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                drawn = float(self._value(name, np.array([np.clip(middle, EDGE, 1.0 - EDGE)]))[0])
+                low, high = (low, middle) if reached(sign * drawn) else (middle, high)
+            return high if high > 0.5 else low  # exactly 0 or 1 at an end of the box
+
+        return first(lambda drawn: drawn >= sign * value), first(lambda drawn: drawn > sign * value)
+
+
+def _varies(rule: Rule, nominal: float) -> bool:
+    low, high = rule.support(nominal)
+    return low < high

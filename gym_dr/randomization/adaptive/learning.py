@@ -1,0 +1,285 @@
+"""What the methods that learn ranges share: which episodes count as evidence, when, and what is saved.
+
+**Which episode is whose.** Draws are keyed, so an episode was drawn by a version of a sampler if that version's draw
+at the episode's key has the episode's values. Episodes with values set by hand, and those that an older version drew
+and that end after an update, are no evidence. (Where every parameter is a whole number or a switch, two versions may
+give a key the same values; such an episode counts, since it was played under just the values that the version draws.)
+
+**No bias towards short episodes.** While a long episode is under way others end many short ones, so the first K to
+*end* are too short on average. A cohort is the first m = ceil(K / num_envs) episodes that each sub-environment
+*begins* under a version, in the order (place in its sub-environment, sub-environment). It is complete when the last
+of them ends; those that begin later wait for the next cohort if the version stays, and are dropped if it changes.
+
+**Checkpoints** cut off the episodes under way, whose place the next ones of their sub-environments take. That drops a
+long episode more often than a short one, at most one for each sub-environment and checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
+from gym_dr.randomization.adaptive.box import NOMINAL, Box
+from gym_dr.randomization.draws import seed_word, uniforms
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Task, option
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+HISTORY = 1000  # versions whose draws can be replayed
+STALLED = 20  # cohorts without a change, or as many episodes without evidence, after which a warning says so
+
+Success: TypeAlias = Callable[[FinishedEpisode], bool]
+Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """What all methods that learn ranges ask: what success is, where to begin, and when to look."""
+
+    success_return: float | None = option(None, "return from which an episode succeeds; default the environment's own")
+    episodes: int = option(100, "finished episodes, over all sub-environments, between two looks at the evidence")
+    start: str | Randomization = option(NOMINAL, "where draws begin: nominal, or a preset or file inside the box")
+    start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the box")
+
+    def __post_init__(self) -> None:
+        check(self.episodes >= 1, "episodes", "at least 1", self.episodes)
+        check(0.0 < self.start_width <= 1.0, "start_width", "above 0 and at most 1", self.start_width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohort:
+    """Evidence: K episodes drawn by the current version, in the order in which their sub-environments began them."""
+
+    seeds: npt.NDArray[np.uint64]  # (K,), seed words
+    draw_index: npt.NDArray[np.int64]  # (K,)
+    returns: Array  # (K,)
+    successes: Array  # (K,), 1 or 0
+
+
+class LearningSampler(ABC):
+    """Independent distributions of quantiles on a box, which follow the success of the policy.
+
+    A subclass says what the numbers of a ``shape`` mean, how it is drawn from, and what a cohort does to it.
+
+    Attributes:
+        support: The box.
+        version: Number of changes so far; part of the keys of draws.
+        shape: Of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
+    """
+
+    def __init__(
+        self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task, success: Success | None
+    ) -> None:
+        """Starts with the first version.
+
+        Args:
+            space: What may vary.
+            support: The box.
+            options: Of the method.
+            task: What is known of the training.
+            success: Says of an episode whether it succeeded, in place of a threshold for its return.
+
+        Raises:
+            RandomizationError: The box cannot be learned, or does not hold the start.
+            ConfigError: Nobody says what success is.
+        """
+        self.support, self.task, self.box = support, task, Box(space, support)
+        self.threshold = task.reward_threshold if options.success_return is None else options.success_return
+        if success is None and self.threshold is None:
+            raise ConfigError(
+                "success_return: expected the return from which an episode succeeds, since the environment has no "
+                "threshold of its own, got none. Set it."
+            )
+        self._succeeds = success
+        self._per_env = math.ceil(options.episodes / task.num_envs)
+        self.version = 0
+        self.shape = self.first_shape(self.box.start(options.start, options.start_width))
+        self._shapes = {0: self.shape}
+        # sub-environment -> its episodes under this version that no cohort has had
+        self._waiting: dict[int, list[Evidence]] = defaultdict(list)
+        self._idle = 0  # cohorts since the last change
+        self._strange = 0  # episodes since the last that was evidence
+
+    @abstractmethod
+    def first_shape(self, ranges: Array) -> Array:
+        """The shape to begin with, shape ``(n, 2)``, for ranges of quantiles ``(n, 2)``."""
+
+    @abstractmethod
+    def quantiles(
+        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> Array:
+        """The quantiles that a version of a shape draws at keys ``(K,)``, shape ``(n, K)``."""
+
+    @abstractmethod
+    def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
+        """The next shape (the same if nothing changes), and what a row says beside what all methods say."""
+
+    @abstractmethod
+    def describe(self, shape: Array) -> dict[str, float]:
+        """The entropy of a shape and its form for each parameter, by column of a row."""
+
+    def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> dict[str, Array]:
+        """See ``ParamSampler.draw``."""
+        return self.replay(seeds, draw_index, self.version)
+
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> dict[str, Array]:
+        """The draws of one of the last ``HISTORY`` versions.
+
+        Raises:
+            RandomizationError: The version has not been yet, or is too long ago.
+        """
+        if version not in self._shapes:
+            raise RandomizationError(
+                f"Expected a version from {min(self._shapes)} to {self.version}, got {version}. Older ones are in the "
+                "rows that update gave."
+            )
+        return self.box.values(self.quantiles(self._shapes[version], seeds, draw_index, version))
+
+    def uniforms(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Array:
+        """A keyed uniform for each learned parameter, shape ``(n, K)``."""
+        return uniforms(seeds, draw_index, self.box.names, version)
+
+    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+        """Takes evidence in and learns from every cohort that is complete.
+
+        Returns:
+            A row for each cohort: the version that drew it, its episodes, success rate and mean return, what the method
+            did, and the entropy and the form of each parameter from now on.
+
+        Warns:
+            RandomizationWarning: Draws have not changed for long, or nothing has been evidence for long.
+        """
+        rows: list[Row] = []
+        for episode in self._evidence(episodes):
+            key = seed_word(episode.seed or 0), episode.draw_index
+            self._waiting[episode.env_index].append((*key, float(episode.episode_return), self._success(episode)))
+        while (cohort := self._complete()) is not None:
+            drawn_by = self.version
+            shape, said = self.learn(cohort)
+            rate = float(cohort.successes.mean())
+            if np.array_equal(shape, self.shape):
+                self._idle += 1
+                self._warn_if_stalled(rate)
+            else:
+                self._change(shape)
+            rows.append(
+                {
+                    "version": drawn_by,
+                    "episodes": len(cohort.returns),
+                    "success_rate": rate,
+                    "return_mean": float(cohort.returns.mean()),
+                    **said,
+                    **self.describe(self.shape),
+                }
+            )
+        return rows
+
+    def state(self) -> dict[str, Any]:
+        """See ``ParamSampler.state``."""
+        return {
+            "version": self.version,
+            "shapes": [[version, shape.tolist()] for version, shape in self._shapes.items()],
+            "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
+            "idle": [self._idle, self._strange],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``ParamSampler.load_state``."""
+        self.version = int(state["version"])
+        self._shapes = {int(version): np.array(shape, np.float64) for version, shape in state["shapes"]}
+        self.shape = self._shapes[self.version]
+        self._waiting = defaultdict(list)
+        for env, rows in state["waiting"]:
+            self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
+        self._idle, self._strange = map(int, state["idle"])
+
+    def _success(self, episode: FinishedEpisode) -> bool:
+        if self._succeeds is not None:
+            return bool(self._succeeds(episode))
+        assert self.threshold is not None
+        return episode.episode_return >= self.threshold
+
+    def _evidence(self, episodes: Sequence[FinishedEpisode]) -> list[FinishedEpisode]:
+        """The episodes that the current version drew."""
+        keyed = [e for e in episodes if e.seed is not None and set(self.support) <= set(e.params)]
+        found = []
+        if keyed:
+            seeds = np.array([seed_word(e.seed or 0) for e in keyed], np.uint64)
+            drawn = self.draw(seeds, np.array([e.draw_index for e in keyed], np.int64))
+            same = np.all([values == [e.params[name] for e in keyed] for name, values in drawn.items()], axis=0)
+            found = [episode for episode, its_own in zip(keyed, same, strict=True) if its_own]
+        before, limit = self._strange, STALLED * self._per_env * self.task.num_envs
+        self._strange = 0 if found else before + len(episodes)
+        if before < limit <= self._strange:
+            warnings.warn(
+                f"None of the last {self._strange} episodes had the values that the sampler drew, so it learns "
+                "nothing. Are values set by hand, or do other draws stand in for its own?",
+                RandomizationWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def _complete(self) -> Cohort | None:
+        """The next cohort, if it is complete; taken out of what waits."""
+        count = self._per_env
+        if len(self._waiting) < self.task.num_envs or min(map(len, self._waiting.values())) < count:
+            return None
+        envs = sorted(self._waiting)
+        rows = [self._waiting[env][place] for place in range(count) for env in envs]
+        for env in envs:
+            del self._waiting[env][:count]
+        seeds, index, returns, successes = zip(*rows, strict=True)
+        return Cohort(
+            seeds=np.array(seeds, np.uint64),
+            draw_index=np.array(index, np.int64),
+            returns=np.array(returns, np.float64),
+            successes=np.array(successes, np.float64),
+        )
+
+    def _change(self, shape: Array) -> None:
+        self.version, self.shape = self.version + 1, shape
+        self._shapes[self.version] = shape
+        for version in [version for version in self._shapes if version <= self.version - HISTORY]:
+            del self._shapes[version]
+        self._waiting.clear()
+        self._idle = 0
+
+    def _warn_if_stalled(self, rate: float) -> None:
+        """Says after 20, 40, 80, ... cohorts that nothing has changed, unless nothing is left to learn."""
+        doublings = math.log2(self._idle / STALLED)
+        if doublings < 0 or not doublings.is_integer() or self.finished():
+            return
+        needed = "" if self._succeeds is not None else f" (a return of {self.threshold:g} or more)"
+        warnings.warn(
+            f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes; of the last "
+            f"ones {rate:.0%} succeeded{needed}. Unless that share is to rise by training, set another success_return, "
+            "or a start that is easier.",
+            RandomizationWarning,
+            stacklevel=3,
+        )
+
+    @abstractmethod
+    def finished(self) -> bool:
+        """Whether draws have reached the whole box."""
+
+
+def check(good: bool, name: str, expected: str, got: object) -> None:
+    """Checks one option.
+
+    Raises:
+        ConfigError: It is not good.
+    """
+    if not good:
+        raise ConfigError(f"{name}: expected {expected}, got {got!r}.")

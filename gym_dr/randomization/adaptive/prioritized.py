@@ -1,0 +1,258 @@
+"""Prioritized level replay (PLR): draws from which the policy has most to learn come back.
+
+Jiang, Grefenstette and Rocktaeschel (2021a), "Prioritized Level Replay", ICML, arXiv:2010.03934, sections 3.1 and 3.2;
+Jiang, Dennis, Parker-Holder, Foerster, Grefenstette and Rocktaeschel (2021b), "Replay-Guided Adversarial Environment
+Design", NeurIPS, arXiv:2110.02439, section 4 (robust PLR); the buffer of bounded size is that of the latter's program.
+
+A level is a draw, and a draw is a key (seed, draw index): replaying one is drawing at its key again. So a fresh draw
+is what ``uniform`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
+its staleness is the number of episodes since then. Levels are replayed with
+
+    P_replay = (1 - rho) P_S + rho P_C,   P_S ~ rank(S)^(-1 / beta),   P_C ~ staleness
+
+where rank 1 is the highest score. Whether a draw is fresh, and else which level it replays, follows from its key too.
+
+Scores come with the episodes (``FinishedEpisode.score``): ``l1_value_loss`` for PLR, ``positive_value_loss`` for robust
+PLR, of the generalized advantage estimates of the episode's steps. Whoever trains computes them. Robust PLR learns
+its policy from replayed draws alone: the trainer leaves steps of fresh draws (``fresh``) out of its losses.
+
+Which level an episode was played on follows from its values, so it does not matter which version drew it, nor when it
+began, and every finished episode counts. An episode that a checkpoint cuts off leaves its level as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices, Mask, Words
+from gym_dr.errors import ConfigError
+from gym_dr.randomization.adaptive.betas import effective_sample_size
+from gym_dr.randomization.adaptive.learning import check
+from gym_dr.randomization.draws import draw, seed_word, uniforms
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Task, option
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that say whether a draw is fresh, and else which level
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrioritizedOptions:
+    """Options of ``plr`` and ``robust_plr``; beta and rho are those of PLR on Procgen."""
+
+    replay_probability: float = option(0.5, "share of draws that replay a level, once there are enough")
+    temperature: float = option(0.1, "beta: the smaller, the more the highest scores are preferred")
+    staleness_coef: float = option(0.1, "rho: weight of the levels that were not played for long")
+    buffer_size: int = option(1000, "levels that are remembered")
+    levels_first: int = option(100, "levels before the first replay")
+
+    def __post_init__(self) -> None:
+        check(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
+        check(self.temperature > 0.0, "temperature", "above 0", self.temperature)
+        check(0.0 <= self.staleness_coef <= 1.0, "staleness_coef", "between 0 and 1", self.staleness_coef)
+        most = f"at least 1 and at most buffer_size ({self.buffer_size})"
+        check(1 <= self.levels_first <= self.buffer_size, "levels_first", most, self.levels_first)
+
+
+def l1_value_loss(advantages: npt.ArrayLike) -> float:
+    """The score of PLR: mean size of an episode's advantages (2021a, equation 2).
+
+    Args:
+        advantages: Generalized advantage estimates, shape ``(T,)``.
+    """
+    return float(np.mean(np.abs(advantages)))
+
+
+def positive_value_loss(advantages: npt.ArrayLike) -> float:
+    """The score of robust PLR: mean of an episode's advantages, those below 0 counted as 0 (2021b, section 4.2)."""
+    return float(np.mean(np.maximum(advantages, 0.0)))
+
+
+def replay_weights(scores: Array, staleness: Array, *, temperature: float, staleness_coef: float) -> Array:
+    """The probability of each level to be the one that is replayed.
+
+    Args:
+        scores: Shape ``(L,)``; of equal ones the first ranks before.
+        staleness: Episodes since each was played, shape ``(L,)``, >= 0.
+        temperature: beta.
+        staleness_coef: rho.
+
+    Returns:
+        Shape ``(L,)``, with sum 1.
+    """
+    ranks = np.empty(len(scores))
+    ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    by_score = ranks ** (-1.0 / temperature)
+    by_score /= by_score.sum()
+    if not staleness.any():
+        return by_score
+    mixed: Array = (1.0 - staleness_coef) * by_score + staleness_coef * staleness / staleness.sum()
+    return mixed
+
+
+class Prioritized:
+    """Fresh draws of a randomization, mixed with those from which there is most to learn.
+
+    Attributes:
+        support: The randomization.
+        version: Number of changes of what is replayed; part of the keys of the choice.
+        levels: Keys of the remembered levels, in the order of their places: ``(seed word, draw index)``.
+    """
+
+    def __init__(
+        self, space: ParamSpace, support: Randomization, options: PrioritizedOptions, task: Task | None = None
+    ) -> None:
+        """Starts without levels; see ``LearningSampler``."""
+        self.space, self.support, self.options = space, support, options
+        self.version = 0
+        self.levels: list[tuple[int, int]] = []
+        self._scores: list[float] = []
+        self._played: list[int] = []  # number of the episode, of all learned from, in which each was last played
+        self._place: dict[tuple[float, ...], int] = {}  # by the level's values
+        self._episodes = 0
+        self._refresh()
+
+    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
+        """See ``ParamSampler.draw``."""
+        return draw(self.support, self.space, *self.sources(seeds, draw_index))
+
+    def sources(self, seeds: Words, draw_index: Indices) -> tuple[Words, Indices]:
+        """The keys whose values draws at other keys have: their own if fresh, else those of the levels they replay."""
+        place = self._chosen(seeds, draw_index)
+        replayed = place >= 0
+        own = np.array(seeds, np.uint64), np.broadcast_to(np.asarray(draw_index, np.int64), np.shape(seeds)).copy()
+        if replayed.any():
+            own[0][replayed], own[1][replayed] = self._keys[0][place[replayed]], self._keys[1][place[replayed]]
+        return own
+
+    def fresh(self, seeds: Words, draw_index: Indices) -> Mask:
+        """Which draws replay nothing, shape ``(K,)``."""
+        new: Mask = self._chosen(seeds, draw_index) < 0
+        return new
+
+    def weights(self) -> Array:
+        """The probability of each level to be the one that is replayed, shape ``(len(levels),)``."""
+        staleness = self._episodes - np.array(self._played, np.float64)
+        coefficients = {"temperature": self.options.temperature, "staleness_coef": self.options.staleness_coef}
+        return replay_weights(np.array(self._scores), staleness, **coefficients)
+
+    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+        """Remembers the scores of levels; a full buffer gives up the level that is least likely to be replayed.
+
+        A level that scores less than the one whose place it would take is not remembered. Episodes with values that
+        were set by hand are left out.
+
+        Returns:
+            One row, if an episode was learned from: levels, their mean score, and the number of equally likely
+            levels that would be as varied a choice.
+
+        Raises:
+            ConfigError: An episode has no score; nothing was learned then.
+        """
+        unscored = next((e for e in episodes if e.score is None or not np.isfinite(e.score)), None)
+        if unscored is not None:
+            raise ConfigError(
+                f"Expected a finite score with every episode (l1_value_loss or positive_value_loss of its "
+                f"advantages), got {unscored!r}. Train with an algorithm that gives scores, or set them."
+            )
+        learned = [self._learn(episode) for episode in self._own(episodes)]
+        if not learned:
+            return []
+        self._refresh()
+        self.version += self._replays
+        probabilities = self.weights()
+        return [
+            {
+                "version": self.version,
+                "episodes": len(learned),
+                "replayed": float(np.mean(learned)),
+                "levels": len(self.levels),
+                "score_mean": float(np.mean(self._scores)),
+                "effective_levels": effective_sample_size(probabilities),
+            }
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """See ``ParamSampler.state``."""
+        return {
+            "version": self.version,
+            "episodes": self._episodes,
+            "levels": [
+                [*key, score, played]
+                for key, score, played in zip(self.levels, self._scores, self._played, strict=True)
+            ],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``ParamSampler.load_state``."""
+        self.version, self._episodes = int(state["version"]), int(state["episodes"])
+        self.levels = [(int(seed), int(index)) for seed, index, *_ in state["levels"]]
+        self._scores = [float(row[2]) for row in state["levels"]]
+        self._played = [int(row[3]) for row in state["levels"]]
+        self._refresh()
+        self._place = {values: place for place, values in enumerate(self._values_at(*self._keys))}
+
+    @property
+    def _replays(self) -> bool:
+        return len(self.levels) >= self.options.levels_first
+
+    def _chosen(self, seeds: Words, draw_index: Indices) -> Indices:
+        """The place of the level that each draw replays, or -1."""
+        if not self._replays:
+            return np.full(np.shape(seeds), -1, np.int64)
+        kind, which = uniforms(seeds, draw_index, [KIND, LEVEL], self.version)
+        place = np.minimum(np.searchsorted(self._cumulated, which, side="right"), len(self.levels) - 1)
+        chosen: Indices = np.where(kind < self.options.replay_probability, place, -1)
+        return chosen
+
+    def _refresh(self) -> None:
+        """Brings up to date what draws look up."""
+        seeds, index = zip(*self.levels, strict=True) if self.levels else ((), ())
+        self._keys = np.array(seeds, np.uint64), np.array(index, np.int64)
+        self._cumulated = np.cumsum(self.weights()) if self.levels else np.zeros(0)
+
+    def _own(self, episodes: Sequence[FinishedEpisode]) -> list[tuple[FinishedEpisode, tuple[float, ...], bool]]:
+        """The episodes whose values are those of a level, remembered or fresh; their values, and which it is."""
+        keyed = [e for e in episodes if e.seed is not None and set(self.support) <= set(e.params)]
+        if not keyed:
+            return []
+        seeds = np.array([seed_word(e.seed or 0) for e in keyed], np.uint64)
+        fresh = self._values_at(seeds, np.array([e.draw_index for e in keyed], np.int64))
+        played = [tuple(e.params[name] for name in self.support) for e in keyed]
+        return [
+            (episode, values, values in self._place)
+            for episode, values, drawn in zip(keyed, played, fresh, strict=True)
+            if values in self._place or values == drawn
+        ]
+
+    def _learn(self, own: tuple[FinishedEpisode, tuple[float, ...], bool]) -> bool:
+        """Takes over the score of an episode; whether its level was known."""
+        episode, values, _ = own
+        self._episodes += 1
+        score = float(episode.score or 0.0)
+        known = self._place.get(values)
+        if known is not None:
+            self._scores[known], self._played[known] = score, self._episodes
+            return True
+        key = seed_word(episode.seed or 0), int(episode.draw_index)
+        if len(self.levels) < self.options.buffer_size:
+            self._place[values] = len(self.levels)
+            self.levels.append(key)
+            self._scores.append(score)
+            self._played.append(self._episodes)
+            return False
+        least = int(self.weights().argmin())
+        if score >= self._scores[least]:
+            del self._place[next(v for v, place in self._place.items() if place == least)]
+            self._place[values] = least
+            self.levels[least], self._scores[least], self._played[least] = key, score, self._episodes
+        return False
+
+    def _values_at(self, seeds: Words, draw_index: Indices) -> list[tuple[float, ...]]:
+        drawn = draw(self.support, self.space, seeds, draw_index)
+        return list(zip(*(drawn[name].tolist() for name in self.support), strict=True))
