@@ -143,9 +143,7 @@ class Sampler:
 
     name: str  # gymdr train ... --sampler NAME
     summary: str  # one line for ``gymdr list samplers``
-    make: (
-        Callable[..., ParamSampler] | str
-    )  # (space, randomization); with options (space, randomization, options, task)
+    make: Callable[..., ParamSampler] | str  # called with space, randomization; options and task where it has options
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
     needs: str = ""  # what of a trainer, if not each one has it; such a sampler is refused elsewhere
 

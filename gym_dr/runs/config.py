@@ -6,6 +6,7 @@ import dataclasses
 import json
 import types
 import typing
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
@@ -18,7 +19,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FIXED, SAMPLERS
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
+from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.training.api import Algorithm, option
 from gym_dr.training.config import expect
 
@@ -140,7 +141,11 @@ def build_config(
         RandomizationError: A range is impossible.
     """
     run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **settings})
-    SAMPLERS.get(run_settings.sampler)
+    sampler = SAMPLERS.get(run_settings.sampler)
+    if sampler.needs:
+        raise ConfigError(
+            f"sampler: {sampler.name!r} needs {sampler.needs}, which {algorithm.name} does not offer. Use another one."
+        )
     own = _make_options(algorithm, options)
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
@@ -153,6 +158,9 @@ def build_config(
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
+    with warnings.catch_warnings():  # the run itself gives them
+        warnings.simplefilter("ignore")
+        sampler.for_space(space, resolved, task=task_of(run_settings.env, run_settings.num_envs))
     ranges = None
     if run_settings.context == OBSERVATION:
         if not resolved:

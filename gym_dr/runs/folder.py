@@ -33,6 +33,7 @@ class RunFolder:
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
     metrics = property(lambda self: self.path / "metrics.csv")  # one row per update
     draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, length
+    sampler = property(lambda self: self.path / "sampler.csv")  # one row for each time that a sampler learned
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
     evaluation = property(lambda self: self.path / EVALUATION)  # of the policy on nominal values and on draws
@@ -205,7 +206,7 @@ class RunFolder:
     @property
     def _files(self) -> list[Path]:
         """The files that a run writes; the configuration last, so that the folder is a run until then."""
-        results = [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints]
+        results = [self.metrics, self.draws, self.sampler, self.plots, self.evaluation, *self.weights, self.checkpoints]
         return [*results, self.command, self.config]
 
     @property

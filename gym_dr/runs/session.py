@@ -17,7 +17,7 @@ from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, S
 from gym_dr.randomization.sampler import FIXED, SAMPLERS, ParamSampler
 from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
 from gym_dr.runs.config import RunConfig, differences
-from gym_dr.runs.environments import make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
@@ -71,7 +71,7 @@ class RunSession:
         self._finished: list[EpisodeRecord] = []  # what it has not learned from yet
         if resume:
             self._restore()
-        self._metrics, self._draws = CsvLog(folder.metrics), CsvLog(folder.draws)
+        self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop = stop
         self.updates_made = self.first_update  # so far, and so the number of the current one
         self.updates_saved = self.first_update  # in the newest checkpoint
@@ -101,7 +101,10 @@ class RunSession:
         """Has draws come from the sampler of the configuration, in the state of the newest checkpoint."""
         envs = with_params(envs)
         made = cast(Any, envs)
-        self._sampler = SAMPLERS.get(self.config.settings.sampler).for_space(made.param_space, made.randomization)
+        settings = self.config.settings
+        self._sampler = SAMPLERS.get(settings.sampler).for_space(
+            made.param_space, made.randomization, task=task_of(settings.env, settings.num_envs)
+        )
         if self._sampler_state is not None:
             self._sampler.load_state(self._sampler_state)
         made.set_sampler(self._sampler)
@@ -158,7 +161,8 @@ class RunSession:
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
         if self._sampler is not None:
-            self._sampler.update(self._finished)
+            for learned in self._sampler.update(self._finished) or ():
+                self._learned.write({"update": update, **learned})
             self._finished = []
             cast(Any, self.envs).set_sampler(self._sampler)  # worker processes have copies
         self.updates_made = update + 1
@@ -179,6 +183,7 @@ class RunSession:
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
+        self._learned.close()
 
     def _last_good(self) -> str:
         paths = checkpoint_paths(self.folder)
@@ -196,7 +201,7 @@ class RunSession:
         }
         if self._sampler is not None:
             session["sampler"] = dict(self._sampler.state())
-        for log in (self._metrics, self._draws):  # a checkpoint must not outlive the rows before it
+        for log in (self._metrics, self._draws, self._learned):  # a checkpoint must not outlive the rows before it
             log.sync()
         save_checkpoint(self.folder, updates, state, session, self.config.to_dict())
         self.updates_saved = updates
@@ -210,7 +215,11 @@ class RunSession:
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} is of a run that has "
                 "saved one. Put it back, or train again with --overwrite."
             )
-        for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be repeated
+        for path in (
+            self.folder.metrics,
+            self.folder.draws,
+            self.folder.sampler,
+        ):  # rows of updates that will be repeated
             filter_rows(path, lambda row: int(row["update"]) < self.first_update)
         if self.restored is not None:  # the process may have been killed before it did this
             finish_checkpoint(self.folder, self.restored)

@@ -96,7 +96,11 @@ class Box:
         Warns:
             RandomizationWarning: The box does not hold a nominal value.
         """
-        given: Mapping[str, Rule] = {} if start == NOMINAL else resolve(start, self.space)
+        given: Mapping[str, Rule] = {}
+        if start != NOMINAL:
+            with warnings.catch_warnings():  # a start need not hold nominal values
+                warnings.simplefilter("ignore", RandomizationWarning)
+                given = resolve(start, self.space)
         return np.array([self._range(name, given.get(name), width) for name in self.names])
 
     def _range(self, name: str, rule: Rule | None, width: float) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 **Which episode is whose.** Draws are keyed, so an episode was drawn by a version of a sampler if that version's draw
 at the episode's key has the episode's values. Episodes with values set by hand, and those that an older version drew
-and that end after an update, are no evidence. (Where every parameter is a whole number or a switch, two versions may
-give a key the same values; such an episode counts, since it was played under just the values that the version draws.)
+and that end after an update, are no evidence. (Where parameters are whole numbers, switches or at the end of a
+range, two versions may give a key the same values; such an episode counts, as it was played under just those values.)
 
 **No bias towards short episodes.** While a long episode is under way others end many short ones, so the first K to
 *end* are too short on average. A cohort is the first m = ceil(K / num_envs) episodes that each sub-environment
@@ -48,7 +48,9 @@ class LearningOptions:
 
     success_return: float | None = option(None, "return from which an episode succeeds; default the environment's own")
     episodes: int = option(100, "finished episodes, over all sub-environments, between two looks at the evidence")
-    start: str | Randomization = option(NOMINAL, "where draws begin: nominal, or a preset or file inside the box")
+    start: str | Randomization = option(  # noqa: RUF009  makes a field
+        NOMINAL, "where draws begin: nominal, or a preset or file with ranges inside of the box"
+    )
     start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the box")
 
     def __post_init__(self) -> None:

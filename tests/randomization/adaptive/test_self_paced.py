@@ -1,0 +1,69 @@
+"""SPDL goes to the box as far as the mean return allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.randomization.adaptive.self_paced import SelfPaced, SelfPacedOptions
+from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.spec import Randomization
+from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, Returns, play_at_once
+
+NUM_ENVS = 2000
+
+
+def spdl(support: Randomization = LINE, **options: Any) -> SelfPaced:
+    asked = SelfPacedOptions(**{"episodes": NUM_ENVS, "kl_bound": 0.3, **options})
+    return SelfPaced(SPACE, support, asked, Task(num_envs=NUM_ENVS))
+
+
+def falling(params: Any) -> float:
+    return 100.0 - 400.0 * float(params["x"])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "mean"),
+    [
+        (-120.0, 0.5),  # the box has a mean return of 100 - 400 x 0.5 = -100, which will do
+        (-60.0, 0.4),  # 100 - 400 m = -60 at a mean of m = 0.4
+    ],
+)
+def test_draws_go_to_the_box_as_far_as_the_mean_return_allows(threshold: float, mean: float) -> None:
+    sampler = spdl(success_return=threshold)
+    rows = play_at_once(sampler, falling, updates=12, episodes=NUM_ENVS)
+    a, b = sampler.shape[0]
+    assert a / (a + b) == pytest.approx(mean, abs=0.015)
+    assert rows[-1]["return_mean"] == pytest.approx(100.0 - 400.0 * mean, abs=10.0)
+    if mean == 0.5:
+        assert rows[-1]["entropy"] == pytest.approx(0.0, abs=1e-4)
+
+
+def test_draws_seek_the_return_until_it_is_first_reached() -> None:
+    # they start at x from 0.5 to 0.9, at -180, and are to have -60
+    sampler = spdl(success_return=-60.0, start=Randomization({"x": (0.5, 0.9)}))
+    rows = play_at_once(sampler, falling, updates=12, episodes=NUM_ENVS)
+    did = [row["did"] for row in rows]
+    assert did[0] == "seeks"
+    assert did.index("widens") == did.count("seeks")
+    returns = [float(row["return_mean"]) for row in rows]
+    assert returns[0] < -150.0
+    assert returns[-1] == pytest.approx(-60.0, abs=10.0)
+
+
+def test_draws_stay_when_the_return_falls_below_again() -> None:
+    sampler = spdl(success_return=-60.0)
+    play_at_once(sampler, falling, updates=2, episodes=NUM_ENVS)
+    worse: Returns = lambda params: -1000.0  # noqa: E731
+    shape = sampler.shape
+    rows = play_at_once(sampler, worse, updates=1, episodes=NUM_ENVS)
+    assert rows[0]["did"] == "stays"
+    assert (sampler.shape == shape).all()
+
+
+def test_a_parameter_that_does_not_matter_becomes_uniform() -> None:
+    sampler = spdl(SQUARE, success_return=-60.0)
+    play_at_once(sampler, falling, updates=15, episodes=NUM_ENVS)
+    np.testing.assert_allclose(sampler.shape[1], 1.0, atol=0.12)
