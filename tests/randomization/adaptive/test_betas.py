@@ -15,7 +15,8 @@ from gym_dr.randomization.adaptive.betas import AtLeast, Function
 
 OLD = np.array([[3.0, 5.0], [20.0, 4.0]])
 NEW = np.array([[2.0, 2.5], [15.0, 6.0]])
-Z = np.stack([stats.beta(a, b).ppf((np.arange(500) * step + 0.5) % 500 / 500) for (a, b), step in zip(OLD, (1, 137))])
+EVENLY = (np.arange(500) + 0.5) / 500
+Z = np.stack([stats.beta(*OLD[0]).ppf(EVENLY), stats.beta(*OLD[1]).ppf(np.random.default_rng(0).permutation(EVENLY))])
 
 
 def test_entropy_is_that_of_scipy_and_0_for_the_box() -> None:
@@ -45,8 +46,9 @@ def test_the_effective_sample_size_counts_equal_weights() -> None:
 
 
 def test_an_expectation_under_another_shape_is_estimated() -> None:
-    # of z_0, whose mean under Beta(2, 2.5) is 2 / 4.5; 500 evenly spread draws leave a small error
-    assert betas.expectation(OLD, Z, Z[0])(NEW)[0] == pytest.approx(2 / 4.5, abs=0.02)
+    # of z_0, whose mean under Beta(2.5, 4) is 2.5 / 6.5, and under Beta(3, 5) was 3 / 8 = 0.375
+    near = np.array([[2.5, 4.0], [19.0, 4.0]])
+    assert betas.expectation(OLD, Z, Z[0])(near)[0] == pytest.approx(2.5 / 6.5, abs=0.004)
 
 
 @pytest.mark.parametrize(

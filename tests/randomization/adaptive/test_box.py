@@ -83,7 +83,7 @@ def test_draws_can_start_in_a_randomization_and_at_nominal_for_what_it_leaves_ou
 
 
 def test_a_start_out_of_the_box_is_refused() -> None:
-    with pytest.raises(RandomizationError, match="from -12 to -8, got one from -12 to -7.*Narrow the start"):
+    with pytest.raises(RandomizationError, match=r"from -12 to -8, got one from -12 to -7.*Narrow the start"):
         box_of({"gravity": (-12.0, -8.0)}).start({"gravity": (-12.0, -7.0)}, 0.25)
 
 

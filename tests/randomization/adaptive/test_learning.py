@@ -13,12 +13,13 @@ from gym_dr.errors import RandomizationError, RandomizationWarning
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.adaptive.learning import STALLED
 from gym_dr.randomization.sampler import Task
-from tests.randomization.adaptive.synthetic import LINE, SPACE, Player, below_06, play_at_once
+from gym_dr.randomization.spec import Randomization
+from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, Player, below_06, play_at_once
 
 
-def adr(num_envs: int, **options: Any) -> Adr:
+def adr(num_envs: int, support: Randomization = LINE, **options: Any) -> Adr:
     fixed = {"success_return": 1.0, "start": LINE, "buffer_size": 10**6, **options}  # the whole box, and never moves
-    return Adr(SPACE, LINE, AdrOptions(**fixed), Task(num_envs=num_envs))
+    return Adr(SPACE, support, AdrOptions(**fixed), Task(num_envs=num_envs))
 
 
 def twice_as_long_where_high(params: Any) -> int:
@@ -26,11 +27,9 @@ def twice_as_long_where_high(params: Any) -> int:
 
 
 def test_episodes_that_are_longer_where_they_fail_do_not_bias_the_success_rate() -> None:
-    # x is below 0.5 or above with equal probability (also at the two ends), and fails above, where episodes take twice
-    # as long. Of the episodes that end in any time 2/3 of the steps belong to failures but still half of the episodes;
-    # of those that end in the first 20 steps more are short: each sub-environment ends 2 short ones (1/4), 1 (1/2: a
-    # short one, then a long one that goes on), or 1 long one. That is (2 + 1/2... ) more successes than failures:
-    # short: 2 x 1/4 + 1 x 1/4 = 3/4; long: 1/2; so a share of 3/5, where cohorts see the true half.
+    # x is below 0.5 (success, 10 steps) as often as above (failure, 20 steps). In its first 20 steps a sub-environment
+    # ends two short episodes (probability 1/4), a short one with a long one under way (1/4), or a long one (1/2): on
+    # average 2/4 + 1/4 = 3/4 successes and 1/2 failures, a share of 3/5. A cohort sees the true half.
     sampler = adr(400, episodes=400)
     player = Player(sampler, 400, lambda params: float(params["x"] < 0.5), twice_as_long_where_high)
     ended = player.steps(20)
@@ -63,11 +62,12 @@ def test_it_does_not_matter_how_many_finished_between_two_updates() -> None:
         player = Player(sampler, 6, below_06, twice_as_long_where_high)
         player.train(120 // chunk, chunk)
         rows.append(player.rows)
-    assert rows[0][:8] == rows[1][:8] == rows[2][:8]
+    assert len(rows[0]) > 3
+    assert rows[0][:4] == rows[1][:4] == rows[2][:4]
 
 
 def test_an_episode_that_straddles_an_update_is_no_evidence_for_the_version_after_it() -> None:
-    sampler = adr(1, episodes=1, buffer_size=1, start="nominal", bound_probability=0.99, step=0.1)
+    sampler = adr(1, SQUARE, episodes=1, buffer_size=1, start="nominal", bound_probability=0.99, step=0.1)
     player = Player(sampler, 1, lambda params: 1.0)
     old = player.steps(30)
     update = next(i for i, _ in enumerate(old) if sampler.update(old[i : i + 1]) and sampler.version == 1)

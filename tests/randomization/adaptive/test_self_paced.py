@@ -24,6 +24,8 @@ def falling(params: Any) -> float:
     return 100.0 - 400.0 * float(params["x"])
 
 
+# Near V a version whose episodes happen to return a little more is widened, and one with less is not taken back, so
+# that draws end somewhat beyond V: by up to three standard deviations of a mean return, 400 x 0.25 / sqrt(2000) = 2.2.
 @pytest.mark.parametrize(
     ("threshold", "mean"),
     [
@@ -35,7 +37,7 @@ def test_draws_go_to_the_box_as_far_as_the_mean_return_allows(threshold: float, 
     sampler = spdl(success_return=threshold)
     rows = play_at_once(sampler, falling, updates=12, episodes=NUM_ENVS)
     a, b = sampler.shape[0]
-    assert a / (a + b) == pytest.approx(mean, abs=0.015)
+    assert a / (a + b) == pytest.approx(mean, abs=0.025)
     assert rows[-1]["return_mean"] == pytest.approx(100.0 - 400.0 * mean, abs=10.0)
     if mean == 0.5:
         assert rows[-1]["entropy"] == pytest.approx(0.0, abs=1e-4)
@@ -65,5 +67,5 @@ def test_draws_stay_when_the_return_falls_below_again() -> None:
 
 def test_a_parameter_that_does_not_matter_becomes_uniform() -> None:
     sampler = spdl(SQUARE, success_return=-60.0)
-    play_at_once(sampler, falling, updates=15, episodes=NUM_ENVS)
+    play_at_once(sampler, falling, updates=30, episodes=NUM_ENVS)
     np.testing.assert_allclose(sampler.shape[1], 1.0, atol=0.12)
