@@ -39,8 +39,8 @@ def test_draws_become_the_box_where_it_succeeds_often_enough() -> None:
 
 
 def test_draws_end_with_the_largest_entropy_at_success_rate_alpha() -> None:
-    # The largest entropy of Beta(a, b) with a, b >= 1 and P(x < 0.6) = 0.9: for each a there is one such b, which leaves
-    # a search along a line.
+    # The largest entropy of Beta(a, b) with a, b >= 1 and P(x < 0.6) = 0.9: for each a there is one such b, so that a
+    # search along a line finds it.
     def b_of(a: float) -> float:
         return float(optimize.brentq(lambda b: stats.beta(a, b).cdf(0.6) - 0.9, 1.0, 50.0))
 
