@@ -168,7 +168,7 @@ def maximised(goal: Function, constraints: Sequence[AtLeast], start: Array, high
         return None
     found = np.clip(found, *limits[0])
     for share in (1.0, 0.999, 0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.1):
-        new = np.exp(first + share * (found - first)).reshape(start.shape)
+        new: Array = np.exp(first + share * (found - first)).reshape(start.shape)
         if goal(new)[0] > goal(start)[0] + _GAIN and all(constraint.holds(new) for constraint in constraints):
             return new
     return None

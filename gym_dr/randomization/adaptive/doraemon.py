@@ -55,11 +55,14 @@ def updated(
     """
     near = trust_region(shape, kl_bound)
     success_rate = AtLeast(expectation(shape, z, successes), alpha)
-    start: Array | None = shape
+    start = shape
     if not success_rate.holds(shape):
-        start = maximised(success_rate.function, [near], shape, highest)
-        if start is None or not success_rate.holds(start):
-            return (shape, "stays") if start is None else (start, "backs up")
+        found = maximised(success_rate.function, [near], shape, highest)
+        if found is None:
+            return shape, "stays"
+        if not success_rate.holds(found):
+            return found, "backs up"
+        start = found
     new = maximised(entropy, [near, success_rate], start, highest)
     if new is None:
         return start, "stays" if start is shape else "backs up"
