@@ -57,7 +57,7 @@ def test_a_cohort_waits_for_the_last_of_its_episodes_and_the_next_has_those_that
 
 def test_it_does_not_matter_how_many_finished_between_two_updates() -> None:
     rows = []
-    for chunk in (1, 7, 60):
+    for chunk in (1, 8, 60):
         sampler = adr(6, episodes=12)
         player = Player(sampler, 6, below_06, twice_as_long_where_high)
         player.train(120 // chunk, chunk)
