@@ -55,14 +55,14 @@ class Box:
             raise RandomizationError(
                 f"Expected parameters that are drawn independently, since each one's range is learned by itself, got "
                 f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
-                "sampler uniform or plr."
+                "sampler fixed or plr."
             )
         for name in self.names:
             values = self._value(name, _GRID)
             if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
                 raise RandomizationError(
                     f"Parameter {name!r}: expected values that rise with their quantile, so that a range can be "
-                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler uniform or plr."
+                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler fixed or plr."
                 )
 
     def values(self, quantiles: Array) -> dict[str, Array]:

@@ -5,7 +5,7 @@ Jiang, Dennis, Parker-Holder, Foerster, Grefenstette and Rocktaeschel (2021b), "
 Design", NeurIPS, arXiv:2110.02439, section 4 (robust PLR); the buffer of bounded size is that of the latter's program.
 
 A level is a draw, and a draw is a key (seed, draw index): replaying one is drawing at its key again. So a fresh draw
-is what ``uniform`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
+is what ``fixed`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
 its staleness is the number of episodes since then. Levels are replayed with
 
     P_replay = (1 - rho) P_S + rho P_C,   P_S ~ rank(S)^(-1 / beta),   P_C ~ staleness
