@@ -52,14 +52,18 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
     return {"threshold": settings.threshold, "limit_seconds": settings.learning_limit, "rows": rows}
 
 
-def training_config(env_id: str, algorithm: Algorithm, num_envs: int, seed: int) -> RunConfig:
+def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, seed: int) -> RunConfig:
     """The algorithm's defaults for a training whose length is not known beforehand, so with constant rates.
+
+    Without ``num_envs`` there are as many sub-environments as it has by default.
 
     Raises:
         GymDrError: The environment is unknown, cannot be made, or is not for this algorithm.
     """
     known = {field.name for field in fields(algorithm.config_class())}
-    settings = {"env": env_id, "num_envs": num_envs, "seed": seed, "eval_episodes": 0}
+    settings: dict[str, Any] = {"env": env_id, "seed": seed, "eval_episodes": 0}
+    if num_envs is not None:
+        settings["num_envs"] = num_envs
     return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, None)
 
 

@@ -47,7 +47,7 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
 
     torch.set_num_threads(1)  # as training does: the networks are small
     report("compiling")
-    config = training_config(settings.env, algorithm, algorithm.num_envs, settings.seeds[0])
+    config = training_config(settings.env, algorithm, None, settings.seeds[0])
     time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles all that is timed later
     machine = describe()
     throughput = measure_throughput(settings, report)

@@ -48,10 +48,10 @@ def sources_of(file: Path) -> dict[Path, bytes]:
     return sources
 
 
-def source_key(file: Path) -> str:
-    """Digest of everything but the processor and the arguments that the machine code of a module depends on."""
+def source_key(*files: Path) -> str:
+    """Digest of everything but the processor and the arguments that the machine code of modules depends on."""
     digest = hashlib.sha256()
-    for path, text in sorted(sources_of(file).items()):
+    for path, text in sorted({path: text for file in files for path, text in sources_of(file).items()}.items()):
         digest.update(path.name.encode() + b"\0" + text)
     versions = (numba.__version__, llvmlite.__version__, sys.version, sys.byteorder, str(sys.maxsize))
     digest.update("\0".join(versions).encode())
@@ -83,14 +83,16 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def cache_on_disk(function: Any, what: str) -> None:
+def cache_on_disk(function: Any, what: str, *parts: Path) -> None:
     """Stores what a jitted function is compiled to, as ``cache=True`` would with numba's own cache.
 
     Args:
         function: Decorated with ``njit``. All that it calls must be its module's own or imported from this package.
         what: What it is in a user's words, and how long compiling takes, for the message.
+        *parts: Files of functions that it was handed instead.
     """
-    function._cache = KernelCache(function.__name__, Path(function.py_func.__code__.co_filename), what)
+    name = "-".join([*(part.stem for part in parts), function.__name__])
+    function._cache = KernelCache(name, what, Path(function.py_func.__code__.co_filename), *parts)
 
 
 def _field_names(signature: Any) -> Iterator[Any]:
@@ -104,12 +106,12 @@ def _field_names(signature: Any) -> Iterator[Any]:
 class KernelCache:
     """Takes the place of numba's cache in a dispatcher."""
 
-    def __init__(self, name: str, file: Path, what: str) -> None:
-        """Makes a cache for one function of a module; see ``cache_on_disk``."""
+    def __init__(self, name: str, what: str, *files: Path) -> None:
+        """Makes a cache for one function that is made of some modules; see ``cache_on_disk``."""
         self._name = name
         self._what = what
         self._folder = cache_folder()
-        self._key = source_key(file)
+        self._key = source_key(*files)
 
     @property
     def cache_path(self) -> str:

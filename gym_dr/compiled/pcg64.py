@@ -10,7 +10,7 @@ that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,13 @@ def unpack(stream: npt.NDArray[np.uint64]) -> dict[str, Any]:
         "has_uint32": has_half,
         "uinteger": half,
     }
+
+
+def generator(stream: npt.NDArray[np.uint64]) -> np.random.Generator:
+    """A generator in the state of a stream (6,); drawing from it leaves the stream as it is."""
+    bits = np.random.PCG64()
+    bits.state = cast(Any, unpack(stream))
+    return np.random.Generator(bits)
 
 
 @njit(**KERNEL)

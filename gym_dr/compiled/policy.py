@@ -65,7 +65,7 @@ class SmallPolicy(NamedTuple):
 
 
 @njit(**KERNEL)
-def _tanh(values):
+def tanh_of(values):
     """Hyperbolic tangents in place, to within 2.5e-7.
 
     Six steps of Lambert's continued fraction give ``tanh(x / 2) = p / q``, and ``tanh x = 2 p q / (p^2 + q^2)``. Plain
@@ -101,7 +101,7 @@ def _forward(policy, observations):
                 value = target[i, j] + bias[j]
                 target[i, j] = value if last or tanh else max(value, _ZERO)
         if tanh and not last:
-            _tanh(flat)
+            tanh_of(flat)
         source = target
     return source
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.steps import Steps
 
 
-# Many steps with a policy in one compiled call, until an episode ends; those in ``begun`` (None for none) are reset in
-# the first: (policy, noise, steps, elapsed, max_steps, (first row, last row + 1), begun) -> last row played + 1
-Rollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int], Indices | None], int]
+# Many steps with a policy in one compiled call, until an episode ends:
+# (policy, noise, steps, elapsed, max_steps, (first row, last row + 1)) -> last row played + 1
+Rollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int]], int]
 
 
 class Outcome(NamedTuple):
@@ -41,8 +41,9 @@ class Backend(Protocol):
     A backend knows physics, observations and rewards. Seeds, draws, episode limits, autoreset, info and context are the
     vector environment's. Arguments of its methods have been checked, except for actions.
 
-    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none), ``check_actions`` (by
-    ``action_space``), ``reset_info`` (nothing to report) and ``close`` (nothing to end).
+    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none) and ``begin``, which only
+    a rollout needs, ``check_actions`` (by ``action_space``), ``reset_info`` (nothing to report) and ``close`` (nothing
+    to end).
     """
 
     space: ParamSpace  # what may vary
@@ -89,6 +90,10 @@ class Backend(Protocol):
     def reset(self, envs: Indices, table: ParamTable) -> None:
         """Begins episodes in some sub-environments, each once, with the table's current values."""
         ...
+
+    def begin(self, envs: Indices) -> None:
+        """Has the coming rollout's first step begin episodes in some sub-environments, with the table's values."""
+        return
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         """Advances every sub-environment, but for those in ``begun``, which it resets.

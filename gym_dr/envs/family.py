@@ -35,6 +35,8 @@ class EnvFamily:
     ids: tuple[EnvId, ...]
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with an environment that is to be drawn; leaves strangers alone
+    # settings and options that an algorithm begins with here, instead of its own defaults: algorithm -> name -> value
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     bench_threshold: float | None = None  # mean training return that ``gymdr bench`` trains to
 
 

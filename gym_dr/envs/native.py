@@ -335,7 +335,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         if self._backend.rollout is None or self.context.ranges:
             return self._rollout_by_steps(policy, noise, steps, first, last)
         begun = self._begin_next(self._autoreset.resets)
-        stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last), begun)
+        if begun is not None:
+            self._backend.begin(begun)
+        stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last))
         self._autoreset.step(steps.terminated[stop - 1] | steps.truncated[stop - 1])
         return stop, self._with_params({}, None)
 

@@ -11,7 +11,7 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
-from gym_dr.runs.config import RunConfig
+from gym_dr.runs.config import RunConfig, family_defaults
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
@@ -80,6 +80,8 @@ def _train(
     with Progress("update", display) as progress:
         if folder.killed_owner:
             progress.note(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.")
+        if family := _family_settings(config, algorithm):
+            progress.note(f"{title} on {config.settings.env}, by its family's defaults: {', '.join(family)}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]
@@ -98,6 +100,13 @@ def _train(
             ) from None
         finally:
             session.close()
+
+
+def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
+    """What the environment's family says instead of the algorithm's defaults and no option has overridden."""
+    chosen = {**vars(config.options), **vars(config.settings)}
+    defaults = family_defaults(algorithm, config.settings.env)
+    return [f"{name} {value}" for name, value in defaults.items() if chosen[name] == value]
 
 
 def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:

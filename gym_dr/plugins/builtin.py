@@ -15,7 +15,7 @@ ADAPTIVE = "gym_dr.randomization.adaptive"
 
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
-    """A2C and REINFORCE, named by text, so that torch is imported only when one of them trains."""
+    """A2C, PPO and REINFORCE, named by text, so that torch is imported only when one of them trains."""
     register(
         Algorithm(
             name="a2c",
@@ -24,6 +24,16 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.a2c:train",
             num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
+        )
+    )
+    register(
+        Algorithm(
+            name="ppo",
+            summary="Proximal policy optimization, clipped steps for several epochs (Schulman et al. 2017).",
+            config="gym_dr.training.config:PPOConfig",
+            train="gym_dr.training.ppo:train",
+            num_envs=8,
+            load_policy="gym_dr.training.ppo:load_policy",
         )
     )
     register(

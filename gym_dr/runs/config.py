@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
 from gym_dr.envs.families import DEFAULT_ENV
+from gym_dr.envs.family import family_of
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
@@ -140,13 +141,17 @@ def build_config(
         ConfigError: A value is out of range, or the environment cannot be randomized.
         RandomizationError: A range is impossible.
     """
-    run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **settings})
+    family = family_defaults(algorithm, settings.get("env", DEFAULT_ENV))
+    common = {field.name for field in dataclasses.fields(RunSettings)}
+    for_run = {name: value for name, value in family.items() if name in common}
+    for_algorithm = {name: value for name, value in family.items() if name not in common}
+    run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **settings})
     sampler = SAMPLERS.get(run_settings.sampler)
     if sampler.needs:
         raise ConfigError(
             f"sampler: {sampler.name!r} needs {sampler.needs}, which {algorithm.name} does not offer. Use another one."
         )
-    own = _make_options(algorithm, options)
+    own = _make_options(algorithm, {**for_algorithm, **options})
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
@@ -171,6 +176,12 @@ def build_config(
     return RunConfig(
         algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=own, context_ranges=ranges
     )
+
+
+def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
+    """Settings and options that the algorithm begins with on this environment, where they are not its defaults."""
+    family = family_of(env_id)
+    return family.defaults.get(algorithm.name, {}) if family is not None else {}
 
 
 def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, training_update
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.batch import critic_inputs, make_batch, minibatches
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
-from gym_dr.training.rollout import Rollout, RolloutCollector
+from gym_dr.training.rollout import Rollout
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -30,37 +30,13 @@ _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.opt
 
 def train(session: Session, config: A2CConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
-    envs = session.make_envs(config.rollout_steps)
-    agent = make_agent(envs, config, session.seed, session.device)
-    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
-    if session.restored is not None:
-        agent.load_state(session.restored)
-    for update in range(session.first_update, config.updates):
-        agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, LOSSES) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = collector.collect(agent.sampler)
-            row.update(learn(agent, rollout, config), steps=int(rollout.valid.sum()))
+    train_on_rollouts(session, config, make_agent, learn, LOSSES)
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> ActorCritic:
     """Networks and optimizers as the configuration has them; see ``ActorCritic``."""
-    return ActorCritic(
-        envs,
-        seed,
-        device,
-        hidden_sizes=config.hidden_sizes,
-        activation=config.activation,
-        init=config.init,
-        optimizer=partial(_OPTIMIZERS[config.optimizer], eps=config.optimizer_eps),
-        actor_lr=config.actor_lr,
-        critic_lr=config.critic_lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        critic_context=config.critic_context,
-    )
+    optimizer = partial(_OPTIMIZERS[config.optimizer], eps=config.optimizer_eps)
+    return ActorCritic(envs, seed, device, make_optimizer=optimizer, **shared_options(config))
 
 
 def learn(agent: ActorCritic, rollout: Rollout, config: A2CConfig) -> dict[str, float]:
@@ -90,4 +66,6 @@ def learn(agent: ActorCritic, rollout: Rollout, config: A2CConfig) -> dict[str, 
 
 def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:
     """The trained actor; see ``actor_policy``."""
-    return actor_policy(make_actor(envs, config.hidden_sizes, config.activation), state)
+    normalized = config.normalize_observations
+    actor = make_actor(envs, config.hidden_sizes, config.activation, normalize_observations=normalized)
+    return actor_policy(actor, state)

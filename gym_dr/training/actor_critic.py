@@ -1,4 +1,4 @@
-"""What learning from rollouts has in common: actor and critic, their optimizers and schedules, and saved state.
+"""What learning from rollouts has in common: actor and critic, their optimizers and schedules, saved state, the loop.
 
 How an algorithm learns is in a file of its own; ``a2c.py`` is one to begin with.
 """
@@ -6,8 +6,10 @@ How an algorithm learns is in a file of its own; ``a2c.py`` is one to begin with
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -27,6 +29,8 @@ from gym_dr.training.networks import (
     observation_size,
     orthogonal,
 )
+from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
+from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.sampling import make_sampler, trained_policy
 from gym_dr.wrappers.vector_params import spaces_of
 
@@ -52,7 +56,7 @@ class ActorCritic:
         device: str,
         *,
         hidden_sizes: Sequence[int],
-        optimizer: MakeOptimizer,
+        make_optimizer: MakeOptimizer,
         actor_lr: float,
         critic_lr: float,
         entropy_coef: float,
@@ -61,11 +65,13 @@ class ActorCritic:
         init: str = "torch",
         continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
         critic_context: bool = False,
+        normalize_observations: bool = False,
+        reward_moments: NormalizeRewards | None = None,
     ) -> None:
         """Builds networks for the environment's spaces, on ``device``; weights and actions follow from the run's seed.
 
-        ``optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions, and the
-        other keywords are the options that ``A2CConfig`` documents.
+        ``make_optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions,
+        ``reward_moments`` normalises rewards, and the other keywords are the options that ``A2CConfig`` documents.
 
         Raises:
             ConfigError: The spaces are not of a kind that the networks know.
@@ -75,20 +81,30 @@ class ActorCritic:
         inputs = observation_size(envs) + len(self.critic_context)
         with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            self.actor = make_actor(envs, hidden_sizes, activation, continuous)
+            self.actor = make_actor(envs, hidden_sizes, activation, continuous, normalize_observations)
             self.critic = mlp(inputs, hidden_sizes, 1, activation)
             if init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions are as likely at first
                 orthogonal(self.critic, last_gain=1.0)
+        first = self.actor.network[0]
+        self.observation_moments = first if isinstance(first, NormalizeObservations) else None
+        if self.observation_moments is not None:  # one layer in both networks
+            self.critic.insert(0, self.observation_moments)
+        self.reward_moments = reward_moments
         self.actor.to(device)
         self.critic.to(device)
-        self.actor_optimizer = optimizer(self.actor.parameters(), lr=actor_lr)
-        self.critic_optimizer = optimizer(self.critic.parameters(), lr=critic_lr)
+        self.actor_optimizer = make_optimizer(self.actor.parameters(), lr=actor_lr)
+        self.critic_optimizer = make_optimizer(self.critic.parameters(), lr=critic_lr)
         self.entropy_coef = entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
         self._networks = (self.actor, self.actor_optimizer, actor_lr), (self.critic, self.critic_optimizer, critic_lr)
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
+
+    @property
+    def reward_scale(self) -> float:
+        """What normalisation multiplies rewards by; 1 without it."""
+        return 1.0 if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
 
     def value(self, inputs: Tensor) -> Tensor:
         """The critic's values of ``inputs`` ``(..., obs + k)``, shape ``(...)``."""
@@ -132,14 +148,28 @@ class ActorCritic:
         if not _finite(weights):
             raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
 
+    def observe_rewards(self, rollout: Rollout, *, fresh: bool) -> None:
+        """Takes a rollout into the moments of rewards; ``fresh`` if episodes began anew before it."""
+        if self.reward_moments is not None:
+            ends = rollout.terminated | rollout.truncated
+            self.reward_moments.observe(rollout.rewards, ends, rollout.valid, fresh=fresh)
+
+    def observe_observations(self, rollout: Rollout) -> None:
+        """Takes a rollout that has been learned from into the moments of observations."""
+        if self.observation_moments is not None:
+            valid = torch.as_tensor(rollout.valid, device=rollout.observations.device)
+            self.observation_moments.update(rollout.observations[:-1][valid])
+
     def state(self) -> dict[str, Any]:
         """All that training needs to go on, as tensors."""
+        moments = {} if self.reward_moments is None else {"reward_moments": self.reward_moments.state_dict()}
         return {
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict(),
             "actor_optimizer": self.actor_optimizer.state_dict(),
             "critic_optimizer": self.critic_optimizer.state_dict(),
             "generator": self.generator.get_state(),
+            **moments,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -150,12 +180,74 @@ class ActorCritic:
         """
         _load_weights(self.actor, state, "actor")
         _load_weights(self.critic, state, "critic")
+        if self.reward_moments is not None:
+            _load_weights(self.reward_moments, state, "reward_moments")
         try:
             self.actor_optimizer.load_state_dict(state["actor_optimizer"])
             self.critic_optimizer.load_state_dict(state["critic_optimizer"])
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
+
+
+def shared_options(config: Any) -> dict[str, Any]:
+    """The keywords of ``ActorCritic`` that a configuration has options of the same name for."""
+    known = inspect.signature(ActorCritic).parameters
+    return {field.name: getattr(config, field.name) for field in fields(config) if field.name in known}
+
+
+def train_on_rollouts(
+    session: Session,
+    config: Any,
+    make_agent: Callable[[VectorEnv[Any, Any, Any], Any, int, str], ActorCritic],
+    learn: Callable[[ActorCritic, Rollout, Any], dict[str, float]],
+    losses: Sequence[str],
+) -> None:
+    """Trains on rollouts of ``config.rollout_steps`` steps; see ``train_agent``.
+
+    ``make_agent`` is called with environments, configuration, seed and device.
+    """
+    envs = session.make_envs(config.rollout_steps)
+    agent = make_agent(envs, config, session.seed, session.device)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
+
+    def play(seed: int | None) -> Rollout:
+        if seed is not None:
+            collector.reset(seed)
+        return collector.collect(agent.sampler)
+
+    train_agent(session, config, agent, play, learn, losses)
+
+
+def train_agent(
+    session: Session,
+    config: Any,
+    agent: ActorCritic,
+    play: Callable[[int | None], Rollout],
+    learn: Callable[[ActorCritic, Rollout, Any], dict[str, float]],
+    losses: Sequence[str],
+) -> None:
+    """Trains from the session's first update to ``config.updates``.
+
+    Args:
+        session: What the algorithm was given.
+        config: Has ``updates`` and ``schedule``.
+        agent: What learns.
+        play: Collects a rollout after a reset with a seed, or without one.
+        learn: Learns from it with the configuration and returns losses.
+        losses: Their names, in the order of the metrics' columns.
+    """
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, losses) as row:
+            seed = session.segment_seed(update)
+            rollout = play(seed)
+            agent.observe_rewards(rollout, fresh=seed is not None)
+            found = learn(agent, rollout, config)
+            agent.observe_observations(rollout)  # only now: the rollout's actions were chosen without
+            row.update(found, steps=int(rollout.valid.sum()))
 
 
 @contextlib.contextmanager

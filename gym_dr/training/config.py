@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class A2CConfig:
     init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
     reward_scale: float = option(0.1, "rewards are multiplied by it for the losses, not for what is reported")
     critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
+    normalize_observations: bool = option(False, "shift and scale observations by their running moments")
     normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
     max_grad_norm: float = option(0.5, "largest norm of each network's gradient; 0 for no clipping")
 
@@ -61,8 +63,52 @@ class A2CConfig:
             },
             {"optimizer": ("rmsprop", "adam"), "activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
         )
-        # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
-        expect(self.rollout_steps >= 2, "rollout_steps", "at least 2", self.rollout_steps)
+        _check_rollout_steps(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOConfig:
+    """PPO: clipped policy steps, several epochs a rollout (Schulman et al. 2017).
+
+    The defaults are those that CleanRL and the paper have for robots, with the same 2,048 transitions a rollout and
+    minibatches of 64, but from 8 environments. A family of environments may have others (``EnvFamily.defaults``).
+    """
+
+    updates: int = option(488, "rollouts of rollout_steps x num_envs transitions, each learned from for some epochs")
+    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
+    epochs: int = option(10, "times that a rollout is learned from")
+    minibatches: int = option(32, "parts of a rollout in an epoch, each with a gradient step of its own")
+    gamma: float = option(0.99, "discount factor")
+    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
+    clip_range: float = option(0.2, "how far from 1 a ratio of probabilities still pulls")
+    value_clip: float = option(0.0, "how far values may move from those before the first epoch; 0 for anywhere")
+    target_kl: float = option(0.0, "mean KL divergence of an epoch after which there is no further one; 0 for any")
+    entropy_coef: float = option(0.0, "weight of the entropy bonus")
+    lr: float = option(0.0003, "learning rate of actor and critic, by Adam")
+    schedule: str = option("linear", "constant, or linear: learning rate and entropy bonus fall to 0")
+    optimizer_eps: float = option(1e-5, "added to the root of the mean squared gradient")
+    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
+    activation: str = option("tanh", "relu or tanh, between layers")
+    init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    state_dependent_std: bool = option(False, "let the actor choose the deviation of continuous actions by observation")
+    critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
+    normalize_observations: bool = option(True, "shift and scale observations by their running moments")
+    normalize_rewards: bool = option(True, "divide rewards by the running deviation of returns, not what is reported")
+    normalize_advantages: bool = option(True, "scale each minibatch's advantages to mean 0 and standard deviation 1")
+    max_grad_norm: float = option(0.5, "largest norm of each network's gradient; 0 for no clipping")
+
+    def __post_init__(self) -> None:
+        _check(
+            self,
+            {
+                "at least 1": ("updates", "epochs", "minibatches"),
+                "between 0 and 1": ("gamma", "gae_lambda"),
+                "above 0 and finite": ("clip_range", "lr", "optimizer_eps"),
+                "0 or above and finite": ("value_clip", "target_kl"),
+            },
+            {"activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
+        )
+        _check_rollout_steps(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +141,8 @@ class ReinforceConfig:
 
 def _check(config: Any, bounds: dict[str, tuple[str, ...]], choices: dict[str, tuple[str, ...]]) -> None:
     """Checks fields by name, and those that every algorithm here has."""
-    for expected, names in {**bounds, "0 or above and finite": ("entropy_coef", "max_grad_norm")}.items():
+    always = {"0 or above and finite": ("entropy_coef", "max_grad_norm")}
+    for expected, names in itertools.chain(bounds.items(), always.items()):
         for name in names:
             expect(_BOUNDS[expected](getattr(config, name)), name, expected, getattr(config, name))
     for name, known in {**choices, "schedule": ("constant", "linear")}.items():
@@ -106,6 +153,11 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]], choices: dict[str, t
     weights = sum(before * after for before, after in pairwise(sizes))
     small = max(sizes) <= 2**16 and weights <= MAX_WEIGHTS
     expect(small, "hidden_sizes", f"at most {2**16} units in a layer and {MAX_WEIGHTS} weights between them", sizes)
+
+
+def _check_rollout_steps(config: Any) -> None:
+    # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
+    expect(config.rollout_steps >= 2, "rollout_steps", "at least 2", config.rollout_steps)
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:

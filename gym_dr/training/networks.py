@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import ConfigError
+from gym_dr.training.normalization import NormalizeObservations
+from gym_dr.wrappers.context import shown_columns
 
 STD_FLOOR = 1e-6  # keeps the standard deviation of TwoHeadedGaussianActor above 0
 
@@ -156,19 +158,32 @@ def make_actor(
     hidden_sizes: Sequence[int],
     activation: str,
     continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
+    normalize_observations: bool = False,
 ) -> Actor:
-    """The actor for a vector environment's spaces; ``continuous`` is that for continuous actions.
+    """The actor for a vector environment's spaces.
+
+    Args:
+        envs: The vector environment.
+        hidden_sizes: Units of the hidden layers.
+        activation: Between layers.
+        continuous: The actor for continuous actions.
+        normalize_observations: Whether the network's first layer is ``NormalizeObservations``.
 
     Raises:
         ConfigError: The spaces are not of a kind that these networks know.
     """
     inputs = observation_size(envs)
     space = envs.single_action_space
+    actor: Actor
     if isinstance(space, gym.spaces.Discrete):
-        return CategoricalActor(inputs, hidden_sizes, space, activation)
-    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded():
-        return continuous(inputs, hidden_sizes, space, activation)
-    raise ConfigError(f"Expected Discrete actions or a bounded Box of one dimension, got {space}.")
+        actor = CategoricalActor(inputs, hidden_sizes, space, activation)
+    elif isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded():
+        actor = continuous(inputs, hidden_sizes, space, activation)
+    else:
+        raise ConfigError(f"Expected Discrete actions or a bounded Box of one dimension, got {space}.")
+    if normalize_observations:
+        actor.network.insert(0, NormalizeObservations(inputs - shown_columns(envs)))
+    return actor
 
 
 def observation_size(envs: Any) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, training_update
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_agent
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
@@ -30,29 +30,25 @@ def train(session: Session, config: ReinforceConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(rollout_steps=None)  # a rollout is as long as its longest episode
     agent = make_agent(envs, config, session.seed, session.device)
-    if session.restored is not None:
-        agent.load_state(session.restored)
-    for update in range(session.first_update, config.updates):
-        agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses_of(config)) as row:
-            seed = session.segment_seed(update)
-            episodes = collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
-            row.update(learn(agent, episodes, config), steps=int(episodes.valid.sum()))
+
+    def play(seed: int | None) -> Rollout:
+        return collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
+
+    train_agent(session, config, agent, play, learn, losses_of(config))
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
     """The policy, and a critic as the learned baseline; see ``ActorCritic``."""
+    optimizer = partial(torch.optim.AdamW, fused=True)
     return ActorCritic(
         envs,
         seed,
         device,
-        hidden_sizes=config.hidden_sizes,
-        optimizer=partial(torch.optim.AdamW, fused=True),
+        make_optimizer=optimizer,
         actor_lr=config.lr,
         critic_lr=config.lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
         continuous=TwoHeadedGaussianActor,
+        **shared_options(config),
     )
 
 

@@ -16,6 +16,7 @@ from gym_dr.compiled import policy as compiled
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
+from gym_dr.training.normalization import NormalizeObservations
 
 Array = npt.NDArray[Any]
 
@@ -72,7 +73,10 @@ class CompiledSampler:
     def begin(self) -> None:
         """Copies the weights."""
         with torch.no_grad():
-            parts = [part.reshape(-1) for layer in self._layers for part in (layer.weight.t(), layer.bias)]
+            weights: list[tuple[torch.Tensor, torch.Tensor]] = [(layer.weight, layer.bias) for layer in self._layers]
+            if isinstance(first := self.actor.network[0], NormalizeObservations):
+                weights[0] = first.folded(self._layers[0])
+            parts = [part.reshape(-1) for weight, bias in weights for part in (weight.t(), bias)]
             self.policy.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()

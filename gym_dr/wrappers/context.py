@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
@@ -108,3 +108,14 @@ class DrawContext(ParamsWrapper):
         for r in self.context.ranges:
             values = np.where(params.get(f"_{r.name}", False), params.get(r.name, 0.0), r.nominal)
             self._params[r.name] = np.where(reported, values, self._params[r.name])
+
+
+def shown_columns(env: VectorEnv[Any, Any, Any]) -> int:
+    """How many of an observation's last numbers are draws, by whichever wrapper or native environment shows them."""
+    inner: Any = env
+    columns = 0
+    while inner is not None:
+        shown = vars(inner).get("context")
+        columns += len(shown.ranges) if isinstance(shown, Context) else 0
+        inner = inner.env if isinstance(inner, VectorWrapper) else None
+    return columns

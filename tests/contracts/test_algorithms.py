@@ -26,6 +26,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "critic_lr": 0.02,
         "gamma": 0.0,
     },
+    "ppo": {
+        "updates": 12,
+        "rollout_steps": 16,
+        "hidden_sizes": (16,),
+        "minibatches": 4,
+        "lr": 0.02,
+        "gamma": 0.0,
+    },
     "reinforce": {"updates": 40, "episodes_per_env": 4, "hidden_sizes": (16,), "lr": 0.05, "gamma": 0.5}
     | {"baseline": "normalize"},
     "cem": {"updates": 10, "population": 24, "elite": 6, "episode_steps": 8},

@@ -12,13 +12,14 @@ import pytest
 
 import gym_dr  # noqa: F401  files the presets of its environments
 from gym_dr import Bernoulli, Normal, Param, ParamSpace, Randomization, Uniform, add_preset
-from gym_dr.envs.classic_control.params import CART_POLE, PENDULUM
+from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import presets, resolve
 
-SPACES = [LUNAR_LANDER, CART_POLE, PENDULUM]
+CLASSIC = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
+SPACES = [LUNAR_LANDER, *(module.SPACE for module in CLASSIC)]
 EVERY_PRESET = [(space, name) for space in SPACES for name in presets(space.name)]
 by_preset = pytest.mark.parametrize(("space", "name"), EVERY_PRESET, ids=[f"{s.name}-{n}" for s, n in EVERY_PRESET])
 

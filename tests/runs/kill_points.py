@@ -36,6 +36,7 @@ ENV = ["--env", "gym_dr/LunarLanderDR-v3", "--vectorization", "sync", "--num-env
 TINY = [*ENV, "--updates", "7", "--checkpoint-every", "2", "--eval-episodes", "0", "--hidden-sizes", "8"]
 OPTIONS = {
     "a2c": [*TINY, "--rollout-steps", "48", "--resample-every", "1", "--optimizer", "adam"],
+    "ppo": [*TINY, "--rollout-steps", "48", "--epochs", "2", "--minibatches", "2", "--critic-context"],
     "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned", "--sampler", "growing"],
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, read_config_file
 from gym_dr.training.api import Algorithm, option
@@ -44,6 +45,19 @@ def test_an_environment_without_parameters_has_no_randomization_in_its_form() ->
 
 def test_the_default_randomization_is_the_preset_default() -> None:
     assert build_config(A2C, {}, {}, None) == build_config(A2C, {}, {}, "default")
+
+
+@pytest.mark.parametrize("env_id", [family.ids[0].id for family in FAMILIES.values() if family.defaults])
+def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(env_id: str) -> None:
+    family = family_of(env_id)
+    assert family is not None
+    for name, defaults in family.defaults.items():
+        algorithm = find_algorithm(name)
+        config = build_config(algorithm, {"env": env_id}, {}, None)
+        values = {**vars(config.settings), **vars(config.options)}
+        assert {key: values[key] for key in defaults} == defaults
+        given = build_config(algorithm, {"env": env_id, "num_envs": 3}, {"gamma": 0.5}, None)
+        assert (given.settings.num_envs, given.options.gamma) == (3, 0.5)
 
 
 def test_whole_numbers_become_floats_and_lists_tuples() -> None:

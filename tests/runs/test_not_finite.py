@@ -50,7 +50,7 @@ def environments() -> Iterator[None]:
         del gym.registry[f"{name}Break-v0"]
 
 
-OPTIONS = {"a2c": ["--rollout-steps", "4"], "reinforce": []}
+OPTIONS = {"a2c": ["--rollout-steps", "4"], "ppo": ["--rollout-steps", "4"], "reinforce": []}
 
 
 def train(algorithm: str, folder: Path, env: str, *args: str) -> Result:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,19 +14,16 @@ import torch
 
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.errors import CheckpointError, NotFiniteError, RandomizationError, TrainingError
-from gym_dr.training import a2c, reinforce
+from gym_dr.training import a2c, ppo, reinforce
 from gym_dr.training.actor_critic import ActorCritic, training_update
-from gym_dr.training.api import Session
-from gym_dr.training.batch import make_batch, minibatches
-from gym_dr.training.config import A2CConfig, ReinforceConfig
-from gym_dr.training.losses import normalize, value_loss
+from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
 
 DEFAULTS: dict[str, Any] = {
     "hidden_sizes": (8,),
-    "optimizer": torch.optim.AdamW,
+    "make_optimizer": torch.optim.AdamW,
     "actor_lr": 0.4,
     "critic_lr": 0.8,
     "entropy_coef": 0.1,
@@ -119,7 +116,7 @@ def test_a_loss_or_gradient_that_is_not_finite_changes_nothing(broken: Callable[
 
 
 def test_a_weight_that_is_not_finite_is_no_update_that_could_be_skipped() -> None:
-    made = agent(optimizer=torch.optim.SGD, actor_lr=1e38)
+    made = agent(make_optimizer=torch.optim.SGD, actor_lr=1e38)
     with pytest.raises(TrainingError, match="A weight is not finite") as error:
         made.gradient_step(1e30 * loss_of(made))
     assert not isinstance(error.value, NotFiniteError)
@@ -189,49 +186,22 @@ def test_an_update_that_is_left_out_is_logged_without_steps_and_losses(monkeypat
     assert [math.isnan(row["actor_loss"]) for row in session.rows] == [True, False]
 
 
-@dataclass(frozen=True)
-class Clipped:
-    """Options of ``train_clipped``."""
-
-    updates: int = 4
-
-
-def train_clipped(session: Session, config: Clipped) -> None:
-    """Epochs of minibatches with a clipped ratio, as PPO has them, on what the algorithms share."""
-    envs = session.make_envs(16)
-    made = agent(envs, session.seed, actor_lr=0.003, critic_lr=0.003)
-    collector = RolloutCollector(envs, 16, session.device)
-    if session.restored is not None:
-        made.load_state(session.restored)
-    for update in range(session.first_update, config.updates):
-        with training_update(session, update, made, ("loss",)) as row:
-            if (seed := session.segment_seed(update)) is not None:
-                collector.reset(seed)
-            rollout = collector.collect(made.sampler)
-            with torch.no_grad():
-                values = made.value(rollout.observations)
-                batch = make_batch(rollout, values, gamma=0.99, gae_lambda=0.95, reward_scale=1.0)
-                old_log_probs, _ = made.actor.log_prob_and_entropy(batch.observations, batch.actions)
-            for _ in range(3):
-                for rows in minibatches(len(batch), 4, made.generator):
-                    part = batch[rows]
-                    log_probs, _ = made.actor.log_prob_and_entropy(part.observations, part.actions)
-                    ratio, advantages = (log_probs - old_log_probs[rows]).exp(), normalize(part.advantages)
-                    gains = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
-                    loss = value_loss(made.value(part.critic_inputs), part.returns) - gains.mean()
-                    made.gradient_step(loss)
-            row.update(loss=loss.item(), steps=int(rollout.valid.sum()))
-
-
 A2C = A2CConfig(updates=4, rollout_steps=16, minibatches=2, hidden_sizes=(8,))
 REINFORCE = ReinforceConfig(updates=4, hidden_sizes=(8,))
-TRAININGS: dict[str, tuple[Callable[[Session, Any], None], Any]] = {
+PPO = PPOConfig(updates=4, rollout_steps=16, epochs=2, minibatches=2, hidden_sizes=(8,))
+TRAININGS: dict[str, tuple[Callable[[Any, Any], None], Any]] = {
     "a2c": (a2c.train, replace(A2C, schedule="constant")),
     **{
         f"reinforce-{baseline}": (reinforce.train, replace(REINFORCE, schedule="constant", baseline=baseline))
         for baseline in ("none", "normalize", "learned")
     },
-    "another": (train_clipped, Clipped()),
+    **{
+        f"ppo-{'normalised' if normalised else 'raw'}": (
+            ppo.train,
+            replace(PPO, schedule="constant", normalize_observations=normalised, normalize_rewards=normalised),
+        )
+        for normalised in (False, True)
+    },
 }
 
 
@@ -251,7 +221,9 @@ def test_training_goes_on_from_saved_state_to_the_same_result_whatever_torchs_gl
 
 
 @pytest.mark.parametrize(
-    ("train", "config"), [(a2c.train, A2C), (reinforce.train, REINFORCE)], ids=["a2c", "reinforce"]
+    ("train", "config"),
+    [(a2c.train, A2C), (ppo.train, PPO), (reinforce.train, REINFORCE)],
+    ids=["a2c", "ppo", "reinforce"],
 )
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"])
 def test_the_same_seed_gives_the_same_weights(env_id: str, train: Callable[..., None], config: Any) -> None:

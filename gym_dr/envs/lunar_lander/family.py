@@ -32,9 +32,23 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
     )
 
 
+# most of the return comes with the landing, hundreds of steps ahead, hence the long view
+_PPO = {
+    "num_envs": 32,
+    "updates": 732,  # 6 million transitions
+    "rollout_steps": 256,
+    "minibatches": 32,
+    "epochs": 4,
+    "gamma": 0.996,
+    "gae_lambda": 0.98,
+    "entropy_coef": 0.003,
+    "lr": 0.001,
+}
+
 FAMILY = EnvFamily(
     name=LUNAR_LANDER.name,
     ids=(_env_id("LunarLander", _CHOICES), _env_id("LunarLanderContinuous", _THROTTLES, continuous=True)),
     presets=PRESETS,
+    defaults={"ppo": _PPO},
     bench_threshold=-120.0,  # the one of Gymnasium's A2C tutorial
 )

@@ -12,12 +12,12 @@ from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.threads import Workers, usable_threads
 from gym_dr.envs.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.lunar_lander.native.layout import LANES, PARAMETERS, S_FRESH
 from gym_dr.envs.lunar_lander.native.memory import Actions, Environments, Landers, Scratch
-from gym_dr.envs.lunar_lander.native.rollout import rollout
 from gym_dr.envs.lunar_lander.native.step import step
 from gym_dr.envs.lunar_lander.physics import wind_strength
 
@@ -56,6 +56,9 @@ class Physics:
         actions = Actions(self.choices, self.throttles, continuous)
         self._landers = [Landers(self.memory, actions, _gusts(), Scratch.allocate()) for _ in range(threads)]
         cast(Any, step)(self._landers[0], np.zeros(0, np.int64), 0, 0)  # compiles
+        memory = self.memory
+        results = memory.observations, memory.rewards, memory.terminations
+        self._exchange = Exchange(self.choices, self.throttles, memory.status[:, S_FRESH], *results)
         self._step, self._step_address = entry_point(step), Address(step)
 
     @property
@@ -99,7 +102,7 @@ class Physics:
             The row after the last one filled.
         """
         stop: int = cast(Any, rollout)(
-            self._step_address, self._landers[0], policy, noise, steps, elapsed, max_steps, rows
+            self._step_address, self._landers[0], self._exchange, policy, noise, steps, elapsed, max_steps, rows
         )
         return stop
 

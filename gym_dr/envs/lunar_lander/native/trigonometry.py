@@ -14,16 +14,11 @@ The tests compare every float32 angle up to 120 rad and a dense sample above.
 
 from __future__ import annotations
 
-from typing import Any
-
-import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
+from gym_dr.compiled.fused import multiply_add
 from gym_dr.compiled.options import INLINE
-
-HAS_FMA = bool(llvmlite.binding.get_host_cpu_features().get("fma", False))
 
 SIN_3 = float.fromhex("-0x1.555545995a603p-3")
 SIN_5 = float.fromhex("0x1.1107605230bc4p-7")
@@ -43,31 +38,6 @@ LARGE_ANGLE = 120.0  # rad; from here on the reduction needs more bits of pi
 HALF_PI_1 = float.fromhex("0x1.921fb54p0")
 HALF_PI_2 = float.fromhex("0x1.10b4611p-30")
 HALF_PI_3 = float.fromhex("0x1.4c4c6628b80dcp-59")
-
-
-@intrinsic
-def _fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a * b + c`` rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
-
-
-if HAS_FMA:
-
-    @njit(**INLINE)
-    def multiply_add(a, b, c):
-        """``a * b + c`` in float64 as the C library evaluates it on this processor."""
-        return _fused(a, b, c)  # type: ignore[call-arg]  # numba supplies the typing context
-
-else:
-
-    @njit(**INLINE)
-    def multiply_add(a, b, c):
-        """``a * b + c`` in float64 as the C library evaluates it on this processor."""
-        return a * b + c
 
 
 @njit(**INLINE)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array, Floats, Indices
-from gym_dr.compiled.pcg64 import seeded, unpack
-from gym_dr.compiled.policy import SmallPolicy
-from gym_dr.compiled.steps import Steps
+from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.envs.backend import Backend, Outcome, Rollout
 from gym_dr.envs.lunar_lander import constants as lander
 from gym_dr.envs.lunar_lander.native.layout import BODIES, BODY, VELOCITY_X, VELOCITY_Y
@@ -57,7 +55,7 @@ class LunarLanderBackend(Backend):
     @property
     def rollout(self) -> Rollout | None:
         """See ``Backend.rollout``; threads share the work of one step, not of many."""
-        return self._rollout if self.num_threads == 1 else None
+        return self.physics.rollout if self.num_threads == 1 else None
 
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
         num_envs = len(self._all)
@@ -69,17 +67,15 @@ class LunarLanderBackend(Backend):
 
     def generators(self) -> tuple[np.random.Generator, ...]:
         """See ``Backend.generators``; drawing from them changes nothing."""
-        generators = []
-        for stream in self.physics.memory.streams:
-            bits = np.random.PCG64()
-            bits.state = cast(Any, unpack(stream))
-            generators.append(np.random.Generator(bits))
-        return tuple(generators)
+        return tuple(map(generator, self.physics.memory.streams))
 
     def reset(self, envs: Indices, table: ParamTable) -> None:
         """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without thrust."""
         self.physics.begin(envs)
         self.physics.step(envs)
+
+    def begin(self, envs: Indices) -> None:
+        self.physics.begin(envs)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         physics = self.physics
@@ -91,22 +87,6 @@ class LunarLanderBackend(Backend):
             physics.begin(begun)
         physics.step(self._all)
         return Outcome(physics.memory.rewards.copy(), physics.memory.terminations.copy(), {})
-
-    def _rollout(
-        self,
-        policy: SmallPolicy,
-        noise: Floats,
-        steps: Steps,
-        elapsed: Indices,
-        max_steps: int,
-        rows: tuple[int, int],
-        begun: Indices | None,
-    ) -> int:
-        """See ``backend.Rollout``."""
-        if begun is not None:
-            self.physics.begin(begun)
-        stop: int = self.physics.rollout(policy, noise, steps, elapsed, max_steps, rows)
-        return stop
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Moves hulls and legs at once."""

@@ -1,0 +1,65 @@
+"""Many steps in one call: a small policy acts and an environment's compiled step answers, without Python in between."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.compiled import policy
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.options import ENTRY, RUNTIME
+
+
+class Exchange(NamedTuple):
+    """What the compiled step of N sub-environments takes and what it leaves, in the environment's own arrays."""
+
+    choices: Indices  # (N,) discrete actions, counted from 0
+    numbers: Array  # (N, actions) continuous actions
+    fresh: npt.NDArray[np.int64]  # (N,) not 0 where the next step begins an episode instead
+    observations: Floats  # (N, size)
+    rewards: Array  # (N,)
+    terminations: Mask  # (N,)
+
+
+@njit(**ENTRY | RUNTIME)
+def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_steps, rows):
+    """Fill the rows from the first to the last of ``rows``, or fewer: until an episode ends; returns the row after.
+
+    ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, by way of the
+    ``exchange``; ``noise`` (T, N, numbers) is what the ``small_policy`` samples by; ``elapsed`` (N,) counts the steps
+    of the episodes under way, at most ``max_steps``.
+    """
+    num_envs = len(elapsed)
+    envs = np.arange(num_envs)
+    env_actions = np.empty((num_envs, len(small_policy.low)), np.float32)
+    t, last = rows
+    over = False
+    while t < last and not over:
+        policy.choose(
+            small_policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], env_actions
+        )
+        for env in range(num_envs):
+            exchange.choices[env] = steps.choices[t, env]
+            for j in range(env_actions.shape[1]):
+                exchange.numbers[env, j] = env_actions[env, j]
+            elapsed[env] = 0 if exchange.fresh[env] != 0 else elapsed[env] + 1
+        step(world, envs, 0, num_envs)
+        for env in range(num_envs):
+            for j in range(exchange.observations.shape[1]):
+                steps.observations[t + 1, env, j] = exchange.observations[env, j]
+            steps.rewards[t, env] = exchange.rewards[env]
+            steps.terminated[t, env] = exchange.terminations[env]
+            steps.truncated[t, env] = elapsed[env] >= max_steps
+            over = over or exchange.terminations[env] or elapsed[env] >= max_steps
+        t += 1
+    return t
+
+
+cache_on_disk(rollout, "rollouts of native environments with a policy (about 5 s)")

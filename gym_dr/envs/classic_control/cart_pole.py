@@ -1,0 +1,146 @@
+"""CartPole: pushes on a cart keep a pole upright (Barto, Sutton and Anderson 1983), step by step as in Gymnasium."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from typing import NamedTuple
+
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.randomization.distributions import Uniform, uniform_outside
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+SPACE = ParamSpace(
+    "CartPole",
+    [
+        Param(name="gravity", nominal=9.8, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
+        Param(name="masscart", nominal=1.0, low=0.01, high=100.0, unit="kg", doc="mass of the cart"),
+        Param(name="masspole", nominal=0.1, low=0.001, high=100.0, unit="kg", doc="mass of the pole"),
+        Param(name="length", nominal=0.5, low=0.01, high=10.0, unit="m", doc="half the length of the pole"),
+        Param(name="force_mag", nominal=10.0, low=0.0, high=1000.0, unit="N", doc="push on the cart"),
+        Param(name="tau", nominal=0.02, low=0.001, high=0.1, unit="s", doc="time of a step"),
+        # the space of observations ends at twice these two
+        Param(
+            name="theta_threshold_radians",
+            nominal=12 * 2 * pi / 360,
+            low=0.01,
+            high=0.4,
+            unit="rad",
+            doc="tilt of the pole at which the episode ends",
+        ),
+        Param(name="x_threshold", nominal=2.4, low=0.1, high=4.5, unit="m", doc="distance at which the episode ends"),
+    ],
+)
+
+
+def _spread(share: float) -> Randomization:
+    around = {name: SPACE[name].nominal for name in ("gravity", "masscart", "masspole", "length", "force_mag")}
+    return Randomization({name: Uniform((1 - share) * v, (1 + share) * v) for name, v in around.items()})
+
+
+PRESETS = {
+    "default": _spread(0.2),
+    "wide": _spread(0.5),
+    "random": Randomization(  # Packer et al. 2018
+        {"force_mag": Uniform(5.0, 15.0), "length": Uniform(0.25, 0.75), "masspole": Uniform(0.05, 0.5)}
+    ),
+    "extreme": Randomization(
+        {
+            "force_mag": uniform_outside(1.0, 5.0, 15.0, 20.0),
+            "length": uniform_outside(0.05, 0.25, 0.75, 1.0),
+            "masspole": uniform_outside(0.01, 0.05, 0.5, 1.0),
+        }
+    ),
+}
+
+
+class Params(NamedTuple):
+    """What an episode is made with."""
+
+    gravity: float
+    masscart: float
+    masspole: float
+    length: float
+    force_mag: float
+    tau: float
+    theta_threshold_radians: float
+    x_threshold: float
+    sutton_barto_reward: float  # 1 for a reward of -1 at the end of an episode and 0 before, instead of 1 a step
+
+
+class Physics(NamedTuple):
+    """What a step reads."""
+
+    gravity: float
+    masspole: float
+    total_mass: float  # kg
+    length: float
+    polemass_length: float  # kg m
+    force_mag: float
+    tau: float
+    theta_threshold: float
+    x_threshold: float
+    reward: float  # while the pole stands
+    last_reward: float  # of the step that ends the episode
+
+
+class State(NamedTuple):
+    """Cart and pole."""
+
+    x: float  # m
+    x_dot: float  # m/s
+    theta: float  # rad, 0 is upright
+    theta_dot: float  # rad/s
+
+
+def derive(p: Params) -> Physics:
+    """Masses add up; a longer pole has a larger moment."""
+    return Physics(
+        p.gravity,
+        p.masspole,
+        p.masspole + p.masscart,
+        p.length,
+        p.masspole * p.length,
+        p.force_mag,
+        p.tau,
+        p.theta_threshold_radians,
+        p.x_threshold,
+        1.0 - p.sutton_barto_reward,
+        1.0 - 2.0 * p.sutton_barto_reward,
+    )
+
+
+def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
+    """One Euler step; action 1 pushes to the right, 0 to the left."""
+    force = c.force_mag if action == 1.0 else -c.force_mag
+    cosine, sine = cos(s.theta), sin(s.theta)
+    push = (force + c.polemass_length * (s.theta_dot * s.theta_dot) * sine) / c.total_mass
+    theta_acc = (c.gravity * sine - cosine * push) / (
+        c.length * (4.0 / 3.0 - c.masspole * (cosine * cosine) / c.total_mass)
+    )
+    x_acc = push - c.polemass_length * theta_acc * cosine / c.total_mass
+    x, theta = s.x + c.tau * s.x_dot, s.theta + c.tau * s.theta_dot
+    fallen = abs(x) > c.x_threshold or abs(theta) > c.theta_threshold
+    state = State(x, s.x_dot + c.tau * x_acc, theta, s.theta_dot + c.tau * theta_acc)
+    return state, c.last_reward if fallen else c.reward, fallen
+
+
+def observe(s: State) -> tuple[float, float, float, float]:
+    """The state itself."""
+    return s.x, s.x_dot, s.theta, s.theta_dot
+
+
+TASK = Task(
+    space=SPACE,
+    options={"sutton_barto_reward": 0.0},
+    presets=PRESETS,
+    params=Params,
+    physics=Physics,
+    state=State,
+    start=((-0.05, 0.05),) * 4,
+    pushed=("x_dot",),
+    derive=derive,
+    begin=State,
+    step=step,
+    observe=observe,
+)

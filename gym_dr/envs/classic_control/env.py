@@ -1,0 +1,197 @@
+"""Gymnasium's classic control environments with parameters that change from episode to episode.
+
+Gymnasium's classes (MIT licence) give the spaces and the drawing. Steps are those of the native environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.classic_control import (
+    AcrobotEnv,
+    CartPoleEnv,
+    Continuous_MountainCarEnv,
+    MountainCarEnv,
+    PendulumEnv,
+)
+from gymnasium.utils import EzPickle
+
+from gym_dr.arrays import Array
+from gym_dr.compiled import pcg64
+from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.classic_control.physics import Physics
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.randomization.episode import RandomizedEnv
+
+Observation = npt.NDArray[np.float32]
+
+_ONLY = np.zeros(1, np.int64)  # the number of the one environment
+
+
+class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
+    """A mixin before Gymnasium's class.
+
+    Attributes:
+        options: Values of the task's options.
+        state: As Gymnasium's, and may be set as there.
+    """
+
+    task: Task
+    options: tuple[float, ...]
+    state: Any
+
+    def __init__(
+        self,
+        *,
+        randomization: Any = "default",
+        render_mode: str | None = None,
+        context: str = "info",
+        context_params: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """Builds the environment.
+
+        Args:
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            render_mode: None, "human" or "rgb_array".
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+            **kwargs: Those of Gymnasium's class; one that is a parameter sets its nominal value.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
+        """
+        space, self.options = self.task.with_keywords(kwargs)
+        self._randomize(space, randomization, context, context_params)
+        super().__init__(render_mode=render_mode, **kwargs)
+        numbers = (self.action_space.shape or (0,))[0]
+        size = self.observation_space.shape[0]  # type: ignore[index]  # a Box
+        self._physics = Physics(self.task, 1, observation=size, numbers=numbers, options=self.options)
+        self.state = None
+        self.observation_space = self.context.extend_space(self.observation_space)
+        made_with = {"randomization": randomization, "render_mode": render_mode, **kwargs}
+        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
+
+    @property
+    def push_size(self) -> int:
+        """How many numbers ``push`` takes."""
+        return len(self.task.pushed)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode with new parameters.
+
+        Args:
+            seed: Seeds the first states, and starts the sequence of draws anew.
+            options: ``{"params": {name: value}}`` gives exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible value in ``options``; nothing has changed then.
+        """
+        self._begin_episode(seed, options)
+        bits = self.np_random.bit_generator
+        self._physics.streams[0] = pcg64.pack(bits.state)
+        self._physics.params[: len(self.param_space), 0] = list(self.episode.current.values())
+        self._physics.begin(_ONLY)
+        self._physics.exchange.fresh[0] = 0
+        bits.state = cast(Any, pcg64.unpack(self._physics.streams[0]))
+        self.show(self._physics.state(0), {**self.episode.current, **self._physics.values(0)})
+        if self.render_mode == "human":
+            self.render()
+        return self._visible(self._physics.exchange.observations[0].copy(), {})
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Advances the physics by one step.
+
+        Args:
+            action: As Gymnasium's.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is none.
+        """
+        exchange = self._physics.exchange
+        if isinstance(self.action_space, gym.spaces.Discrete):
+            if not self.action_space.contains(action):
+                raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
+            exchange.choices[0] = action
+        else:
+            exchange.numbers[0] = check_numbers(action, self.action_space.shape or ())
+        self._check_begun("step")
+        self._physics.state(0)[: len(self.state)] = self.state  # which a user may have set
+        self._physics.step()
+        self.state = self._physics.state(0).copy()
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._visible(exchange.observations[0].copy(), {})
+        return observation, float(exchange.rewards[0]), bool(exchange.terminations[0]), False, info
+
+    def push(self, velocity: Array) -> None:
+        """Changes velocities at once, as a blow would.
+
+        Args:
+            velocity: What is added, m/s or rad/s, shape ``(push_size,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        self._check_begun("push")
+        self._physics.push(velocity[None], _ONLY)
+        self.state = self._physics.state(0).copy()
+
+    def show(self, state: Array, values: Mapping[str, float]) -> None:
+        """Takes a state, and sets what Gymnasium's class has an attribute for, so that its drawing shows both."""
+        self.state = state.copy()
+        for name, value in values.items():
+            for attribute in (name, name.upper()):
+                if hasattr(self, attribute):
+                    setattr(self, attribute, value)
+
+    def _check_begun(self, call: str) -> None:
+        if self.state is None:
+            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
+
+
+class CartPoleDR(ClassicControl, CartPoleEnv):
+    """CartPole-v1 whose masses, pole, push, gravity, time step and limits are drawn anew at each reset."""
+
+    task = cart_pole.TASK
+
+
+class AcrobotDR(ClassicControl, AcrobotEnv):
+    """Acrobot-v1 whose links, gravity, motor, time step and limits are drawn anew at each reset."""
+
+    task = acrobot.TASK
+
+
+class MountainCarDR(ClassicControl, MountainCarEnv):
+    """MountainCar-v0 whose engine, gravity, limits and goal are drawn anew at each reset."""
+
+    task = mountain_car.TASK
+
+
+class MountainCarContinuousDR(ClassicControl, Continuous_MountainCarEnv):
+    """MountainCarContinuous-v0 whose engine, gravity, limits and goal are drawn anew at each reset."""
+
+    task = mountain_car_continuous.TASK
+
+
+class PendulumDR(ClassicControl, PendulumEnv):
+    """Pendulum-v1 whose mass, length, gravity, motor, time step and limits are drawn anew at each reset."""
+
+    task = pendulum.TASK
+
+    @property
+    def last_u(self) -> float | None:
+        """The torque of the last step in N m, which is drawn; None before the first."""
+        return None if self.state is None or len(self.state) < 3 or np.isnan(self.state[2]) else float(self.state[2])

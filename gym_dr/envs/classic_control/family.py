@@ -1,0 +1,38 @@
+"""The ids of the classic control environments: one family each, since each has parameters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.family import EnvFamily, EnvId
+
+_HERE = "gym_dr.envs.classic_control"
+
+
+def _family(
+    task: Task, version: int, steps: int, threshold: float | None, keys: Mapping[tuple[str, ...], Any]
+) -> EnvFamily:
+    name = task.space.name
+    env = EnvId(
+        id=f"gym_dr/{name}DR-v{version}",
+        entry_point=f"{_HERE}.env:{name}DR",
+        vector_entry_point=f"{_HERE}.vector_env:{name}VectorEnv",
+        max_episode_steps=steps,
+        reward_threshold=threshold,
+        stock=f"{name}-v{version}",
+        keys=keys,
+    )
+    return EnvFamily(name=name, ids=(env,), presets=task.presets)
+
+
+# version, episode limit and reward threshold as Gymnasium has them; what the arrow keys do
+FAMILIES = (
+    _family(cart_pole.TASK, 1, 500, 475.0, {("left",): 0, ("right",): 1}),
+    _family(acrobot.TASK, 1, 500, -100.0, {("left",): 0, ("right",): 2}),
+    _family(mountain_car.TASK, 0, 200, -110.0, {("left",): 0, ("right",): 2}),
+    _family(mountain_car_continuous.TASK, 0, 999, 90.0, {("left",): (-1.0,), ("right",): (1.0,)}),
+    _family(pendulum.TASK, 1, 200, None, {("left",): (2.0,), ("right",): (-2.0,)}),
+)

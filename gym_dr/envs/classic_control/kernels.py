@@ -1,0 +1,179 @@
+"""Compiles a task's functions into loops over many environments.
+
+Memory is one flat float64 array of blocks: field F of the environment in lane l of block b is at
+``(b * FIELDS + F) * LANES + l``. LLVM turns a loop over the lanes into SIMD where every function in it allows that.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gym_dr.arrays import Array
+from gym_dr.compiled import trigonometry
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.options import ENTRY, INLINE
+from gym_dr.compiled.pcg64 import uniform
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.square import square as compiled_square
+from gym_dr.envs.classic_control.task import Task, square
+
+# what a task calls -> what equals it and makes SIMD
+_FAST: dict[Any, Any] = {
+    math.sin: trigonometry.sin,
+    math.cos: trigonometry.cos,
+    math.fmod: trigonometry.fmod,
+    square: compiled_square,
+}
+
+LANES = 32  # environments a block: one AVX-512 register of float64, or two AVX2 registers
+
+
+class World(NamedTuple):
+    """All sub-environments."""
+
+    memory: Array  # (blocks * FIELDS * LANES,)
+    params: Array  # (parameters and options, N) of the episodes that begin
+    streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
+    exchange: Exchange
+
+
+class Kernels(NamedTuple):
+    """A task's compiled functions, and where its numbers lie."""
+
+    begin: Any  # (world, envs, bounds (numbers drawn, 2)): begins episodes
+    step: Any  # (world, envs, first, last): steps sub-environments first to last - 1, of which ``first`` begins a block
+    fields: int  # of a block
+    state: int  # the first of the state's; before it are those of the physics
+
+
+@cache
+def kernels_of(task: Task) -> Kernels:
+    """Makes a task's kernels; they are compiled, or loaded, when they are called first."""
+    # the same offsets for every task: physics, state, what a step takes and leaves, observation, numbers drawn
+    state_at = len(fields_of(task.physics))
+    action_at = state_at + len(fields_of(task.state))
+    fresh_at, reward_at, ended_at, seen_at = range(action_at + 1, action_at + 5)
+    first = task.begin(*(low for low, _ in task.start))
+    seen, drawn = len(task.observe(first)), len(task.start)
+    drawn_at = seen_at + seen
+    fields = drawn_at + drawn
+    size = fields * LANES
+
+    derive, step_one = _compiled(task.derive), _compiled(task.step)
+    observe, begin_one = _compiled(task.observe), _compiled(task.begin)
+    read_params = _reader(task.params, [f"block[{k}, lane]" for k in range(len(fields_of(task.params)))])
+    read_physics = _reader(task.physics, _places(0, state_at))
+    read_state = _reader(task.state, _places(state_at, action_at - state_at))
+    read_drawn = _reader(begin_one, _places(drawn_at, drawn))
+    write_physics = _writer(_places(0, state_at))
+    write_state = _writer(_places(state_at, action_at - state_at))
+    write_seen = _writer(_places(seen_at, seen))
+    action_at, fresh_at, reward_at, ended_at, seen_at, drawn_at = (
+        LANES * field for field in (action_at, fresh_at, reward_at, ended_at, seen_at, drawn_at)
+    )
+
+    @njit(**ENTRY)
+    def begin(world, envs, bounds):
+        memory, params, streams, exchange = world
+        for k in range(len(envs)):
+            env = envs[k]
+            first = env // LANES * size
+            block, lane = memory[first : first + size], env % LANES
+            write_physics(block, lane, derive(read_params(params, env)))
+            for j in range(drawn):
+                width = bounds[j, 1] - bounds[j, 0]
+                block[lane + drawn_at + j * LANES] = uniform(streams, env, bounds[j, 0], width)
+            state = read_drawn(block, lane)
+            write_state(block, lane, state)
+            write_seen(block, lane, observe(state))
+            for j in range(seen):
+                exchange.observations[env, j] = block[lane + seen_at + j * LANES]
+            exchange.fresh[env] = 1
+
+    @njit(**ENTRY)
+    def step(world, envs, first, last):
+        memory, _, _, exchange = world
+        for at in range(first, last, LANES):
+            block = memory[at // LANES * size : (at // LANES + 1) * size]
+            count = min(LANES, last - at)
+            for lane in range(count):
+                action = np.float64(exchange.choices[at + lane])
+                if exchange.numbers.shape[1] > 0:
+                    action = np.float64(np.float32(exchange.numbers[at + lane, 0]))
+                block[lane + action_at] = action
+                block[lane + fresh_at] = exchange.fresh[at + lane]
+            for lane in range(count):
+                before = read_state(block, lane)
+                after, reward, ended = step_one(read_physics(block, lane), before, block[lane + action_at])
+                fresh = block[lane + fresh_at] != 0.0
+                after = before if fresh else after
+                write_state(block, lane, after)
+                write_seen(block, lane, observe(after))
+                block[lane + reward_at] = 0.0 if fresh else reward
+                block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
+            for lane in range(count):
+                exchange.fresh[at + lane] = 0
+                exchange.rewards[at + lane] = block[lane + reward_at]
+                exchange.terminations[at + lane] = block[lane + ended_at] != 0.0
+                for j in range(seen):
+                    exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
+
+    file = Path(inspect.getfile(task.step))
+    for kernel in (begin, step):
+        cache_on_disk(kernel, f"the native {task.space.name} (about 5 s)", file)
+    return Kernels(begin, step, fields, state_at)
+
+
+def fields_of(named_tuple: Any) -> tuple[str, ...]:
+    """The names of a named tuple's fields."""
+    names: tuple[str, ...] = named_tuple._fields
+    return names
+
+
+def _compiled(function: Callable[..., Any]) -> Any:
+    """A function for the kernels, with those of its file that it calls; a named tuple's class needs no compiling."""
+    if not isinstance(function, FunctionType):
+        return function
+    known = function.__globals__
+    called = {
+        name: _FAST.get(known[name]) or _compiled(known[name])
+        for name in function.__code__.co_names
+        if isinstance(known.get(name), FunctionType) or known.get(name) in _FAST
+    }
+    copied = FunctionType(function.__code__, {**known, **called}, function.__name__)
+    return njit(**INLINE)(copied)
+
+
+def _places(first: int, count: int) -> list[str]:
+    """Where fields of an environment lie; compile-time offsets are what lets LLVM make SIMD of loops."""
+    return [f"block[lane + {LANES * field}]" for field in range(first, first + count)]
+
+
+def _reader(make: Any, places: Sequence[str]) -> Any:
+    """``make`` of the numbers in these places: written out, since numba fills no named tuple in a loop."""
+    return _written(f"def read(block, lane): return make({', '.join(places)})", make)
+
+
+def _writer(places: Sequence[str]) -> Any:
+    """Puts a tuple's numbers into these places."""
+    lines = "; ".join(f"{place} = values[{k}]" for k, place in enumerate(places))
+    return _written(f"def write(block, lane, values): {lines}")
+
+
+def _written(source: str, make: Any = None) -> Any:
+    names: dict[str, Any] = {"make": make}
+    exec(source, names)
+    return njit(**INLINE)(next(value for name, value in names.items() if name in ("read", "write")))

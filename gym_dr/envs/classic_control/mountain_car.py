@@ -1,0 +1,102 @@
+"""MountainCar: a weak engine must swing out of a valley (Moore 1990), step by step as in Gymnasium."""
+
+from __future__ import annotations
+
+from math import cos
+from typing import Any, NamedTuple
+
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.randomization.distributions import Uniform, uniform_outside
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+# of the track, which both mountain cars have; lengths are those of the drawing, and time counts steps. Observations end
+# at the nominal limits, so there is no room beyond them
+GRAVITY = Param(name="gravity", nominal=0.0025, low=0.0, high=0.02, unit="1/step^2", doc="pull down the steepest slope")
+MAX_SPEED = Param(name="max_speed", nominal=0.07, low=0.01, high=0.07, unit="1/step", doc="limit of the velocity")
+MIN_POSITION = Param(name="min_position", nominal=-1.2, low=-1.2, high=-0.7, doc="the wall on the left")
+GOAL_VELOCITY = Param(name="goal_velocity", nominal=0.0, low=0.0, high=0.07, unit="1/step", doc="least speed there")
+
+SPACE = ParamSpace(
+    "MountainCar",
+    [
+        Param(name="force", nominal=0.001, low=0.0, high=0.02, unit="1/step^2", doc="push of the engine"),
+        GRAVITY,
+        MAX_SPEED,
+        MIN_POSITION,
+        Param(name="goal_position", nominal=0.5, low=0.0, high=0.6, doc="where the episode ends"),
+        GOAL_VELOCITY,
+    ],
+)
+
+PRESETS = {
+    "default": Randomization({"force": Uniform(0.0008, 0.0012), "gravity": Uniform(0.002, 0.003)}),
+    "wide": Randomization({"force": Uniform(0.0006, 0.0014), "gravity": Uniform(0.0015, 0.0035)}),
+    "random": Randomization({"force": Uniform(0.0005, 0.005), "gravity": Uniform(0.001, 0.005)}),  # Packer et al. 2018
+    "extreme": Randomization(
+        {
+            "force": uniform_outside(0.0001, 0.0005, 0.005, 0.01),
+            "gravity": uniform_outside(0.0005, 0.001, 0.005, 0.01),  # their "mass"
+        }
+    ),
+}
+
+MAX_POSITION = 0.6  # the wall on the right, behind every goal
+
+
+class Params(NamedTuple):
+    """What an episode is made with, and what a step reads: nothing needs to be derived."""
+
+    force: float
+    gravity: float
+    max_speed: float
+    min_position: float
+    goal_position: float
+    goal_velocity: float
+
+
+class State(NamedTuple):
+    """The car."""
+
+    position: float
+    velocity: float
+
+
+def derive(p: Any) -> Any:
+    """Nothing; of both mountain cars."""
+    return p
+
+
+def begin(position: float) -> State:
+    """The car stands in the valley."""
+    return State(position, 0.0)
+
+
+def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
+    """One step; actions are 0 (left), 1 (nothing) and 2 (right)."""
+    velocity = s.velocity + ((action - 1.0) * c.force + cos(3.0 * s.position) * -c.gravity)
+    velocity = min(max(velocity, -c.max_speed), c.max_speed)
+    position = min(max(s.position + velocity, c.min_position), MAX_POSITION)
+    if position == c.min_position and velocity < 0.0:
+        velocity = 0.0
+    return State(position, velocity), -1.0, position >= c.goal_position and velocity >= c.goal_velocity
+
+
+def observe(s: Any) -> tuple[float, float]:
+    """Position and velocity; of both mountain cars."""
+    return s.position, s.velocity
+
+
+TASK = Task(
+    space=SPACE,
+    presets=PRESETS,
+    params=Params,
+    physics=Params,
+    state=State,
+    start=((-0.6, -0.4),),
+    pushed=("velocity",),
+    derive=derive,
+    begin=begin,
+    step=step,
+    observe=observe,
+)

@@ -1,0 +1,117 @@
+"""MountainCarContinuous: the mountain car with a throttle, step by step as in Gymnasium.
+
+Gymnasium keeps the state in float32 from the first step on, so that each of its operations rounds to float32. Sums and
+products of two float32 numbers come out right when they are computed in float64 and rounded then.
+"""
+
+from __future__ import annotations
+
+from math import cos
+from typing import NamedTuple
+
+from gym_dr.envs.classic_control.mountain_car import (
+    GOAL_VELOCITY,
+    GRAVITY,
+    MAX_POSITION,
+    MAX_SPEED,
+    MIN_POSITION,
+    derive,
+    observe,
+)
+from gym_dr.envs.classic_control.task import Task, single
+from gym_dr.randomization.distributions import Uniform, uniform_outside
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+SPACE = ParamSpace(
+    "MountainCarContinuous",
+    [
+        Param(
+            name="power", nominal=0.0015, low=0.0, high=0.02, unit="1/step^2", doc="push of the engine at full throttle"
+        ),
+        GRAVITY,
+        MAX_SPEED,
+        MIN_POSITION,
+        Param(name="goal_position", nominal=0.45, low=0.0, high=0.6, doc="where the episode ends"),
+        GOAL_VELOCITY,
+    ],
+)
+
+# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, the engine's times 1.5: this one is
+# stronger by that
+PRESETS = {
+    "default": Randomization({"power": Uniform(0.0012, 0.0018), "gravity": Uniform(0.002, 0.003)}),
+    "wide": Randomization({"power": Uniform(0.0009, 0.0021), "gravity": Uniform(0.0015, 0.0035)}),
+    "random": Randomization({"power": Uniform(0.00075, 0.0075), "gravity": Uniform(0.001, 0.005)}),
+    "extreme": Randomization(
+        {
+            "power": uniform_outside(0.00015, 0.00075, 0.0075, 0.015),
+            "gravity": uniform_outside(0.0005, 0.001, 0.005, 0.01),
+        }
+    ),
+}
+
+
+class Params(NamedTuple):
+    """What an episode is made with, and what a step reads: nothing needs to be derived."""
+
+    power: float
+    gravity: float
+    max_speed: float
+    min_position: float
+    goal_position: float
+    goal_velocity: float
+
+
+class State(NamedTuple):
+    """The car."""
+
+    position: float
+    velocity: float
+    rounded: float  # 1 once the state is float32, 0 before the first step
+
+
+def begin(position: float) -> State:
+    """The car stands in the valley."""
+    return State(position, 0.0, 0.0)
+
+
+def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
+    """One step; the action is a throttle, of which [-1, 1] is used but all is paid for."""
+    rounded = s.rounded != 0.0
+    angle = single(3.0 * s.position) if rounded else 3.0 * s.position
+    pull = c.gravity * cos(angle)
+    # a throttle that is clipped becomes a Python number in Gymnasium, and is multiplied in float64
+    if abs(action) > 1.0:
+        push = (c.power if action > 0.0 else -c.power) - pull
+        push = single(push) if rounded else push
+    else:
+        push = single(single(action * single(c.power)) - single(pull))
+    velocity = single(s.velocity + push) if rounded else s.velocity + push
+    fastest = single(c.max_speed) if rounded else c.max_speed
+    velocity = min(max(velocity, -fastest), fastest)
+    position = single(s.position + single(velocity)) if rounded else s.position + velocity
+    lowest = single(c.min_position) if rounded else c.min_position
+    position = min(max(position, lowest), single(MAX_POSITION) if rounded else MAX_POSITION)
+    if position == lowest and velocity < 0.0:
+        velocity = 0.0
+    goal = single(c.goal_position) if rounded else c.goal_position
+    least = single(c.goal_velocity) if rounded else c.goal_velocity
+    ended = position >= goal and velocity >= least
+    reward = (100.0 if ended else 0.0) - action * action * 0.1
+    return State(single(position), single(velocity), 1.0), reward, ended
+
+
+TASK = Task(
+    space=SPACE,
+    presets=PRESETS,
+    params=Params,
+    physics=Params,
+    state=State,
+    start=((-0.6, -0.4),),
+    pushed=("velocity",),
+    derive=derive,
+    begin=begin,
+    step=step,
+    observe=observe,
+)

@@ -1,0 +1,109 @@
+"""Pendulum: a weak motor swings a pendulum up and holds it there, step by step as in Gymnasium."""
+
+from __future__ import annotations
+
+from math import cos, fmod, nan, pi, pow, sin
+from typing import NamedTuple
+
+import numpy as np
+
+from gym_dr.envs.classic_control.task import Task, square
+from gym_dr.randomization.distributions import Uniform, uniform_outside
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+SPACE = ParamSpace(
+    "Pendulum",
+    [
+        Param(name="g", nominal=10.0, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
+        Param(name="m", nominal=1.0, low=0.01, high=100.0, unit="kg", doc="mass of the pendulum"),
+        Param(name="l", nominal=1.0, low=0.01, high=10.0, unit="m", doc="length of the pendulum"),
+        # these two are bounds of the spaces, which stay as they are: there is no room above nominal
+        Param(name="max_torque", nominal=2.0, low=0.0, high=2.0, unit="N m", doc="limit of the motor"),
+        Param(name="max_speed", nominal=8.0, low=0.1, high=8.0, unit="rad/s", doc="limit of the angular velocity"),
+        Param(name="dt", nominal=0.05, low=0.001, high=0.2, unit="s", doc="time of a step"),
+    ],
+)
+
+PRESETS = {
+    "default": Randomization({"g": Uniform(8.0, 12.0), "m": Uniform(0.8, 1.2), "l": Uniform(0.8, 1.2)}),
+    "wide": Randomization({"g": Uniform(5.0, 15.0), "m": Uniform(0.5, 1.5), "l": Uniform(0.5, 1.5)}),
+    "random": Randomization({"m": Uniform(0.75, 1.25), "l": Uniform(0.75, 1.25)}),  # Packer et al. 2018
+    "extreme": Randomization({"m": uniform_outside(0.5, 0.75, 1.25, 1.5), "l": uniform_outside(0.5, 0.75, 1.25, 1.5)}),
+}
+
+
+class Params(NamedTuple):
+    """What an episode is made with."""
+
+    g: float
+    m: float
+    l: float  # noqa: E741  Gymnasium's name
+    max_torque: float
+    max_speed: float
+    dt: float
+
+
+class Physics(NamedTuple):
+    """What a step reads."""
+
+    fall: float  # 1/s^2, angular acceleration by gravity where the pendulum is level
+    inverse_inertia: float  # 1/(kg m^2)
+    max_torque: float
+    max_speed: float
+    dt: float
+    two: float  # an exponent: see ``step``
+
+
+class State(NamedTuple):
+    """The pendulum."""
+
+    theta: float  # rad, 0 is upright
+    theta_dot: float  # rad/s
+    torque: float  # N m, of the last step, for the drawing; nan before the first
+
+
+def derive(p: Params) -> Physics:
+    """A rod that turns about its end."""
+    return Physics(3.0 * p.g / (2.0 * p.l), 3.0 / (p.m * (p.l * p.l)), p.max_torque, p.max_speed, p.dt, 2.0)
+
+
+def begin(theta: float, theta_dot: float) -> State:
+    """Anywhere, nearly at rest."""
+    return State(theta, theta_dot, nan)
+
+
+def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
+    """One step of semi-implicit Euler; the action is a torque.
+
+    Gymnasium has the torque in float32, and squares it with the C library's powf. A compiler that saw the exponent
+    would make a multiplication of it, which is not always the same.
+    """
+    torque = np.float32(min(max(action, -c.max_torque), c.max_torque))
+    turn = fmod(s.theta + pi, 2.0 * pi)
+    tilt = (turn + 2.0 * pi if turn < 0.0 else turn) - pi
+    effort = np.float32(0.001) * np.float32(pow(torque, np.float32(c.two)))
+    costs = square(tilt) + 0.1 * square(s.theta_dot) + np.float64(effort)
+    acceleration = c.fall * sin(s.theta) + np.float64(np.float32(c.inverse_inertia) * torque)
+    theta_dot = min(max(s.theta_dot + acceleration * c.dt, -c.max_speed), c.max_speed)
+    return State(s.theta + theta_dot * c.dt, theta_dot, np.float64(torque)), -costs, False
+
+
+def observe(s: State) -> tuple[float, float, float]:
+    """The direction of the pendulum, and its velocity."""
+    return cos(s.theta), sin(s.theta), s.theta_dot
+
+
+TASK = Task(
+    space=SPACE,
+    presets=PRESETS,
+    params=Params,
+    physics=Physics,
+    state=State,
+    start=((-pi, pi), (-1.0, 1.0)),
+    pushed=("theta_dot",),
+    derive=derive,
+    begin=begin,
+    step=step,
+    observe=observe,
+)

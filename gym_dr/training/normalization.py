@@ -1,0 +1,99 @@
+"""Running moments of observations and of discounted returns, by which networks see numbers of a size near 1.
+
+Moments are float64, of valid steps alone. They change between rollouts, never within one, so that a rollout and what is
+learned from it see the same, and stepping and playing in compiled code give the same. Nothing is clipped: what is left
+is a linear map, which compiled policies have in their first layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gym_dr.training.returns import Array, Mask
+
+STD_FLOOR = 1e-2  # nothing grows more than a hundredfold: what has hardly varied yet may vary later
+
+
+class Moments(nn.Module):
+    """Mean and variance of all rows so far, column by column; 0 and 1 before the first."""
+
+    count: Tensor
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, columns: int) -> None:
+        """Begins without rows."""
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
+        self.register_buffer("variance", torch.ones(columns, dtype=torch.float64))
+
+    def update(self, rows: Tensor) -> None:
+        """Adds ``rows``, shape ``(B, columns)``, at least one (Chan et al. 1979, "Updating Formulae", eq. 1.5)."""
+        rows = rows.double()
+        count = self.count + len(rows)
+        delta, new = rows.mean(0) - self.mean, len(rows) / count
+        self.variance += new * (rows.var(0, correction=0) - self.variance + delta**2 * (1.0 - new))
+        self.mean += new * delta
+        self.count.copy_(count)
+
+    def std(self) -> Tensor:
+        """Standard deviations, at least ``STD_FLOOR``."""
+        return self.variance.sqrt().clamp(min=STD_FLOOR)
+
+
+class NormalizeObservations(Moments):
+    """A network's first layer: subtracts the mean of its first columns and divides by their standard deviation.
+
+    Further columns, draws that the policy or the critic sees, pass as they are: their ranges are known.
+    """
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Normalised inputs, shape ``(..., columns + k)`` as given."""
+        columns = len(self.mean)
+        normalised = (inputs[..., :columns] - self.mean.float()) / self.std().float()
+        return torch.cat([normalised, inputs[..., columns:]], -1)
+
+    def update(self, rows: Tensor) -> None:
+        """Adds inputs, shape ``(B, columns + k)``."""
+        super().update(rows[:, : len(self.mean)])
+
+    def folded(self, layer: nn.Linear) -> tuple[Tensor, Tensor]:
+        """Weight and bias of a linear layer that does what this one and ``layer`` after it do."""
+        columns = len(self.mean)
+        weight, bias = layer.weight.detach().double().clone(), layer.bias.detach().double()
+        weight[:, :columns] /= self.std()
+        return weight.float(), (bias - weight[:, :columns] @ self.mean).float()
+
+
+class NormalizeRewards(Moments):
+    """The standard deviation of discounted returns so far, by which rewards are divided.
+
+    The return of a step is discounted backwards, ``R_t = gamma * R_{t-1} + r_t``, as in Gymnasium's
+    ``NormalizeReward`` and Stable-Baselines3's ``VecNormalize`` (Huang et al. 2022, detail 8 of continuous actions).
+    """
+
+    def __init__(self, gamma: float) -> None:
+        """Begins without rewards."""
+        super().__init__(columns=1)
+        self.gamma = gamma
+        self._returns = np.zeros(1)  # (N,) of the episodes under way
+
+    def observe(self, rewards: Array, ends: Mask, valid: Mask, *, fresh: bool) -> None:
+        """Adds the returns of a rollout.
+
+        Args:
+            rewards: Shape ``(T, N)``, 0 on reset steps.
+            ends: Whether an episode ended at step t, shape ``(T, N)``.
+            valid: False on reset steps, shape ``(T, N)``.
+            fresh: Whether episodes began anew before the rollout.
+        """
+        following = np.zeros(rewards.shape[1]) if fresh else self._returns
+        returns = np.empty(rewards.shape, np.float64)
+        for t in range(len(rewards)):
+            returns[t] = self.gamma * following + rewards[t]
+            following = returns[t] * ~ends[t]
+        self._returns = following
+        self.update(torch.from_numpy(returns[valid])[:, None])

@@ -1,0 +1,112 @@
+"""Proximal policy optimization (Schulman et al. 2017, "Proximal Policy Optimization Algorithms", algorithm 1).
+
+One update: collect a rollout, estimate advantages, and learn from it for some epochs of minibatches. A ratio of new to
+old probabilities that has gone far enough pulls no further (eq. 7), so that a rollout can be used that often.
+
+What the paper leaves open follows Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization";
+numbers below are of its lists ("core" and "continuous"). What other algorithms share is in ``actor_critic.py`` and what
+it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), clipped
+gradients (11), separate networks (13), normal distributions and their deviation (continuous 1 to 3), clipped actions
+(5), normalised observations and rewards (6 and 8, without the clipping of 7 and 9). Truncated episodes bootstrap, which
+the code behind the details did not do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from gymnasium.vector import VectorEnv
+
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
+from gym_dr.training.api import Policy, Session
+from gym_dr.training.batch import Batch, critic_inputs, make_batch, minibatches
+from gym_dr.training.config import PPOConfig
+from gym_dr.training.epochs import Epoch, compiled_epochs
+from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
+from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
+from gym_dr.training.normalization import NormalizeRewards
+from gym_dr.training.rollout import Rollout
+from gym_dr.training.sampling import CompiledSampler
+
+LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
+
+
+def train(session: Session, config: PPOConfig) -> None:
+    """Trains from the session's first update to ``config.updates``."""
+    train_on_rollouts(session, config, make_agent, learn, LOSSES)
+
+
+def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
+    """Networks and optimizers as the configuration has them; see ``ActorCritic``."""
+    return ActorCritic(
+        envs,
+        seed,
+        device,
+        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
+        actor_lr=config.lr,
+        critic_lr=config.lr,
+        continuous=_continuous(config),
+        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
+        **shared_options(config),
+    )
+
+
+def learn(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> dict[str, float]:
+    """Learns from a rollout for some epochs; returns the means of ``LOSSES`` over minibatches.
+
+    Raises:
+        NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed nothing.
+    """
+    with torch.no_grad():
+        values = agent.value(critic_inputs(rollout))
+        batch = make_batch(
+            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+        )
+        old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
+    compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
+    found: list[Sequence[float]] = []
+    with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
+        for _ in range(config.epochs):  # each with minibatches of its own (core 6)
+            losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
+            found += losses
+            if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
+                break
+    return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*found, strict=True), strict=True)}
+
+
+@contextlib.contextmanager
+def torch_epochs(agent: ActorCritic, batch: Batch, log_probs: torch.Tensor, config: PPOConfig) -> Iterator[Epoch]:
+    """See ``compiled_epochs``, which does the same for small networks."""
+    yield lambda parts: [_step(agent, batch[rows], log_probs[rows], config) for rows in parts]
+
+
+def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: PPOConfig) -> tuple[float, ...]:
+    """One gradient step on a minibatch; ``LOSSES`` before it."""
+    advantages = normalize(part.advantages) if config.normalize_advantages else part.advantages  # core 7
+    log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
+    log_ratios, entropy = log_probs - old_log_probs, entropies.mean()
+    actor_loss = clipped_surrogate_loss(log_ratios, advantages, config.clip_range) - agent.entropy_coef * entropy
+    values = agent.value(part.critic_inputs)
+    if config.value_clip > 0:
+        critic_loss = clipped_value_loss(values, part.returns - part.advantages, part.returns, config.value_clip)
+    else:  # clipping rarely helps (core 9; Andrychowicz et al. 2021, "What Matters")
+        critic_loss = value_loss(values, part.returns)
+    agent.gradient_step(actor_loss + critic_loss)  # nothing is shared, so that neither needs a coefficient
+    with torch.no_grad():  # core 12; the divergence by Schulman 2020, "Approximating KL Divergence", k3
+        approx_kl = (log_ratios.exp() - 1.0 - log_ratios).mean()
+        clip_fraction = ((log_ratios.exp() - 1.0).abs() > config.clip_range).float().mean()
+    return actor_loss.item(), critic_loss.item(), entropy.item(), approx_kl.item(), clip_fraction.item()
+
+
+def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig) -> Policy:
+    """The trained actor; see ``actor_policy``."""
+    actor = make_actor(envs, config.hidden_sizes, config.activation, _continuous(config), config.normalize_observations)
+    return actor_policy(actor, state)
+
+
+def _continuous(config: PPOConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
+    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor

@@ -1,0 +1,97 @@
+"""What is common to the classic control environments: tasks, derived quantities, pictures."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.classic_control.task import Task
+
+TASKS = [module.TASK for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
+by_task = pytest.mark.parametrize("task", TASKS, ids=[task.space.name for task in TASKS])
+
+
+@by_task
+def test_fields_of_params_are_the_space_and_then_the_options(task: Task) -> None:
+    assert task.params._fields == (*task.space, *task.options)  # type: ignore[attr-defined]
+
+
+@by_task
+def test_the_physics_are_plain_functions_that_python_runs_too(task: Task) -> None:
+    params = task.params(*task.space.nominal.values(), *task.options.values())
+    state = task.begin(*(high for _, high in task.start))
+    for _ in range(3):
+        state, reward, ended = task.step(task.derive(params), state, 1.0)
+        assert np.isfinite([*state, *task.observe(state), reward]).all()
+        assert not ended
+    assert set(task.pushed) <= set(state._fields)
+
+
+def test_derived_quantities_follow_from_parameters() -> None:
+    # total mass 2 + 0.5, moment 0.5 * 0.8; 3 g / 2 l = 3 * 8 / 4 and 3 / m l^2 = 3 / (3 * 4)
+    pole = cart_pole.derive(cart_pole.Params(9.8, 2.0, 0.5, 0.8, 10.0, 0.02, 0.2, 2.4, 0.0))
+    assert (pole.total_mass, pole.polemass_length) == (2.5, 0.4)
+    rod = pendulum.derive(pendulum.Params(8.0, 3.0, 2.0, 2.0, 8.0, 0.05))
+    assert (rod.fall, rod.inverse_inertia) == (6.0, 0.25)
+    # m1 lc1^2 = 2 * 0.25, m2 lc2^2 = 3 * 1, (m1 lc1 + m2 l1) g = (1 + 6) * 10, m2 lc2 g = 30, m2 l1 lc2 = 6
+    links = acrobot.derive(acrobot.Params(10.0, 2.0, 1.0, 2.0, 3.0, 0.5, 1.0, 1.0, 1.0, 12.0, 28.0, 0.2))
+    assert (links.inertia_1, links.inertia_2, links.weight_1, links.weight_2) == (0.5, 3.0, 70.0, 30.0)
+    assert links.coupling == 6.0
+
+
+def test_an_angle_is_wrapped_by_whole_turns_however_many() -> None:
+    for turns in (0, 1, -1, 5, -7, 40, -1000):
+        assert acrobot.wrap(1.0 + 2 * np.pi * turns) == pytest.approx(1.0, abs=1e-9)
+        assert acrobot.wrap(-3.0 + 2 * np.pi * turns) == pytest.approx(-3.0, abs=1e-9)
+
+
+def test_both_links_of_packers_acrobot_are_alike() -> None:
+    envs = gym.make_vec("gym_dr/AcrobotDR-v1", 100, randomization="extreme")
+    params = envs.reset(seed=0)[1]["params"]
+    for quantity in ("mass", "length"):
+        one, other = params[f"link_{quantity}_1"], params[f"link_{quantity}_2"]
+        np.testing.assert_allclose(one, other, atol=0.01)
+        assert ((one < 0.76) | (one > 1.24)).all()
+
+
+@pytest.mark.parametrize("name", ["CartPoleDR-v1", "AcrobotDR-v1", "MountainCarDR-v0", "PendulumDR-v1"])
+def test_pictures_are_gymnasiums_and_the_same_from_native_environments(name: str) -> None:
+    stock = gym.make(name.replace("DR", ""), render_mode="rgb_array")
+    single = gym.make(f"gym_dr/{name}", render_mode="rgb_array", randomization="none")
+    native = gym.make_vec(f"gym_dr/{name}", 2, render_mode="rgb_array", randomization="none")
+    for env in (stock, single, native):
+        env.reset(seed=3)
+    stock.action_space.seed(0)
+    for _ in range(4):
+        picture: Any = stock.render()
+        np.testing.assert_array_equal(single.render(), picture)
+        np.testing.assert_array_equal(native.render()[0], picture)  # type: ignore[index]
+        action = stock.action_space.sample()
+        stock.step(action), single.step(action), native.step(np.stack([action, action]))
+    for env in (stock, single, native):
+        env.close()
+
+
+def test_a_longer_pole_is_drawn_longer() -> None:
+    env = gym.make("gym_dr/CartPoleDR-v1", render_mode="rgb_array", randomization="none")
+
+    def height(length: float) -> int:
+        env.reset(seed=0, options={"params": {"length": length}})
+        frame: Any = env.render()
+        return int((frame != 255).any(axis=(1, 2)).sum())
+
+    assert height(1.0) > 1.5 * height(0.5)
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["CartPoleDR-v1", "PendulumDR-v1"])
+def test_copies_and_pickles_are_made_anew(name: str) -> None:
+    env = gym.make(f"gym_dr/{name}", randomization="none").unwrapped
+    for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        np.testing.assert_array_equal(env.reset(seed=1)[0], again.reset(seed=1)[0])
