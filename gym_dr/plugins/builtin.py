@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.sampler import FixedSampler, Sampler
+from gym_dr.randomization.sampler import MASKS, SCORES, FixedSampler, Sampler
 from gym_dr.training.api import Algorithm
 
 ADAPTIVE = "gym_dr.randomization.adaptive"
@@ -24,6 +24,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.a2c:train",
             num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
+            offers=(SCORES, MASKS),
         )
     )
     register(
@@ -34,6 +35,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.ppo:train",
             num_envs=8,
             load_policy="gym_dr.training.ppo:load_policy",
+            offers=(SCORES, MASKS),
         )
     )
     register(
@@ -59,8 +61,8 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     """The one that never changes, and those that learn which draws the policy is ready for."""
     register(
         Sampler(
-            name="fixed",
-            summary="Draws of the randomization as it is, at every episode or by --resample-every.",
+            name="uniform",
+            summary="The randomization as it is: quantiles are uniform, and nothing is learned.",
             make=FixedSampler,
         )
     )
@@ -94,15 +96,15 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
             summary="Replays the draws with the largest value loss (Jiang et al. 2021a).",
             make=f"{ADAPTIVE}.prioritized:Prioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
-            needs="scores of episodes",
+            needs=(SCORES,),
         )
     )
     register(
         Sampler(
             name="robust_plr",
             summary="Replays the draws with the largest positive value loss, learns from replays alone (2021b).",
-            make=f"{ADAPTIVE}.prioritized:Prioritized",
+            make=f"{ADAPTIVE}.prioritized:RobustPrioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
-            needs="scores of episodes, and losses without fresh draws",
+            needs=(SCORES, MASKS),
         )
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -84,6 +85,16 @@ class ParamSampler(Protocol):
         """
         ...
 
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
+    ) -> Mapping[str, Array]:
+        """The draws of any version so far at the keys of their sources (``EpisodeRecord.source``), as ``draw``.
+
+        Raises:
+            RandomizationError: The version has not been yet.
+        """
+        ...
+
     def update(self, episodes: Sequence[FinishedEpisode]) -> Sequence[Row] | None:
         """Learns from the episodes that finished since the last call; called between rollouts.
 
@@ -113,6 +124,12 @@ class FixedSampler:
         """See ``ParamSampler.draw``."""
         return draw(self.support, self.space, seeds, draw_index)
 
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None = None
+    ) -> dict[str, Array]:
+        """See ``ParamSampler.replay``; there is one version."""
+        return self.draw(seeds, draw_index)
+
     def update(self, episodes: Sequence[FinishedEpisode]) -> None:
         """Nothing to learn."""
 
@@ -122,11 +139,6 @@ class FixedSampler:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Nothing to load."""
-
-
-def option(default: Any, help: str) -> Any:
-    """A documented field of a sampler's options."""
-    return field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +157,25 @@ class Sampler:
     summary: str  # one line for ``gymdr list samplers``
     make: Callable[..., ParamSampler] | str  # called with space, randomization; options and task where it has options
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
-    needs: str = ""  # what of a trainer, if not each one has it; such a sampler is refused elsewhere
+    needs: tuple[str, ...] = ()  # of SCORES and MASKS; what a trainer must offer, else the sampler is refused
+
+    def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        """The fields of its options; none for a sampler without."""
+        kind = load_object(self.options)
+        return () if kind is None else dataclasses.fields(kind)
+
+    def make_options(self, values: Mapping[str, Any]) -> Any:
+        """An instance of its options; None for a sampler that has none.
+
+        Raises:
+            UnknownNameError: It has no option of a name.
+            ConfigError: A value is out of range.
+        """
+        known = [field.name for field in self.option_fields()]
+        for name in values:
+            if name not in known:
+                raise unknown_name(f"option of sampler {self.name!r}", name, known)
+        return load_object(self.options)(**values) if known else None
 
     def for_space(
         self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None
@@ -155,7 +185,7 @@ class Sampler:
         Args:
             space: What may vary.
             randomization: What does, the widest that is drawn from.
-            options: An instance of the sampler's own dataclass; None for its defaults.
+            options: What ``make_options`` gave; None for its defaults.
             task: The training; without it one sub-environment, and no threshold but that of the options.
 
         Raises:
@@ -165,13 +195,15 @@ class Sampler:
         if options is not None and (kind is None or not isinstance(options, kind)):
             expected = f"{kind.__name__}(...)" if kind else "no options"
             raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
-        extra = () if kind is None else (kind() if options is None else options, task or Task())
+        extra = () if kind is None else (options or kind(), task or Task())
         sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler")
-FIXED = "fixed"  # the name of the one that never changes
+SCORES = "scores of episodes"  # what samplers may need of trainers: advantages of all steps ...
+MASKS = "losses without fresh draws"  # ... and that steps of draws that replay nothing count in no loss
+UNIFORM = "uniform"  # the name of the one that never changes
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import FIXED, SAMPLERS, Sampler, Task
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler, Task
 from gym_dr.testing.samplers import NUM_ENVS, SAMPLER_CONTRACTS, SamplerCase, episodes_of
 from tests.plugins.parts.growing import GROWING, GrowingSampler
 
 SUPPORT = resolve({"gravity": (-12.0, -2.0), "wind_power": (0.0, 20.0), "enable_wind": True}, LUNAR_LANDER)
-LEARNING = [sampler for sampler in SAMPLERS.values() if sampler.name != FIXED] + [GROWING]
+LEARNING = [sampler for sampler in SAMPLERS.values() if sampler.name != UNIFORM] + [GROWING]
 
 
 class ForgetfulSampler(GrowingSampler):

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler, Success, check
+from gym_dr.options import expect, option
+from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
 from gym_dr.randomization.draws import uniforms
-from gym_dr.randomization.sampler import Task, option
+from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -34,18 +35,18 @@ class AdrOptions(LearningOptions):
     """Options of ``adr``; p, m and what they stand for are those of OpenAI (2019)."""
 
     bound_probability: float = option(0.5, "p: share of draws with one parameter at an end of its range")
-    buffer_size: int = option(20, "m: episodes at an end of a range after which it may move")
-    step: float = option(0.05, "delta: how far an end moves, as a share of the box")
+    bound_episodes: int = option(20, "m: episodes at an end of a range after which it may move")
+    bound_step: float = option(0.05, "delta: how far an end moves, as a share of the box")
     widen_at: float = option(0.5, "t_high: success rate at an end from which it moves outwards")
     narrow_at: float = option(0.25, "t_low: success rate at an end up to which it moves inwards")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         p, ordered = self.bound_probability, 0.0 <= self.narrow_at < self.widen_at <= 1.0
-        check(0.0 < p < 1.0, "bound_probability", "between 0 and 1", p)
-        check(self.buffer_size >= 1, "buffer_size", "at least 1", self.buffer_size)
-        check(0.0 < self.step <= 0.5, "step", "above 0 and at most half of the box", self.step)
-        check(ordered, "narrow_at", f"at least 0 and below widen_at ({self.widen_at}, at most 1)", self.narrow_at)
+        expect(0.0 < p < 1.0, "bound_probability", "between 0 and 1", p)
+        expect(self.bound_episodes >= 1, "bound_episodes", "at least 1", self.bound_episodes)
+        expect(0.0 < self.bound_step <= 0.5, "bound_step", "above 0 and at most half of the box", self.bound_step)
+        expect(ordered, "narrow_at", f"at least 0 and below widen_at ({self.widen_at}, at most 1)", self.narrow_at)
 
 
 def moved(ranges: Array, bound: int, success_rate: float, options: AdrOptions) -> Array:
@@ -66,7 +67,9 @@ def moved(ranges: Array, bound: int, success_rate: float, options: AdrOptions) -
     limits = (0.0, high) if end == 0 else (low, 1.0)
     new = ranges.copy()
     # in whole steps, so that a bound that moves out and back is where it was
-    new[parameter, end] = np.clip(round(ranges[parameter, end] + (2 * end - 1) * outwards * options.step, 12), *limits)
+    new[parameter, end] = np.clip(
+        round(ranges[parameter, end] + (2 * end - 1) * outwards * options.bound_step, 12), *limits
+    )
     return new
 
 
@@ -81,11 +84,10 @@ class Adr(LearningSampler):
         support: Randomization,
         options: AdrOptions,
         task: Task,
-        success: Success | None = None,
     ) -> None:
         """See ``LearningSampler``."""
         self.options = options
-        super().__init__(space, support, options, task, success)
+        super().__init__(space, support, options, task)
         self.reached = False  # whether the first ranges have been good enough once
         self.buffers: list[list[float]] = [[] for _ in range(2 * len(self.box.names))]  # successes at each bound
 
@@ -122,7 +124,7 @@ class Adr(LearningSampler):
                 continue
             buffer = self.buffers[bound]
             buffer.append(success)
-            if len(buffer) == self.options.buffer_size:
+            if len(buffer) == self.options.bound_episodes:
                 shape = moved(shape, bound, float(np.mean(buffer)), self.options)
                 buffer.clear()
         return shape, {"did": "moves" if (shape != self.shape).any() else "stays"}

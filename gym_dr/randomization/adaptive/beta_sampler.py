@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
+from gym_dr.options import expect
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE
-from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler, Success, check
+from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -29,7 +30,7 @@ class BetaOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.kl_bound > 0.0, "kl_bound", "above 0", self.kl_bound)
+        expect(self.kl_bound > 0.0, "kl_bound", "above 0", self.kl_bound)
 
 
 class BetaSampler(LearningSampler):
@@ -41,11 +42,10 @@ class BetaSampler(LearningSampler):
         support: Randomization,
         options: BetaOptions,
         task: Task,
-        success: Success | None = None,
     ) -> None:
         """See ``LearningSampler``."""
         self.options = options
-        super().__init__(space, support, options, task, success)
+        super().__init__(space, support, options, task)
         self.highest = float(self.shape.max()) + _ROOM  # of a and b
         self.reached = False  # whether the first draws have been good enough once
 

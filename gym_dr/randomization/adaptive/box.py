@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.draws import values_at
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -55,14 +55,14 @@ class Box:
             raise RandomizationError(
                 f"Expected parameters that are drawn independently, since each one's range is learned by itself, got "
                 f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
-                "sampler fixed or plr."
+                "sampler uniform or plr."
             )
         for name in self.names:
             values = self._value(name, _GRID)
             if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
                 raise RandomizationError(
                     f"Parameter {name!r}: expected values that rise with their quantile, so that a range can be "
-                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler fixed or plr."
+                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler uniform or plr."
                 )
 
     def values(self, quantiles: Array) -> dict[str, Array]:
@@ -83,20 +83,23 @@ class Box:
         """Where to begin, as ranges of quantiles.
 
         Args:
-            start: ``"nominal"``; or what ``randomization`` of an environment can be, inside the box. Parameters
-                that it does not name start at nominal.
+            start: ``"nominal"``, a preset, or a mapping or ``Randomization``, inside the box. Parameters that it does
+                not name start at nominal.
             width: Of the ranges about nominal values, as a share of the box.
 
         Returns:
             Lower and upper ends, shape ``(n, 2)``.
 
         Raises:
+            UnknownNameError: There is no such preset.
             RandomizationError: The start reaches out of the box.
 
         Warns:
             RandomizationWarning: The box does not hold a nominal value.
         """
         given: Mapping[str, Rule] = {}
+        if isinstance(start, str) and start not in (NOMINAL, *presets(self.space.name)):
+            raise unknown_name("start", start, [NOMINAL, *presets(self.space.name)])
         if start != NOMINAL:
             with warnings.catch_warnings():  # a start need not hold nominal values
                 warnings.simplefilter("ignore", RandomizationWarning)

@@ -22,20 +22,20 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
+from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.box import NOMINAL, Box
 from gym_dr.randomization.draws import seed_word, uniforms
-from gym_dr.randomization.sampler import FinishedEpisode, Row, Task, option
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-HISTORY = 1000  # versions whose draws can be replayed
 STALLED = 20  # cohorts without a change, or as many episodes without evidence, after which a warning says so
 
 Success: TypeAlias = Callable[[FinishedEpisode], bool]
@@ -44,18 +44,24 @@ Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions:
-    """What all methods that learn ranges ask: what success is, where to begin, and when to look."""
+    """What all methods that learn ranges ask: what success is, where to begin, and when to look.
 
-    success_return: float | None = option(None, "return from which an episode succeeds; default the environment's own")
-    episodes: int = option(100, "finished episodes, over all sub-environments, between two looks at the evidence")
-    start: str | Randomization = option(  # noqa: RUF009  makes a field
-        NOMINAL, "where draws begin: nominal, or a preset or file with ranges inside of the box"
+    In Python ``success`` may also be a function of the episode, and ``start`` whatever ``randomization`` may be but a
+    file.
+    """
+
+    success: float | Success | None = option(None, "return from which an episode succeeds; default the environment's")
+    cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
+    start: str | Mapping[str, Any] = option(
+        NOMINAL, "where draws begin: nominal, a preset, or a table of ranges, inside of the randomization"
     )
     start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the box")
 
     def __post_init__(self) -> None:
-        check(self.episodes >= 1, "episodes", "at least 1", self.episodes)
-        check(0.0 < self.start_width <= 1.0, "start_width", "above 0 and at most 1", self.start_width)
+        if isinstance(self.start, Mapping) and not isinstance(self.start, Randomization):
+            object.__setattr__(self, "start", Randomization.from_dict(self.start))
+        expect(self.cohort >= 1, "cohort", "at least 1", self.cohort)
+        expect(0.0 < self.start_width <= 1.0, "start_width", "above 0 and at most 1", self.start_width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +85,7 @@ class LearningSampler(ABC):
         shape: Of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
     """
 
-    def __init__(
-        self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task, success: Success | None
-    ) -> None:
+    def __init__(self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task) -> None:
         """Starts with the first version.
 
         Args:
@@ -89,24 +93,22 @@ class LearningSampler(ABC):
             support: The box.
             options: Of the method.
             task: What is known of the training.
-            success: Says of an episode whether it succeeded, in place of a threshold for its return.
 
         Raises:
             RandomizationError: The box cannot be learned, or does not hold the start.
             ConfigError: Nobody says what success is.
         """
         self.support, self.task, self.box = support, task, Box(space, support)
-        self.threshold = task.reward_threshold if options.success_return is None else options.success_return
-        if success is None and self.threshold is None:
+        self._success = task.reward_threshold if options.success is None else options.success
+        if self._success is None:
             raise ConfigError(
-                "success_return: expected the return from which an episode succeeds, since the environment has no "
+                "success: expected the return from which an episode succeeds, since the environment has no "
                 "threshold of its own, got none. Set it."
             )
-        self._succeeds = success
-        self._per_env = math.ceil(options.episodes / task.num_envs)
+        self._per_env = math.ceil(options.cohort / task.num_envs)
         self.version = 0
         self.shape = self.first_shape(self.box.start(options.start, options.start_width))
-        self._shapes = {0: self.shape}
+        self._shapes = [self.shape]  # of all versions
         # sub-environment -> its episodes under this version that no cohort has had
         self._waiting: dict[int, list[Evidence]] = defaultdict(list)
         self._idle = 0  # cohorts since the last change
@@ -137,16 +139,9 @@ class LearningSampler(ABC):
     def replay(
         self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
     ) -> dict[str, Array]:
-        """The draws of one of the last ``HISTORY`` versions.
-
-        Raises:
-            RandomizationError: The version has not been yet, or is too long ago.
-        """
-        if version not in self._shapes:
-            raise RandomizationError(
-                f"Expected a version from {min(self._shapes)} to {self.version}, got {version}. Older ones are in the "
-                "rows that update gave."
-            )
+        """See ``ParamSampler.replay``."""
+        if not 0 <= version < len(self._shapes):
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         return self.box.values(self.quantiles(self._shapes[version], seeds, draw_index, version))
 
     def uniforms(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Array:
@@ -166,14 +161,14 @@ class LearningSampler(ABC):
         rows: list[Row] = []
         for episode in self._evidence(episodes):
             key = seed_word(episode.seed or 0), episode.draw_index
-            self._waiting[episode.env_index].append((*key, float(episode.episode_return), self._success(episode)))
+            self._waiting[episode.env_index].append((*key, float(episode.episode_return), self._succeeded(episode)))
         while (cohort := self._complete()) is not None:
             drawn_by = self.version
             shape, said = self.learn(cohort)
             rate = float(cohort.successes.mean())
             if np.array_equal(shape, self.shape):
                 self._idle += 1
-                self._warn_if_stalled(rate)
+                self._warn_if_stalled(rate, float(cohort.returns.mean()))
             else:
                 self._change(shape)
             rows.append(
@@ -192,7 +187,7 @@ class LearningSampler(ABC):
         """See ``ParamSampler.state``."""
         return {
             "version": self.version,
-            "shapes": [[version, shape.tolist()] for version, shape in self._shapes.items()],
+            "shapes": [shape.tolist() for shape in self._shapes],
             "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
             "idle": [self._idle, self._strange],
         }
@@ -200,18 +195,17 @@ class LearningSampler(ABC):
     def load_state(self, state: Mapping[str, Any]) -> None:
         """See ``ParamSampler.load_state``."""
         self.version = int(state["version"])
-        self._shapes = {int(version): np.array(shape, np.float64) for version, shape in state["shapes"]}
+        self._shapes = [np.array(shape, np.float64) for shape in state["shapes"]]
         self.shape = self._shapes[self.version]
         self._waiting = defaultdict(list)
         for env, rows in state["waiting"]:
             self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
         self._idle, self._strange = map(int, state["idle"])
 
-    def _success(self, episode: FinishedEpisode) -> bool:
-        if self._succeeds is not None:
-            return bool(self._succeeds(episode))
-        assert self.threshold is not None
-        return episode.episode_return >= self.threshold
+    def _succeeded(self, episode: FinishedEpisode) -> bool:
+        if callable(self._success):
+            return bool(self._success(episode))
+        return episode.episode_return >= cast(float, self._success)
 
     def _evidence(self, episodes: Sequence[FinishedEpisode]) -> list[FinishedEpisode]:
         """The episodes that the current version drew."""
@@ -252,22 +246,20 @@ class LearningSampler(ABC):
 
     def _change(self, shape: Array) -> None:
         self.version, self.shape = self.version + 1, shape
-        self._shapes[self.version] = shape
-        for version in [version for version in self._shapes if version <= self.version - HISTORY]:
-            del self._shapes[version]
+        self._shapes.append(shape)
         self._waiting.clear()
         self._idle = 0
 
-    def _warn_if_stalled(self, rate: float) -> None:
+    def _warn_if_stalled(self, rate: float, mean: float) -> None:
         """Says after 20, 40, 80, ... cohorts that nothing has changed, unless nothing is left to learn."""
         doublings = math.log2(self._idle / STALLED)
         if doublings < 0 or not doublings.is_integer() or self.finished():
             return
-        needed = "" if self._succeeds is not None else f" (a return of {self.threshold:g} or more)"
+        needed = "" if callable(self._success) else f" (a return of {self._success:g} or more)"
         warnings.warn(
             f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes; of the last "
-            f"ones {rate:.0%} succeeded{needed}. Unless that share is to rise by training, set another success_return, "
-            "or a start that is easier.",
+            f"ones {rate:.0%} succeeded{needed}, and their mean return was {mean:.4g}. Unless training is to raise "
+            "that, set another success, or a start that is easier.",
             RandomizationWarning,
             stacklevel=3,
         )
@@ -275,13 +267,3 @@ class LearningSampler(ABC):
     @abstractmethod
     def finished(self) -> bool:
         """Whether draws have reached the whole box."""
-
-
-def check(good: bool, name: str, expected: str, got: object) -> None:
-    """Checks one option.
-
-    Raises:
-        ConfigError: It is not good.
-    """
-    if not good:
-        raise ConfigError(f"{name}: expected {expected}, got {got!r}.")

@@ -5,19 +5,20 @@ Jiang, Dennis, Parker-Holder, Foerster, Grefenstette and Rocktaeschel (2021b), "
 Design", NeurIPS, arXiv:2110.02439, section 4 (robust PLR); the buffer of bounded size is that of the latter's program.
 
 A level is a draw, and a draw is a key (seed, draw index): replaying one is drawing at its key again. So a fresh draw
-is what ``fixed`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
+is what ``uniform`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
 its staleness is the number of episodes since then. Levels are replayed with
 
     P_replay = (1 - rho) P_S + rho P_C,   P_S ~ rank(S)^(-1 / beta),   P_C ~ staleness
 
 where rank 1 is the highest score. Whether a draw is fresh, and else which level it replays, follows from its key too.
 
-Scores come with the episodes (``FinishedEpisode.score``): ``l1_value_loss`` for PLR, ``positive_value_loss`` for robust
-PLR, of the generalized advantage estimates of the episode's steps. Whoever trains computes them. Robust PLR learns
-its policy from replayed draws alone: the trainer leaves steps of fresh draws (``fresh``) out of its losses.
+Scores come with the episodes (``FinishedEpisode.score``): means over an episode's steps of ``l1_value_loss`` for PLR and
+of ``positive_value_loss`` for robust PLR. Whoever trains gives the advantages (``AdaptParams.score``). Robust PLR learns
+its policy from replayed draws alone: the trainer leaves the steps of fresh draws out of its losses.
 
 Which level an episode was played on follows from its values, so it does not matter which version drew it, nor when it
-began, and every finished episode counts. An episode that a checkpoint cuts off leaves its level as it was.
+began, and every finished episode counts, unless its level was given up meanwhile. An episode that a checkpoint cuts off
+leaves its level as it was.
 """
 
 from __future__ import annotations
@@ -27,14 +28,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask, Words
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.betas import effective_sample_size
-from gym_dr.randomization.adaptive.learning import check
 from gym_dr.randomization.draws import draw, seed_word, uniforms
-from gym_dr.randomization.sampler import FinishedEpisode, Row, Task, option
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
@@ -48,29 +48,29 @@ class PrioritizedOptions:
     replay_probability: float = option(0.5, "share of draws that replay a level, once there are enough")
     temperature: float = option(0.1, "beta: the smaller, the more the highest scores are preferred")
     staleness_coef: float = option(0.1, "rho: weight of the levels that were not played for long")
-    buffer_size: int = option(1000, "levels that are remembered")
-    levels_first: int = option(100, "levels before the first replay")
+    max_levels: int = option(1000, "levels that are remembered")
+    min_levels: int = option(100, "levels before the first replay")
 
     def __post_init__(self) -> None:
-        check(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
-        check(self.temperature > 0.0, "temperature", "above 0", self.temperature)
-        check(0.0 <= self.staleness_coef <= 1.0, "staleness_coef", "between 0 and 1", self.staleness_coef)
-        most = f"at least 1 and at most buffer_size ({self.buffer_size})"
-        check(1 <= self.levels_first <= self.buffer_size, "levels_first", most, self.levels_first)
+        expect(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
+        expect(self.temperature > 0.0, "temperature", "above 0", self.temperature)
+        expect(0.0 <= self.staleness_coef <= 1.0, "staleness_coef", "between 0 and 1", self.staleness_coef)
+        most = f"at least 1 and at most max_levels ({self.max_levels})"
+        expect(1 <= self.min_levels <= self.max_levels, "min_levels", most, self.min_levels)
 
 
-def l1_value_loss(advantages: npt.ArrayLike) -> float:
-    """The score of PLR: mean size of an episode's advantages (2021a, equation 2).
+def l1_value_loss(advantages: Array) -> Array:
+    """What a step adds to the score of PLR: the size of its advantage (2021a, equation 2).
 
     Args:
-        advantages: Generalized advantage estimates, shape ``(T,)``.
+        advantages: Generalized advantage estimates, any shape.
     """
-    return float(np.mean(np.abs(advantages)))
+    return np.abs(advantages)
 
 
-def positive_value_loss(advantages: npt.ArrayLike) -> float:
-    """The score of robust PLR: mean of an episode's advantages, those below 0 counted as 0 (2021b, section 4.2)."""
-    return float(np.mean(np.maximum(advantages, 0.0)))
+def positive_value_loss(advantages: Array) -> Array:
+    """What a step adds to the score of robust PLR: its advantage, or 0 if that is below 0 (2021b, section 4.2)."""
+    return np.maximum(advantages, 0.0)
 
 
 def replay_weights(scores: Array, staleness: Array, *, temperature: float, staleness_coef: float) -> Array:
@@ -102,7 +102,12 @@ class Prioritized:
         support: The randomization.
         version: Number of changes of what is replayed; part of the keys of the choice.
         levels: Keys of the remembered levels, in the order of their places: ``(seed word, draw index)``.
+        score: What a step with some advantage adds to the score of its episode, which is the mean over steps.
+        only_replays: Whether the policy is to learn from replayed draws alone.
     """
+
+    score = staticmethod(l1_value_loss)
+    only_replays = False
 
     def __init__(
         self, space: ParamSpace, support: Randomization, options: PrioritizedOptions, task: Task | None = None
@@ -135,6 +140,17 @@ class Prioritized:
         new: Mask = self._chosen(seeds, draw_index) < 0
         return new
 
+    def replay(self, seeds: Words, draw_index: Indices, version: int) -> dict[str, Array]:
+        """See ``ParamSampler.replay``; draws follow from the keys of their sources alone."""
+        if not 0 <= version <= self.version:
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
+        return draw(self.support, self.space, seeds, draw_index)
+
+    def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
+        """The key of the remembered level that has some values; None for a fresh draw."""
+        place = self._place.get(tuple(float(params[name]) for name in self.support))
+        return None if place is None else self.levels[place]
+
     def weights(self) -> Array:
         """The probability of each level to be the one that is replayed, shape ``(len(levels),)``."""
         staleness = self._episodes - np.array(self._played, np.float64)
@@ -157,8 +173,8 @@ class Prioritized:
         unscored = next((e for e in episodes if e.score is None or not np.isfinite(e.score)), None)
         if unscored is not None:
             raise ConfigError(
-                f"Expected a finite score with every episode (l1_value_loss or positive_value_loss of its "
-                f"advantages), got {unscored!r}. Train with an algorithm that gives scores, or set them."
+                f"Expected a finite score with every episode, got {unscored!r}. Give AdaptParams.score finite "
+                "advantages."
             )
         learned = [self._learn(episode) for episode in self._own(episodes)]
         if not learned:
@@ -199,7 +215,7 @@ class Prioritized:
 
     @property
     def _replays(self) -> bool:
-        return len(self.levels) >= self.options.levels_first
+        return len(self.levels) >= self.options.min_levels
 
     def _chosen(self, seeds: Words, draw_index: Indices) -> Indices:
         """The place of the level that each draw replays, or -1."""
@@ -240,7 +256,7 @@ class Prioritized:
             self._scores[known], self._played[known] = score, self._episodes
             return True
         key = seed_word(episode.seed or 0), int(episode.draw_index)
-        if len(self.levels) < self.options.buffer_size:
+        if len(self.levels) < self.options.max_levels:
             self._place[values] = len(self.levels)
             self.levels.append(key)
             self._scores.append(score)
@@ -256,3 +272,10 @@ class Prioritized:
     def _values_at(self, seeds: Words, draw_index: Indices) -> list[tuple[float, ...]]:
         drawn = draw(self.support, self.space, seeds, draw_index)
         return list(zip(*(drawn[name].tolist() for name in self.support), strict=True))
+
+
+class RobustPrioritized(Prioritized):
+    """The same, for a policy that learns from replayed draws alone."""
+
+    score = staticmethod(positive_value_loss)
+    only_replays = True

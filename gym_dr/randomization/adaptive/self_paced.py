@@ -10,7 +10,7 @@ p_i, with return J, each update solves
                       mean of w (J - V) >= 0               mean return of at least V, w = p / p_i
 
 Until the mean return first reaches V, it is maximised in the trust region instead; when it later falls below V, draws
-stay as they are. The authors use Gaussians, which can only come near to a uniform target. Here p are independent Beta
+stay as they are, as in the authors' program, until training has raised it again. The authors use Gaussians, which can only come near to a uniform target. Here p are independent Beta
 distributions of quantiles, and mu is the box itself, Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The
 authors compare the mean of w J with V. As the mean of w is 1 only in expectation, that would let weights of less than 1
 make up for negative returns; the deviation from V does not.
@@ -19,19 +19,21 @@ make up for negative returns; the deviation from V does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from gym_dr.arrays import Array
+from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
-from gym_dr.randomization.sampler import Task, option
+from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelfPacedOptions(BetaOptions):
-    """Options of ``spdl``; V is ``success_return``."""
+    """Options of ``spdl``; V is ``success``."""
 
     kl_bound: float = option(0.05, "largest divergence of new draws from those before, in nats")
 
@@ -68,13 +70,17 @@ class SelfPaced(BetaSampler):
     options: SelfPacedOptions
 
     def __init__(self, space: ParamSpace, support: Randomization, options: SelfPacedOptions, task: Task) -> None:
-        """See ``LearningSampler``; the method knows returns, not successes."""
+        """See ``LearningSampler``.
+
+        Raises:
+            ConfigError: Success is a function of the episode; the method knows returns alone.
+        """
+        expect(not callable(options.success), "success", "the mean return that draws must keep", options.success)
         super().__init__(space, support, options, task)
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
         """Solves the problem."""
-        assert self.threshold is not None
-        z, surplus = self.drawn(cohort), cohort.returns - self.threshold
+        z, surplus = self.drawn(cohort), cohort.returns - cast(float, self._success)
         self.reached = self.reached or bool(surplus.mean() >= 0.0)
         new, did = updated(
             self.shape, z, surplus, reached=self.reached, kl_bound=self.options.kl_bound, highest=self.highest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,21 +10,20 @@ import pytest
 
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.adaptive.adr import Adr, AdrOptions, moved
-from gym_dr.randomization.adaptive.learning import Success
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, below_06, play_at_once
 
 NUM_ENVS = 400
-OPTIONS = AdrOptions(success_return=1.0, episodes=NUM_ENVS, step=0.1, start=Randomization({"x": (0.2, 0.4)}))
+OPTIONS = AdrOptions(success=1.0, cohort=NUM_ENVS, bound_step=0.1, start=Randomization({"x": (0.2, 0.4)}))
 
 
-def adr(support: Randomization = LINE, options: AdrOptions = OPTIONS, success: Success | None = None) -> Adr:
-    return Adr(SPACE, support, options, Task(num_envs=NUM_ENVS), success)
+def adr(support: Randomization = LINE, options: AdrOptions = OPTIONS) -> Adr:
+    return Adr(SPACE, support, options, Task(num_envs=NUM_ENVS))
 
 
 def test_draws_are_uniform_between_the_bounds_and_half_of_them_at_one() -> None:
-    sampler = adr(SQUARE, AdrOptions(success_return=1.0, start={"x": (0.2, 0.4), "y": (0.5, 0.9)}))  # type: ignore[arg-type]
+    sampler = adr(SQUARE, AdrOptions(success=1.0, start={"x": (0.2, 0.4), "y": (0.5, 0.9)}))
     seeds, index = np.arange(8000, dtype=np.uint64), np.zeros(8000, np.int64)
     x, y = sampler.draw(seeds, index).values()
     at = np.stack([x == x.min(), x == x.max(), y == y.min(), y == y.max()])
@@ -92,7 +92,7 @@ def test_nothing_moves_before_the_first_draws_succeed() -> None:
 
 
 def test_success_can_be_a_function_of_the_episode() -> None:
-    sampler = adr(success=lambda episode: episode.params["x"] < 0.5)
+    sampler = adr(options=dataclasses.replace(OPTIONS, success=lambda episode: episode.params["x"] < 0.5))
     rows = play_at_once(sampler, lambda params: 0.0, updates=8, episodes=NUM_ENVS)
     assert {round(float(row["x.high"]), 9) for row in rows[3:]} == {0.4, 0.5}
 
@@ -113,10 +113,10 @@ def test_any_version_can_be_replayed_also_from_a_file() -> None:
     "bad",
     [
         {"bound_probability": 1.0},
-        {"buffer_size": 0},
-        {"step": 0.6},
+        {"bound_episodes": 0},
+        {"bound_step": 0.6},
         {"narrow_at": 0.6},
-        {"episodes": 0},
+        {"cohort": 0},
         {"start_width": 0.0},
     ],
 )
@@ -126,5 +126,5 @@ def test_impossible_options_are_refused(bad: dict[str, float]) -> None:
 
 
 def test_someone_must_say_what_success_is() -> None:
-    with pytest.raises(ConfigError, match="success_return: expected the return"):
+    with pytest.raises(ConfigError, match="success: expected the return"):
         adr(options=AdrOptions())

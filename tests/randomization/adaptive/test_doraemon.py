@@ -18,7 +18,7 @@ NUM_ENVS = 2000
 
 
 def doraemon(support: Randomization = LINE, **options: Any) -> Doraemon:
-    asked = DoraemonOptions(**{"success_return": 1.0, "episodes": NUM_ENVS, "kl_bound": 0.3, **options})
+    asked = DoraemonOptions(**{"success": 1.0, "cohort": NUM_ENVS, "kl_bound": 0.3, **options})
     return Doraemon(SPACE, support, asked, Task(num_envs=NUM_ENVS))
 
 

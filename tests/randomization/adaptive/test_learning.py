@@ -18,7 +18,7 @@ from tests.randomization.adaptive.synthetic import LINE, SPACE, SQUARE, Player, 
 
 
 def adr(num_envs: int, support: Randomization = LINE, **options: Any) -> Adr:
-    fixed = {"success_return": 1.0, "start": LINE, "buffer_size": 10**6, **options}  # the whole box, and never moves
+    fixed = {"success": 1.0, "start": LINE, "bound_episodes": 10**6, **options}  # the whole box, and never moves
     return Adr(SPACE, support, AdrOptions(**fixed), Task(num_envs=num_envs))
 
 
@@ -30,7 +30,7 @@ def test_episodes_that_are_longer_where_they_fail_do_not_bias_the_success_rate()
     # x is below 0.5 (success, 10 steps) as often as above (failure, 20 steps). In its first 20 steps a sub-environment
     # ends two short episodes (probability 1/4), a short one with a long one under way (1/4), or a long one (1/2): on
     # average 2/4 + 1/4 = 3/4 successes and 1/2 failures, a share of 3/5. A cohort sees the true half.
-    sampler = adr(400, episodes=400)
+    sampler = adr(400, cohort=400)
     player = Player(sampler, 400, lambda params: float(params["x"] < 0.5), twice_as_long_where_high)
     ended = player.steps(20)
     assert np.mean([record.episode_return for record in ended]) == pytest.approx(0.6, abs=0.05)
@@ -43,7 +43,7 @@ def test_episodes_that_are_longer_where_they_fail_do_not_bias_the_success_rate()
 
 
 def test_a_cohort_waits_for_the_last_of_its_episodes_and_the_next_has_those_that_began_meanwhile() -> None:
-    sampler = adr(2, episodes=3)  # so two of each sub-environment
+    sampler = adr(2, cohort=3)  # so two of each sub-environment
     player = Player(sampler, 2, below_06)
     one = player.steps(5)
     zero = [record for record in one if record.env_index == 0]
@@ -58,7 +58,7 @@ def test_a_cohort_waits_for_the_last_of_its_episodes_and_the_next_has_those_that
 def test_it_does_not_matter_how_many_finished_between_two_updates() -> None:
     rows = []
     for chunk in (1, 8, 60):
-        sampler = adr(6, episodes=12)
+        sampler = adr(6, cohort=12)
         player = Player(sampler, 6, below_06, twice_as_long_where_high)
         player.train(120 // chunk, chunk)
         rows.append(player.rows)
@@ -67,7 +67,7 @@ def test_it_does_not_matter_how_many_finished_between_two_updates() -> None:
 
 
 def test_an_episode_that_straddles_an_update_is_no_evidence_for_the_version_after_it() -> None:
-    sampler = adr(1, SQUARE, episodes=1, buffer_size=1, start="nominal", bound_probability=0.99, step=0.1)
+    sampler = adr(1, SQUARE, cohort=1, bound_episodes=1, start="nominal", bound_probability=0.99, bound_step=0.1)
     player = Player(sampler, 1, lambda params: 1.0)
     old = player.steps(30)
     update = next(i for i, _ in enumerate(old) if sampler.update(old[i : i + 1]) and sampler.version == 1)
@@ -76,11 +76,11 @@ def test_an_episode_that_straddles_an_update_is_no_evidence_for_the_version_afte
 
 
 def test_a_checkpoint_that_cuts_an_episode_off_gives_its_place_to_the_next() -> None:
-    sampler = adr(2, episodes=4)
+    sampler = adr(2, cohort=4)
     player = Player(sampler, 2, below_06)
     first = player.steps(1)
     player.index += 1  # both lose an episode
-    restored = adr(2, episodes=4)
+    restored = adr(2, cohort=4)
     sampler.update(first)
     restored.load_state(json.loads(json.dumps(sampler.state())))
     rest = player.steps(1)
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_cuts_an_episode_off_gives_its_place_to_the_next() -> 
 
 
 def test_episodes_under_values_set_by_hand_are_no_evidence_and_many_of_them_cause_a_warning() -> None:
-    sampler = adr(10, episodes=10)
+    sampler = adr(10, cohort=10)
     records = Player(sampler, 10, below_06).steps(STALLED)
     pinned = [dataclasses.replace(record, params={"x": 0.25}) for record in records]
     assert sampler.update(pinned[:-1]) == []
@@ -99,14 +99,14 @@ def test_episodes_under_values_set_by_hand_are_no_evidence_and_many_of_them_caus
 
 
 def test_a_threshold_that_is_never_reached_causes_warnings() -> None:
-    sampler = adr(5, episodes=5, success_return=2.0, start="nominal")
+    sampler = adr(5, cohort=5, success=2.0, start="nominal")
     play_at_once(sampler, below_06, updates=STALLED - 1, episodes=5)
     with pytest.warns(RandomizationWarning, match=r"not changed for 20 x 5 episodes.*0% succeeded \(a return of 2"):
         sampler.update(Player(sampler, 5, below_06).steps(1))
 
 
 def test_nothing_is_said_when_nothing_is_left_to_learn() -> None:
-    play_at_once(adr(5, episodes=5), lambda params: 1.0, updates=STALLED + 1, episodes=5)
+    play_at_once(adr(5, cohort=5), lambda params: 1.0, updates=STALLED + 1, episodes=5)
 
 
 def test_a_version_that_has_not_been_cannot_be_replayed() -> None:

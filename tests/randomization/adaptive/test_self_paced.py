@@ -15,7 +15,7 @@ NUM_ENVS = 2000
 
 
 def spdl(**options: Any) -> SelfPaced:
-    asked = SelfPacedOptions(**{"episodes": NUM_ENVS, "kl_bound": 0.3, **options})
+    asked = SelfPacedOptions(**{"cohort": NUM_ENVS, "kl_bound": 0.3, **options})
     return SelfPaced(SPACE, LINE, asked, Task(num_envs=NUM_ENVS))
 
 
@@ -33,7 +33,7 @@ def falling(params: Any) -> float:
     ],
 )
 def test_draws_go_to_the_box_as_far_as_the_mean_return_allows(threshold: float, mean: float) -> None:
-    sampler = spdl(success_return=threshold)
+    sampler = spdl(success=threshold)
     rows = play_at_once(sampler, falling, updates=12, episodes=NUM_ENVS)
     a, b = sampler.shape[0]
     assert a / (a + b) == pytest.approx(mean, abs=0.025)
@@ -44,7 +44,7 @@ def test_draws_go_to_the_box_as_far_as_the_mean_return_allows(threshold: float, 
 
 def test_draws_seek_the_return_until_it_is_first_reached() -> None:
     # they start at x from 0.5 to 0.9, at -180, and are to have -60
-    sampler = spdl(success_return=-60.0, start=Randomization({"x": (0.5, 0.9)}))
+    sampler = spdl(success=-60.0, start=Randomization({"x": (0.5, 0.9)}))
     rows = play_at_once(sampler, falling, updates=12, episodes=NUM_ENVS)
     did = [row["did"] for row in rows]
     assert did[0] == "seeks"
@@ -55,7 +55,7 @@ def test_draws_seek_the_return_until_it_is_first_reached() -> None:
 
 
 def test_draws_stay_when_the_return_falls_below_again() -> None:
-    sampler = spdl(success_return=-60.0)
+    sampler = spdl(success=-60.0)
     play_at_once(sampler, falling, updates=2, episodes=NUM_ENVS)
     worse: Returns = lambda params: -1000.0  # noqa: E731
     shape = sampler.shape
