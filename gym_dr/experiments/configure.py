@@ -81,9 +81,10 @@ def resolve_config(
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """What was ``given``, fields of ``RunSettings``, of the algorithm's and of the sampler's, over what a file says over the defaults.
+    """What was ``given`` over what a file says over the defaults.
 
-    The other arguments are those of ``gym_dr.train``.
+    ``given`` has fields of ``RunSettings``, of the algorithm's and of the sampler's configuration. The other arguments
+    are those of ``gym_dr.train``.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
-TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")  # beside one an algorithm
+TABLES = (
+    "settings",
+    "randomization",
+    "randomize",
+    "variants",
+    "evaluation",
+    "comparisons",
+)  # beside one an algorithm or a sampler
 OF_THE_STUDY = ("env", "seed")  # settings that no variant has of its own
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 

@@ -21,8 +21,8 @@ from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.registry import load_object
+from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.training.api import Algorithm
 from gym_dr.wrappers.disturbed_space import split
 

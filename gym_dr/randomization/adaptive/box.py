@@ -45,12 +45,7 @@ class Box:
             RandomizationError: Nothing varies, parameters are correlated, or the values of one have no order.
         """
         self.space, self.support = space, support
-        self.names = [name for name, rule in support.rules if _varies(rule, space[name].nominal)]
-        if not self.names:
-            raise RandomizationError(
-                f"Expected a randomization with a parameter that varies, for draws to grow in, got {support!r}. "
-                "Give at least one parameter a range."
-            )
+        self.names = varying(space, support)
         if support.correlation is not None:
             raise RandomizationError(
                 f"Expected parameters that are drawn independently, since each one's range is learned by itself, got "
@@ -150,6 +145,16 @@ class Box:
         return first(lambda drawn: drawn >= sign * value), first(lambda drawn: drawn > sign * value)
 
 
-def _varies(rule: Rule, nominal: float) -> bool:
-    low, high = rule.support(nominal)
-    return low < high
+def varying(space: ParamSpace, support: Randomization) -> list[str]:
+    """The parameters that have more than one value.
+
+    Raises:
+        RandomizationError: There are none.
+    """
+    ends = {name: rule.support(space[name].nominal) for name, rule in support.rules}
+    if names := [name for name, (low, high) in ends.items() if low < high]:
+        return names
+    raise RandomizationError(
+        f"Expected a randomization with a parameter that varies, so that there is something to learn, got {support!r}. "
+        "Give at least one parameter a range."
+    )

@@ -50,7 +50,9 @@ class LearningOptions:
     file.
     """
 
-    success: float | Success | None = option(None, "return from which an episode succeeds; default the environment's")
+    success: float | Success | None = option(  # noqa: RUF009  makes a field, as below
+        None, "return from which an episode succeeds  [default: the environment's own]"
+    )
     cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
     start: str | Mapping[str, Any] = option(
         NOMINAL, "where draws begin: nominal, a preset, or a table of ranges, inside of the randomization"

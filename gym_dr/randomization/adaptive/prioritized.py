@@ -12,9 +12,9 @@ its staleness is the number of episodes since then. Levels are replayed with
 
 where rank 1 is the highest score. Whether a draw is fresh, and else which level it replays, follows from its key too.
 
-Scores come with the episodes (``FinishedEpisode.score``): means over an episode's steps of ``l1_value_loss`` for PLR and
-of ``positive_value_loss`` for robust PLR. Whoever trains gives the advantages (``AdaptParams.score``). Robust PLR learns
-its policy from replayed draws alone: the trainer leaves the steps of fresh draws out of its losses.
+Scores come with the episodes (``FinishedEpisode.score``): means over an episode's steps of ``l1_value_loss`` for PLR
+and of ``positive_value_loss`` for robust PLR. Whoever trains gives the advantages (``AdaptParams.score``). Robust PLR
+learns its policy from replayed draws alone: the trainer leaves the steps of fresh draws out of its losses.
 
 Which level an episode was played on follows from its values, so it does not matter which version drew it, nor when it
 began, and every finished episode counts, unless its level was given up meanwhile. An episode that a checkpoint cuts off
@@ -23,6 +23,7 @@ leaves its level as it was.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,14 +31,16 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.betas import effective_sample_size
+from gym_dr.randomization.adaptive.box import varying
 from gym_dr.randomization.draws import draw, seed_word, uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
+PATIENCE = 10  # times min_levels episodes without a replay, after which a warning says so
 KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that say whether a draw is fresh, and else which level
 
 
@@ -112,7 +115,12 @@ class Prioritized:
     def __init__(
         self, space: ParamSpace, support: Randomization, options: PrioritizedOptions, task: Task | None = None
     ) -> None:
-        """Starts without levels; see ``LearningSampler``."""
+        """Starts without levels; see ``LearningSampler``.
+
+        Raises:
+            RandomizationError: Nothing varies.
+        """
+        varying(space, support)
         self.space, self.support, self.options = space, support, options
         self.version = 0
         self.levels: list[tuple[int, int]] = []
@@ -169,6 +177,9 @@ class Prioritized:
 
         Raises:
             ConfigError: An episode has no score; nothing was learned then.
+
+        Warns:
+            RandomizationWarning: There were many episodes, but too few different draws for any replay.
         """
         unscored = next((e for e in episodes if e.score is None or not np.isfinite(e.score)), None)
         if unscored is not None:
@@ -176,7 +187,15 @@ class Prioritized:
                 f"Expected a finite score with every episode, got {unscored!r}. Give AdaptParams.score finite "
                 "advantages."
             )
+        before, limit = self._episodes, PATIENCE * self.options.min_levels
         learned = [self._learn(episode) for episode in self._own(episodes)]
+        if before < limit <= self._episodes and not self._replays:
+            warnings.warn(
+                f"The first {self._episodes} episodes had {len(self.levels)} different draws, and draws are replayed "
+                f"from {self.options.min_levels} on. Set min_levels lower.",
+                RandomizationWarning,
+                stacklevel=2,
+            )
         if not learned:
             return []
         self._refresh()

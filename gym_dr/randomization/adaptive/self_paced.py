@@ -10,10 +10,11 @@ p_i, with return J, each update solves
                       mean of w (J - V) >= 0               mean return of at least V, w = p / p_i
 
 Until the mean return first reaches V, it is maximised in the trust region instead; when it later falls below V, draws
-stay as they are, as in the authors' program, until training has raised it again. The authors use Gaussians, which can only come near to a uniform target. Here p are independent Beta
-distributions of quantiles, and mu is the box itself, Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The
-authors compare the mean of w J with V. As the mean of w is 1 only in expectation, that would let weights of less than 1
-make up for negative returns; the deviation from V does not.
+stay as they are, as in the authors' program, until training has raised it again. The authors use Gaussians, which can
+only come near to a uniform target. Here p are independent Beta distributions of quantiles, and mu is the box itself,
+Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The authors compare the mean of w J with V. As the mean of
+w is 1 only in expectation, that would let weights of less than 1 make up for negative returns; the deviation from V
+does not.
 """
 
 from __future__ import annotations
