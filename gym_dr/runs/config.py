@@ -165,7 +165,12 @@ def build_config(
             "another one."
         )
     fixed_draws = sampler.name == UNIFORM or not run_settings.resample_every
-    expect(fixed_draws, "resample_every", f"0 with sampler {sampler.name}, which draws", run_settings.resample_every)
+    expect(
+        fixed_draws,
+        "resample_every",
+        f"0 with sampler {sampler.name}, which draws at each reset",
+        run_settings.resample_every,
+    )
     made = sampler.make_options(sampler_options or {})
     own = _make_options(algorithm, {**for_algorithm, **options})
     space = param_space_of(run_settings.env)

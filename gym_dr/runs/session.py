@@ -12,15 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
-from gym_dr.randomization.sampler import UNIFORM, Row
-from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
+from gym_dr.errors import (
+    CheckpointError,
+    ConfigError,
+    InvalidActionError,
+    NotFiniteError,
+    SkippedUpdateWarning,
+    TrainingError,
+)
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row
+from gym_dr.runs.checkpoint import (
+    checkpoint_paths,
+    finish_checkpoint,
+    load_checkpoint,
+    load_newest,
+    save_checkpoint,
+)
 from gym_dr.runs.config import RunConfig, differences
-from gym_dr.runs.environments import make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import make_vector_env, param_space_of, task_of, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
 from gym_dr.wrappers.adapt import AdaptParams
+from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
@@ -250,6 +264,24 @@ class RunSession:
                 **record.params,
             }
         )
+
+
+def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
+    """The sampler of a run, in the state of its newest checkpoint.
+
+    Raises:
+        ConfigError: The environment has no parameters.
+        CheckpointError: There is no usable checkpoint.
+    """
+    settings, space = config.settings, param_space_of(config.settings.env)
+    if space is None or config.randomization is None:
+        raise ConfigError(f"{settings.env} has no parameters, and so no draws.")
+    kind = SAMPLERS.get(settings.sampler)
+    task = task_of(settings.env, settings.num_envs)
+    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
+    if settings.sampler != UNIFORM:
+        sampler.load_state(load_newest(folder)["session"]["sampler"])
+    return sampler
 
 
 def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:

@@ -267,12 +267,14 @@ class Prioritized:
 
     def _learn(self, own: tuple[FinishedEpisode, tuple[float, ...], bool]) -> bool:
         """Takes over the score of an episode; whether its level was known."""
-        episode, values, _ = own
+        episode, values, replayed = own
         self._episodes += 1
         score = float(episode.score or 0.0)
         known = self._place.get(values)
         if known is not None:
             self._scores[known], self._played[known] = score, self._episodes
+            return True
+        if replayed:  # its level was given up for one of the episodes before it
             return True
         key = seed_word(episode.seed or 0), int(episode.draw_index)
         if len(self.levels) < self.options.max_levels:

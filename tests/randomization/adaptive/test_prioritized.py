@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gym_dr import EpisodeRecord
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, RandomizationWarning
 from gym_dr.randomization.adaptive.prioritized import (
     Prioritized,
     PrioritizedOptions,
@@ -115,6 +115,21 @@ def test_a_full_buffer_gives_up_the_level_that_is_least_likely_to_be_replayed_fo
     assert sampler.levels == [(0, 0), (4, 0), (2, 0)]
     sampler.update([episode(1, 9.0)])  # forgotten, and so new
     assert sampler.levels == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_a_level_that_is_given_up_before_its_replay_is_learned_from_stays_forgotten() -> None:
+    sampler = plr(max_levels=3, min_levels=1, staleness_coef=0.0)
+    sampler.update([episode(0, 5.0), episode(1, 2.0), episode(2, 7.0)])
+    replay = dataclasses.replace(episode(1, 9.0), seed=99)  # its own key has other values
+    sampler.update([episode(3, 3.0), replay])
+    assert sampler.levels == [(0, 0), (3, 0), (2, 0)]
+
+
+def test_few_draws_that_are_never_enough_for_a_replay_cause_a_warning() -> None:
+    sampler = plr(min_levels=2, max_levels=20)
+    sampler.update([episode(0, 1.0)] * 19)
+    with pytest.warns(RandomizationWarning, match="first 20 episodes had 1 different draws"):
+        sampler.update([episode(0, 1.0)])
 
 
 def test_values_set_by_hand_are_no_level() -> None:
