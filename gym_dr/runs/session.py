@@ -38,6 +38,7 @@ from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
+from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
 MAX_SKIPS = 10  # consecutive updates that --on-nan skip allows
@@ -100,6 +101,8 @@ class RunSession:
             restart_workers=settings.restart_workers,
             worker_timeout=settings.worker_timeout,
         )
+        if settings.sampler != UNIFORM:
+            envs = with_params(envs)  # inside of the other wrappers
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.errors import GymDrError
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.testing.environments import assert_same
+from gym_dr.testing.environments import assert_same, refused
 from gym_dr.wrappers.record import EpisodeRecord
 
 NUM_ENVS = 12
@@ -92,8 +93,39 @@ def its_state_goes_through_a_file_and_gives_the_same_draws(case: SamplerCase) ->
         assert restored.update(records) == sampler.update(records)
 
 
+def any_draw_can_be_replayed_from_its_version_also_from_a_file(case: SamplerCase) -> None:
+    sampler, restored = case.make(), case.make()
+    drawn = []
+    for _ in range(3):
+        keys = sampler.sources(SEEDS, INDEX) if hasattr(sampler, "sources") else (SEEDS, INDEX)
+        drawn.append((sampler.version, keys, sampler.draw(SEEDS, INDEX)))
+        sampler.update(episodes_of(case, sampler))
+    restored.load_state(json.loads(json.dumps(sampler.state())))
+    for version, keys, values in drawn:
+        assert_same(sampler.replay(*keys, version), values)
+        assert_same(restored.replay(*keys, version), values)
+    if sampler.version is not None:
+        for version in (-1, sampler.version + 1):
+            with refused(GymDrError):
+                sampler.replay(SEEDS, INDEX, version)
+
+
+def nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns(case: SamplerCase) -> None:
+    sampler = case.make()
+    columns = set()
+    for _ in range(3):
+        version, drawn = sampler.version, sampler.draw(SEEDS, INDEX)
+        assert not sampler.update([])
+        assert sampler.version == version
+        assert_same(sampler.draw(SEEDS, INDEX), drawn)
+        columns |= {tuple(row) for row in sampler.update(episodes_of(case, sampler)) or ()}
+    assert len(columns) <= 1
+
+
 SAMPLER_CONTRACTS: tuple[Callable[[SamplerCase], None], ...] = (
     the_same_key_gives_the_same_draw_however_many_are_drawn_at_once,
     draws_stay_in_the_widest_support_and_change_with_the_version_alone,
+    any_draw_can_be_replayed_from_its_version_also_from_a_file,
+    nothing_is_learned_without_episodes_and_all_rows_have_the_same_columns,
     its_state_goes_through_a_file_and_gives_the_same_draws,
 )

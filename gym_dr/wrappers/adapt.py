@@ -139,8 +139,7 @@ class AdaptParams(RecordEpisodes):
         """Steps all sub-environments, and updates the sampler where it is due."""
         stepped = self._autoreset.will_step
         result = super().step(actions)
-        same_step = self._autoreset.mode == AutoresetMode.SAME_STEP
-        self._note(stepped, 1, np.logical_or(result[2], result[3]) if same_step else ~stepped, result[4])
+        self._note(stepped, 1)
         return result
 
     def rollout(
@@ -151,7 +150,7 @@ class AdaptParams(RecordEpisodes):
             last = min(last, first + self.interval - self._steps % self.interval)
         stepped = self._autoreset.will_step
         stop, info = super().rollout(policy, noise, steps, first, last)
-        self._note(stepped, stop - first, ~stepped, info)
+        self._note(stepped, stop - first)
         return stop, info
 
     @property
@@ -216,6 +215,13 @@ class AdaptParams(RecordEpisodes):
         """Gives the sampler to the sub-environments; worker processes have copies."""
         cast(Any, self.env).set_sampler(self._learner)
 
+    def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
+        """See ``RecordEpisodes``; an episode may have begun in the first and ended in the last step of a rollout."""
+        self._begin(~self._autoreset.will_step, info)
+        super()._end(done, terminated, info)
+        if self._autoreset.mode == AutoresetMode.SAME_STEP:
+            self._begin(done, info)
+
     def _keep(self, record: EpisodeRecord) -> None:
         """Takes in a finished episode."""
         i = record.env_index
@@ -225,14 +231,12 @@ class AdaptParams(RecordEpisodes):
         if self._callback is not None:
             self._callback(record)
 
-    def _note(self, stepped: Mask, rows: int, begun: Mask, info: dict[str, Any]) -> None:
-        """Takes in ``rows`` vector steps, of which the first has stepped some and all others all sub-environments.
+    def _note(self, stepped: Mask, rows: int) -> None:
+        """Takes in vector steps, and updates the sampler where it is due.
 
         Args:
-            stepped: Shape ``(num_envs,)``.
-            rows: How many steps they were; episodes have ended with the last one alone.
-            begun: Shape ``(num_envs,)``, whose episode has begun.
-            info: Of the last step.
+            stepped: Shape ``(num_envs,)``, the sub-environments that the first one stepped; the others stepped all.
+            rows: How many they were; episodes have ended with the last one alone.
         """
         self._steps += rows
         if self._scoring:
@@ -247,8 +251,6 @@ class AdaptParams(RecordEpisodes):
         else:
             self._finished += self._ended
         self._ended = []
-        if begun.any():
-            self._begin(begun, info)
         if self.interval is not None and self._steps % self.interval == 0:
             self.update()
 

@@ -128,7 +128,6 @@ def test_the_configuration_holds_the_samplers_options_and_reads_back_equal(tmp_p
     made = build_config(algorithm, {"sampler": "doraemon"}, {}, BOX, given)
     (tmp_path / "config.json").write_text(made.to_json())
     parts = read_config_file(str(tmp_path / "config.json"), algorithm)
-    assert parts["sampler_options"]["start"] == {"gravity": "uniform:-10:-9"} or parts["sampler_options"]["start"]
     again = build_config(
         algorithm, parts["settings"], parts["options"], parts["randomization"], parts["sampler_options"]
     )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr import ParamSpace, Randomization
+from gym_dr.errors import RandomizationError
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Sampler
@@ -33,7 +34,8 @@ class GrowingSampler:
     def replay(
         self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
     ) -> dict[str, npt.NDArray[np.float64]]:
-        assert version is not None
+        if version is None or not 0 <= version <= self.version:
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         u = uniforms(seeds, draw_index, list(self.support), version)
         drawn = {}
         for row, (name, rule) in zip(u, self.support.items(), strict=True):
