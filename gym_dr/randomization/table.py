@@ -17,6 +17,7 @@ from gym_dr.randomization.space import ParamSpace
 
 _LOOK_AHEAD = 4096  # draws made at a time, over all sub-environments together, ...
 _MIN_DEPTH, _MAX_DEPTH = 4, 64  # ... but at least and at most this number for each
+_AFTER_CHANGE = 2  # for each after a change of the sampler, the draw under way among them; then twice as many each time
 
 
 class ParamTable:
@@ -207,10 +208,12 @@ class _DrawCache:
         self.sampler, self.words = sampler, words
         self._version = sampler.version
         count = len(sampler.support)
-        self._depth = min(max(_LOOK_AHEAD // len(words), _MIN_DEPTH), _MAX_DEPTH) if count else 0
-        # draw number first + k of sub-environment i is ahead[:, i, k]; nothing is there while first < 0
-        self._ahead: Array = np.zeros((count, len(words), self._depth))
+        self._deepest = min(max(_LOOK_AHEAD // len(words), _MIN_DEPTH), _MAX_DEPTH) if count else 0
+        self._depth = self._deepest  # of what is made next
+        # draw number first + k of sub-environment i is ahead[:, i, k] for k < made[i]; none is there while first < 0
+        self._ahead: Array = np.zeros((count, len(words), self._deepest))
         self._first: Indices = np.full(len(words), -1, np.int64)
+        self._made: Indices = np.zeros(len(words), np.int64)
 
     def seed(self, envs: Indices, words: Words) -> None:
         self.words[envs] = words
@@ -221,24 +224,26 @@ class _DrawCache:
         if self.sampler.version != self._version:
             self._version = self.sampler.version
             self._first[:] = -1
+            self._depth = min(_AFTER_CHANGE, self._deepest)  # the next change may be near
         if not len(self._ahead):
             return np.empty((0, len(envs)))
         place = index[envs] - self._first[envs]
         # draws may have been given by others meanwhile, so places can be anywhere beyond
-        if (place < 0).any() or (place >= self._depth).any() or (self._first[envs] < 0).any():
+        if (place < 0).any() or (place >= self._made[envs]).any() or (self._first[envs] < 0).any():
             self._make(index)
             place = index[envs] - self._first[envs]
         return self._ahead[:, envs, place]
 
     def _make(self, index: Indices) -> None:
         """Makes draws for every sub-environment that has used up half of its own, so that this happens seldom."""
-        used = index - self._first
-        needed = np.flatnonzero((index >= 0) & ((self._first < 0) | (used < 0) | (2 * used >= self._depth)))
-        self._first[needed] = index[needed]
-        indices = self._first[needed, None] + np.arange(self._depth)
-        drawn = self.sampler.draw(np.repeat(self.words[needed], self._depth), indices.ravel())
+        used, depth = index - self._first, self._depth
+        self._depth = min(2 * depth, self._deepest)
+        needed = np.flatnonzero((index >= 0) & ((self._first < 0) | (used < 0) | (2 * used >= self._made)))
+        self._first[needed], self._made[needed] = index[needed], depth
+        indices = self._first[needed, None] + np.arange(depth)
+        drawn = self.sampler.draw(np.repeat(self.words[needed], depth), indices.ravel())
         for row, name in enumerate(self.sampler.support):
-            self._ahead[row, needed] = drawn[name].reshape(indices.shape)
+            self._ahead[row, needed, :depth] = drawn[name].reshape(indices.shape)
 
 
 def _info_keys(names: list[str]) -> list[str]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -104,7 +104,6 @@ class Prioritized:
     Attributes:
         support: The randomization.
         version: Number of changes of what is replayed; part of the keys of the choice.
-        levels: Keys of the remembered levels, in the order of their places: ``(seed word, draw index)``.
         score: What a step with some advantage adds to the score of its episode, which is the mean over steps.
         only_replays: Whether the policy is to learn from replayed draws alone.
     """
@@ -123,12 +122,20 @@ class Prioritized:
         varying(space, support)
         self.space, self.support, self.options = space, support, options
         self.version = 0
-        self.levels: list[tuple[int, int]] = []
-        self._scores: list[float] = []
-        self._played: list[int] = []  # number of the episode, of all learned from, in which each was last played
-        self._place: dict[tuple[float, ...], int] = {}  # by the level's values
-        self._episodes = 0
-        self._refresh()
+        self._episodes = 0  # learned from so far
+        self._place: dict[tuple[float, ...], int] = {}  # of each level, by its values
+        # by place: a level's values and key, its score, and the number of the episode in which it was last played
+        self._values: list[tuple[float, ...]] = []
+        self._keys = np.zeros(options.max_levels, np.uint64), np.zeros(options.max_levels, np.int64)
+        self._scores: Array = np.zeros(options.max_levels)
+        self._played: Indices = np.zeros(options.max_levels, np.int64)
+        self._cumulated: Array = np.zeros(0)  # weights, as draws look them up
+
+    @property
+    def levels(self) -> list[tuple[int, int]]:
+        """Keys of the remembered levels, in the order of their places: ``(seed word, draw index)``."""
+        seeds, index = self._keys
+        return list(zip(seeds.tolist(), index.tolist(), strict=True))[: len(self._values)]
 
     def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
         """See ``ParamSampler.draw``."""
@@ -157,19 +164,20 @@ class Prioritized:
     def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
         """The key of the remembered level that has some values; None for a fresh draw."""
         place = self._place.get(tuple(float(params[name]) for name in self.support))
-        return None if place is None else self.levels[place]
+        return None if place is None else (int(self._keys[0][place]), int(self._keys[1][place]))
 
     def weights(self) -> Array:
         """The probability of each level to be the one that is replayed, shape ``(len(levels),)``."""
-        staleness = self._episodes - np.array(self._played, np.float64)
+        count = len(self._values)
+        staleness = (self._episodes - self._played[:count]).astype(np.float64)
         coefficients = {"temperature": self.options.temperature, "staleness_coef": self.options.staleness_coef}
-        return replay_weights(np.array(self._scores), staleness, **coefficients)
+        return replay_weights(self._scores[:count], staleness, **coefficients)
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
-        """Remembers the scores of levels; a full buffer gives up the level that is least likely to be replayed.
+        """Remembers the scores of levels; a full buffer gives up the levels that are least likely to be replayed.
 
-        A level that scores less than the one whose place it would take is not remembered. Episodes with values that
-        were set by hand are left out.
+        Replays come first, then fresh draws in their order. One that scores less than the level whose place it would
+        take is not remembered. Episodes with values that were set by hand are left out.
 
         Returns:
             One row, if an episode was learned from: levels, their mean score, and the number of equally likely
@@ -188,26 +196,36 @@ class Prioritized:
                 "advantages."
             )
         before, limit = self._episodes, PATIENCE * self.options.min_levels
-        learned = [self._learn(episode) for episode in self._own(episodes)]
+        own, known = self._own(episodes), 0
+        new: dict[tuple[float, ...], tuple[FinishedEpisode, int]] = {}  # the last episode of each, and its number
+        for episode, values in own:
+            self._episodes += 1
+            place = self._place.get(values)
+            if place is None:
+                new[values] = episode, self._episodes
+            else:
+                known += 1
+                self._scores[place], self._played[place] = episode.score, self._episodes
+        self._remember(new)
         if before < limit <= self._episodes and not self._replays:
             warnings.warn(
-                f"The first {self._episodes} episodes had {len(self.levels)} different draws, and draws are replayed "
+                f"The first {self._episodes} episodes had {len(self._values)} different draws, and draws are replayed "
                 f"from {self.options.min_levels} on. Set min_levels lower.",
                 RandomizationWarning,
                 stacklevel=2,
             )
-        if not learned:
+        if not own:
             return []
-        self._refresh()
-        self.version += self._replays
         probabilities = self.weights()
+        self._cumulated = np.cumsum(probabilities)
+        self.version += self._replays
         return [
             {
                 "version": self.version,
-                "episodes": len(learned),
-                "replayed": float(np.mean(learned)),
-                "levels": len(self.levels),
-                "score_mean": float(np.mean(self._scores)),
+                "episodes": len(own),
+                "replayed": known / len(own),
+                "levels": len(self._values),
+                "score_mean": float(self._scores[: len(self._values)].mean()),
                 "effective_levels": effective_sample_size(probabilities),
             }
         ]
@@ -219,40 +237,36 @@ class Prioritized:
             "episodes": self._episodes,
             "levels": [
                 [*key, score, played]
-                for key, score, played in zip(self.levels, self._scores, self._played, strict=True)
+                for key, score, played in zip(self.levels, self._scores.tolist(), self._played.tolist(), strict=False)
             ],
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """See ``ParamSampler.load_state``."""
         self.version, self._episodes = int(state["version"]), int(state["episodes"])
-        self.levels = [(int(seed), int(index)) for seed, index, *_ in state["levels"]]
-        self._scores = [float(row[2]) for row in state["levels"]]
-        self._played = [int(row[3]) for row in state["levels"]]
-        self._refresh()
-        self._place = {values: place for place, values in enumerate(self._values_at(*self._keys))}
+        count = len(state["levels"])
+        for place, (seed, index, score, played) in enumerate(state["levels"]):
+            self._keys[0][place], self._keys[1][place] = seed, index
+            self._scores[place], self._played[place] = score, played
+        self._values = self._values_at(self._keys[0][:count], self._keys[1][:count])
+        self._place = {values: place for place, values in enumerate(self._values)}
+        self._cumulated = np.cumsum(self.weights())
 
     @property
     def _replays(self) -> bool:
-        return len(self.levels) >= self.options.min_levels
+        return len(self._values) >= self.options.min_levels
 
     def _chosen(self, seeds: Words, draw_index: Indices) -> Indices:
         """The place of the level that each draw replays, or -1."""
         if not self._replays:
             return np.full(np.shape(seeds), -1, np.int64)
         kind, which = uniforms(seeds, draw_index, [KIND, LEVEL], self.version)
-        place = np.minimum(np.searchsorted(self._cumulated, which, side="right"), len(self.levels) - 1)
+        place = np.minimum(np.searchsorted(self._cumulated, which, side="right"), len(self._values) - 1)
         chosen: Indices = np.where(kind < self.options.replay_probability, place, -1)
         return chosen
 
-    def _refresh(self) -> None:
-        """Brings up to date what draws look up."""
-        seeds, index = zip(*self.levels, strict=True) if self.levels else ((), ())
-        self._keys = np.array(seeds, np.uint64), np.array(index, np.int64)
-        self._cumulated = np.cumsum(self.weights()) if self.levels else np.zeros(0)
-
-    def _own(self, episodes: Sequence[FinishedEpisode]) -> list[tuple[FinishedEpisode, tuple[float, ...], bool]]:
-        """The episodes whose values are those of a level, remembered or fresh; their values, and which it is."""
+    def _own(self, episodes: Sequence[FinishedEpisode]) -> list[tuple[FinishedEpisode, tuple[float, ...]]]:
+        """The episodes whose values are those of a level, remembered or fresh, and their values."""
         keyed = [e for e in episodes if e.seed is not None and set(self.support) <= set(e.params)]
         if not keyed:
             return []
@@ -260,35 +274,27 @@ class Prioritized:
         fresh = self._values_at(seeds, np.array([e.draw_index for e in keyed], np.int64))
         played = [tuple(e.params[name] for name in self.support) for e in keyed]
         return [
-            (episode, values, values in self._place)
+            (episode, values)
             for episode, values, drawn in zip(keyed, played, fresh, strict=True)
             if values in self._place or values == drawn
         ]
 
-    def _learn(self, own: tuple[FinishedEpisode, tuple[float, ...], bool]) -> bool:
-        """Takes over the score of an episode; whether its level was known."""
-        episode, values, replayed = own
-        self._episodes += 1
-        score = float(episode.score or 0.0)
-        known = self._place.get(values)
-        if known is not None:
-            self._scores[known], self._played[known] = score, self._episodes
-            return True
-        if replayed:  # its level was given up for one of the episodes before it
-            return True
-        key = seed_word(episode.seed or 0), int(episode.draw_index)
-        if len(self.levels) < self.options.max_levels:
-            self._place[values] = len(self.levels)
-            self.levels.append(key)
-            self._scores.append(score)
-            self._played.append(self._episodes)
-            return False
-        least = int(self.weights().argmin())
-        if score >= self._scores[least]:
-            del self._place[next(v for v, place in self._place.items() if place == least)]
-            self._place[values] = least
-            self.levels[least], self._scores[least], self._played[least] = key, score, self._episodes
-        return False
+    def _remember(self, new: Mapping[tuple[float, ...], tuple[FinishedEpisode, int]]) -> None:
+        """Gives fresh draws a place, in their order, if they are worth one."""
+        order: list[int] = []  # the places of a full buffer, those first that are least likely to be replayed
+        for values, (episode, number) in new.items():
+            score, place = cast(float, episode.score), len(self._values)
+            if place < self.options.max_levels:
+                self._values.append(values)
+            else:
+                order = order or self.weights().argsort(kind="stable").tolist()
+                if score < self._scores[order[0]]:
+                    continue
+                place = order.pop(0)
+                del self._place[self._values[place]]
+            self._place[values], self._values[place] = place, values
+            self._keys[0][place], self._keys[1][place] = seed_word(episode.seed or 0), episode.draw_index
+            self._scores[place], self._played[place] = score, number
 
     def _values_at(self, seeds: Words, draw_index: Indices) -> list[tuple[float, ...]]:
         drawn = draw(self.support, self.space, seeds, draw_index)

@@ -117,12 +117,13 @@ def test_a_full_buffer_gives_up_the_level_that_is_least_likely_to_be_replayed_fo
     assert sampler.levels == [(0, 0), (1, 0), (2, 0)]
 
 
-def test_a_level_that_is_given_up_before_its_replay_is_learned_from_stays_forgotten() -> None:
+def test_replays_count_before_fresh_draws_of_the_same_update_which_take_places_in_the_order_of_weights() -> None:
     sampler = plr(max_levels=3, min_levels=1, staleness_coef=0.0)
     sampler.update([episode(0, 5.0), episode(1, 2.0), episode(2, 7.0)])
     replay = dataclasses.replace(episode(1, 9.0), seed=99)  # its own key has other values
-    sampler.update([episode(3, 3.0), replay])
-    assert sampler.levels == [(0, 0), (3, 0), (2, 0)]
+    # 5, 9, 7: 3.0 is too low for the place of level 0; 6.0 takes it, 8.0 takes that of level 2, and 7.5 finds 9 next
+    sampler.update([episode(3, 3.0), replay, episode(4, 6.0), episode(5, 8.0), episode(6, 7.5)])
+    assert sampler.levels == [(4, 0), (1, 0), (5, 0)]
 
 
 def test_few_draws_that_are_never_enough_for_a_replay_cause_a_warning() -> None:
