@@ -31,8 +31,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adr": {"success": 5.0, "cohort": 12, "bound_episodes": 2, "widen_at": 0.3, "narrow_at": 0.1},
     "doraemon": {"success": 5.0, "cohort": 18, "alpha": 0.3},
     "spdl": {"success": 5.0, "cohort": 18},
-    "plr": {"min_levels": 10, "max_levels": 15},
-    "robust_plr": {"min_levels": 10, "max_levels": 15},
+    "plr": {"min_levels": 10, "max_levels": 15, "cohort": 5},
+    "robust_plr": {"min_levels": 10, "max_levels": 15, "cohort": 5},
 }
 
 

@@ -27,7 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adr": {"success": -3.0, "cohort": 6, "bound_episodes": 2, "widen_at": 0.4},
     "doraemon": {"success": -5.0, "cohort": 12, "alpha": 0.4},
     "spdl": {"success": -5.0, "cohort": 12},
-    "plr": {"min_levels": 5, "max_levels": 8},
+    "plr": {"min_levels": 5, "max_levels": 8, "cohort": 3},
 }
 
 

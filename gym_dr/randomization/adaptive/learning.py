@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -40,6 +40,7 @@ STALLED = 20  # cohorts without a change, or as many episodes without evidence, 
 
 Success: TypeAlias = Callable[[FinishedEpisode], bool]
 Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
+Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # its sub-environment, what it would tell, its values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +114,7 @@ class LearningSampler(ABC):
         self._shapes = [self.shape]  # of all versions
         # sub-environment -> its episodes under this version that no cohort has had
         self._waiting: dict[int, list[Evidence]] = defaultdict(list)
+        self._claims: list[Claim] = []  # episodes of which is not known yet whether they are evidence
         self._idle = 0  # cohorts since the last change
         self._strange = 0  # episodes since the last that was evidence
 
@@ -161,9 +163,11 @@ class LearningSampler(ABC):
             RandomizationWarning: Draws have not changed for long, or nothing has been evidence for long.
         """
         rows: list[Row] = []
-        for episode in self._evidence(episodes):
-            key = seed_word(episode.seed or 0), episode.draw_index
-            self._waiting[episode.env_index].append((*key, float(episode.episode_return), self._succeeded(episode)))
+        for e in episodes:
+            if e.seed is not None and set(self.support) <= set(e.params):
+                evidence = seed_word(e.seed), e.draw_index, float(e.episode_return), self._succeeded(e)
+                self._claims.append((e.env_index, evidence, tuple(e.params[name] for name in self.support)))
+        self._look()
         while (cohort := self._complete()) is not None:
             drawn_by = self.version
             shape, said = self.learn(cohort)
@@ -190,6 +194,7 @@ class LearningSampler(ABC):
         return {
             "version": self.version,
             "shapes": [shape.tolist() for shape in self._shapes],
+            "claims": [[env, list(evidence), list(values)] for env, evidence, values in self._claims],
             "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
             "idle": [self._idle, self._strange],
         }
@@ -202,6 +207,10 @@ class LearningSampler(ABC):
         self._waiting = defaultdict(list)
         for env, rows in state["waiting"]:
             self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
+        self._claims = [
+            (int(env), (int(s), int(i), float(r), bool(good)), tuple(map(float, values)))
+            for env, (s, i, r, good), values in state["claims"]
+        ]
         self._idle, self._strange = map(int, state["idle"])
 
     def _succeeded(self, episode: FinishedEpisode) -> bool:
@@ -209,17 +218,23 @@ class LearningSampler(ABC):
             return bool(self._success(episode))
         return episode.episode_return >= cast(float, self._success)
 
-    def _evidence(self, episodes: Sequence[FinishedEpisode]) -> list[FinishedEpisode]:
-        """The episodes that the current version drew."""
-        keyed = [e for e in episodes if e.seed is not None and set(self.support) <= set(e.params)]
-        found = []
-        if keyed:
-            seeds = np.array([seed_word(e.seed or 0) for e in keyed], np.uint64)
-            drawn = self.draw(seeds, np.array([e.draw_index for e in keyed], np.int64))
-            same = np.all([values == [e.params[name] for e in keyed] for name, values in drawn.items()], axis=0)
-            found = [episode for episode, its_own in zip(keyed, same, strict=True) if its_own]
+    def _look(self) -> None:
+        """Finds out which episodes the current version drew, once there may be enough of them for a cohort."""
+        count = Counter(env for env, _, _ in self._claims)
+        count.update({env: len(rows) for env, rows in self._waiting.items()})
+        if not self._claims or len(count) < self.task.num_envs or min(count.values()) < self._per_env:
+            return
+        claims, self._claims = self._claims, []
+        seeds, index, *_ = zip(*(evidence for _, evidence, _ in claims), strict=True)
+        drawn = self.draw(np.array(seeds, np.uint64), np.array(index, np.int64))
+        found = 0
+        own = zip(*(drawn[name].tolist() for name in self.support), strict=True)
+        for (env, evidence, values), its_own in zip(claims, own, strict=True):
+            if values == its_own:
+                self._waiting[env].append(evidence)
+                found += 1
         before, limit = self._strange, STALLED * self._per_env * self.task.num_envs
-        self._strange = 0 if found else before + len(episodes)
+        self._strange = 0 if found else before + len(claims)
         if before < limit <= self._strange:
             warnings.warn(
                 f"None of the last {self._strange} episodes had the values that the sampler drew, so it learns "
@@ -227,7 +242,6 @@ class LearningSampler(ABC):
                 RandomizationWarning,
                 stacklevel=3,
             )
-        return found
 
     def _complete(self) -> Cohort | None:
         """The next cohort, if it is complete; taken out of what waits."""

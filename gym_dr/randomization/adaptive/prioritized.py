@@ -26,7 +26,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from gym_dr.randomization.spec import Randomization
 PATIENCE = 10  # times min_levels episodes without a replay, after which a warning says so
 KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that say whether a draw is fresh, and else which level
 
+Claim: TypeAlias = tuple[int, int, tuple[float, ...], float]  # of an episode: seed word, draw index, values, score
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrioritizedOptions:
@@ -53,11 +55,13 @@ class PrioritizedOptions:
     staleness_coef: float = option(0.1, "rho: weight of the levels that were not played for long")
     max_levels: int = option(1000, "levels that are remembered")
     min_levels: int = option(100, "levels before the first replay")
+    cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
 
     def __post_init__(self) -> None:
         expect(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
         expect(self.temperature > 0.0, "temperature", "above 0", self.temperature)
         expect(0.0 <= self.staleness_coef <= 1.0, "staleness_coef", "between 0 and 1", self.staleness_coef)
+        expect(self.cohort >= 1, "cohort", "at least 1", self.cohort)
         most = f"at least 1 and at most max_levels ({self.max_levels})"
         expect(1 <= self.min_levels <= self.max_levels, "min_levels", most, self.min_levels)
 
@@ -123,6 +127,7 @@ class Prioritized:
         self.space, self.support, self.options = space, support, options
         self.version = 0
         self._episodes = 0  # learned from so far
+        self._claims: list[Claim] = []  # what was not looked at yet
         self._place: dict[tuple[float, ...], int] = {}  # of each level, by its values
         # by place: a level's values and key, its score, and the number of the episode in which it was last played
         self._values: list[tuple[float, ...]] = []
@@ -180,8 +185,8 @@ class Prioritized:
         take is not remembered. Episodes with values that were set by hand are left out.
 
         Returns:
-            One row, if an episode was learned from: levels, their mean score, and the number of equally likely
-            levels that would be as varied a choice.
+            One row, if there were enough episodes to look at: levels, their mean score, and the number of equally
+            likely levels that would be as varied a choice.
 
         Raises:
             ConfigError: An episode has no score; nothing was learned then.
@@ -195,17 +200,24 @@ class Prioritized:
                 f"Expected a finite score with every episode, got {unscored!r}. Give AdaptParams.score finite "
                 "advantages."
             )
+        for e in episodes:
+            if e.seed is not None and set(self.support) <= set(e.params):
+                values = tuple(e.params[name] for name in self.support)
+                self._claims.append((seed_word(e.seed), e.draw_index, values, float(cast(float, e.score))))
+        if len(self._claims) < self.options.cohort:
+            return []
         before, limit = self._episodes, PATIENCE * self.options.min_levels
-        own, known = self._own(episodes), 0
-        new: dict[tuple[float, ...], tuple[FinishedEpisode, int]] = {}  # the last episode of each, and its number
-        for episode, values in own:
+        own, known = self._own(), 0
+        new: dict[tuple[float, ...], tuple[Claim, int]] = {}  # the last episode of each, and its number
+        for claim in own:
             self._episodes += 1
+            *_, values, score = claim
             place = self._place.get(values)
             if place is None:
-                new[values] = episode, self._episodes
+                new[values] = claim, self._episodes
             else:
                 known += 1
-                self._scores[place], self._played[place] = episode.score, self._episodes
+                self._scores[place], self._played[place] = score, self._episodes
         self._remember(new)
         if before < limit <= self._episodes and not self._replays:
             warnings.warn(
@@ -235,6 +247,7 @@ class Prioritized:
         return {
             "version": self.version,
             "episodes": self._episodes,
+            "claims": [[seed, index, list(values), score] for seed, index, values, score in self._claims],
             "levels": [
                 [*key, score, played]
                 for key, score, played in zip(self.levels, self._scores.tolist(), self._played.tolist(), strict=False)
@@ -244,6 +257,10 @@ class Prioritized:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """See ``ParamSampler.load_state``."""
         self.version, self._episodes = int(state["version"]), int(state["episodes"])
+        self._claims = [
+            (int(seed), int(index), tuple(map(float, values)), float(score))
+            for seed, index, values, score in state["claims"]
+        ]
         count = len(state["levels"])
         for place, (seed, index, score, played) in enumerate(state["levels"]):
             self._keys[0][place], self._keys[1][place] = seed, index
@@ -265,25 +282,20 @@ class Prioritized:
         chosen: Indices = np.where(kind < self.options.replay_probability, place, -1)
         return chosen
 
-    def _own(self, episodes: Sequence[FinishedEpisode]) -> list[tuple[FinishedEpisode, tuple[float, ...]]]:
-        """The episodes whose values are those of a level, remembered or fresh, and their values."""
-        keyed = [e for e in episodes if e.seed is not None and set(self.support) <= set(e.params)]
-        if not keyed:
-            return []
-        seeds = np.array([seed_word(e.seed or 0) for e in keyed], np.uint64)
-        fresh = self._values_at(seeds, np.array([e.draw_index for e in keyed], np.int64))
-        played = [tuple(e.params[name] for name in self.support) for e in keyed]
+    def _own(self) -> list[Claim]:
+        """The episodes since the last look whose values are those of a level, remembered or fresh."""
+        claims, self._claims = self._claims, []
+        seeds, index, *_ = zip(*claims, strict=True)
+        fresh = self._values_at(np.array(seeds, np.uint64), np.array(index, np.int64))
         return [
-            (episode, values)
-            for episode, values, drawn in zip(keyed, played, fresh, strict=True)
-            if values in self._place or values == drawn
+            claim for claim, drawn in zip(claims, fresh, strict=True) if claim[2] in self._place or claim[2] == drawn
         ]
 
-    def _remember(self, new: Mapping[tuple[float, ...], tuple[FinishedEpisode, int]]) -> None:
+    def _remember(self, new: Mapping[tuple[float, ...], tuple[Claim, int]]) -> None:
         """Gives fresh draws a place, in their order, if they are worth one."""
         order: list[int] = []  # the places of a full buffer, those first that are least likely to be replayed
-        for values, (episode, number) in new.items():
-            score, place = cast(float, episode.score), len(self._values)
+        for values, ((seed, index, _, score), number) in new.items():
+            place = len(self._values)
             if place < self.options.max_levels:
                 self._values.append(values)
             else:
@@ -293,7 +305,7 @@ class Prioritized:
                 place = order.pop(0)
                 del self._place[self._values[place]]
             self._place[values], self._values[place] = place, values
-            self._keys[0][place], self._keys[1][place] = seed_word(episode.seed or 0), episode.draw_index
+            self._keys[0][place], self._keys[1][place] = seed, index
             self._scores[place], self._played[place] = score, number
 
     def _values_at(self, seeds: Words, draw_index: Indices) -> list[tuple[float, ...]]:

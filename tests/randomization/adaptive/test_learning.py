@@ -92,9 +92,9 @@ def test_episodes_under_values_set_by_hand_are_no_evidence_and_many_of_them_caus
     sampler = adr(10, cohort=10)
     records = Player(sampler, 10, below_06).steps(STALLED)
     pinned = [dataclasses.replace(record, params={"x": 0.25}) for record in records]
-    assert sampler.update(pinned[:-1]) == []
+    assert sampler.update(pinned[:-10]) == []
     with pytest.warns(RandomizationWarning, match=f"None of the last {10 * STALLED} episodes had the values"):
-        sampler.update(pinned[-1:])
+        sampler.update(pinned[-10:])
     assert len(sampler.update(records[:10])) == 1
 
 

@@ -25,7 +25,9 @@ KEYS = np.arange(3000, dtype=np.uint64), np.full(3000, 7)
 
 
 def plr(**options: Any) -> Prioritized:
-    return Prioritized(SPACE, SQUARE, PrioritizedOptions(**{"max_levels": 20, "min_levels": 10, **options}))
+    return Prioritized(
+        SPACE, SQUARE, PrioritizedOptions(**{"max_levels": 20, "min_levels": 10, "cohort": 1, **options})
+    )
 
 
 def episode(seed: int, score: float | None, **params: float) -> EpisodeRecord:
@@ -131,6 +133,14 @@ def test_few_draws_that_are_never_enough_for_a_replay_cause_a_warning() -> None:
     sampler.update([episode(0, 1.0)] * 19)
     with pytest.warns(RandomizationWarning, match="first 20 episodes had 1 different draws"):
         sampler.update([episode(0, 1.0)])
+
+
+def test_episodes_wait_until_there_are_enough_to_look_at_them_also_in_a_file() -> None:
+    sampler, restored = plr(cohort=3, min_levels=1), plr(cohort=3, min_levels=1)
+    assert sampler.update([episode(0, 1.0), episode(1, 2.0)]) == []
+    restored.load_state(json.loads(json.dumps(sampler.state())))
+    (row,) = restored.update([episode(2, 3.0)])
+    assert (row["episodes"], row["levels"], restored.version) == (3, 3, 1)
 
 
 def test_values_set_by_hand_are_no_level() -> None:
