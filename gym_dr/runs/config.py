@@ -257,7 +257,7 @@ def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ())
 def _convert(name: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) in (Union, types.UnionType):
         inner = [part for part in get_args(hint) if part is not type(None)]
-        if isinstance(value, Mapping) and Mapping in map(get_origin, inner):
+        if isinstance(value, Mapping) and any(get_origin(part) is Mapping for part in inner):
             return value
         return None if value is None else _convert(name, inner[0], value)
     if get_origin(hint) is tuple:

@@ -157,9 +157,9 @@ def make_vector_env(
     if vectorization == "async":
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
-            envs = SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
-        envs.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
-        return envs
+            supervised = SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
+        supervised.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
+        return supervised
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

@@ -110,9 +110,15 @@ class RunSession:
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs
-        options, adapted = self.config.sampler_options, {"callback": self._record, "on_update": self._record_update}
+        options: dict[str, Any] = vars(self.config.sampler_options) if self.config.sampler_options else {}
         self.envs = self._adapted = AdaptParams(
-            envs, settings.sampler, every=None, masks_fresh=True, **adapted, **(vars(options) if options else {})
+            envs,
+            settings.sampler,
+            every=None,
+            callback=self._record,
+            on_update=self._record_update,
+            masks_fresh=True,
+            **options,
         )
         if self._sampler_state is not None:
             self._adapted.load_state(self._sampler_state)

@@ -269,5 +269,6 @@ class AdaptParams(RecordEpisodes):
         rows = self._learner.update(episodes) or ()
         if self._learner.version != before:
             self._hand_over()
-        for row in rows if self._on_update is not None else ():
-            self._on_update(row)
+        if self._on_update is not None:
+            for row in rows:
+                self._on_update(row)

@@ -114,8 +114,8 @@ def draw_growth(groups: Sequence[Group]) -> Section:
             suffix = "" if len(group.runs) == 1 else f", seed {seed}"
             panels += [_growth_of(one, suffix) for one in read_growth(run.folder, run.config)]
             rows = read_updates(run.folder) if panels else None
-            shown = {} if rows is None else {key: title for key, title in DID.items() if key in rows}
-            panels += [_did(rows, key, f"{title}{suffix}") for key, title in shown.items()]
+            if rows is not None:
+                panels += [_did(rows, key, f"{title}{suffix}") for key, title in DID.items() if key in rows]
         if panels:
             views.append(View(name=f"{group.name} ({group.runs[0].config.settings.sampler})", panels=panels))
     return Section(
