@@ -249,7 +249,7 @@ class RunSession:
                 "seed": record.seed,
                 "draw_index": record.draw_index,
                 "return": record.episode_return,
-                "length": record.length,
+                "steps": record.length,
                 "terminated": int(record.terminated),
                 **record.params,
             }
