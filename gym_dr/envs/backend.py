@@ -42,8 +42,8 @@ class Backend(Protocol):
     vector environment's. Arguments of its methods have been checked, except for actions.
 
     A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none) and ``begin``, which only
-    a rollout needs, ``check_actions`` (by ``action_space``), ``reset_info`` (nothing to report) and ``close`` (nothing
-    to end).
+    a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there are none), ``reset_info``
+    (nothing to report) and ``close`` (nothing to end).
     """
 
     space: ParamSpace  # what may vary
@@ -87,8 +87,25 @@ class Backend(Protocol):
         """Generators in the state of each sub-environment's random stream."""
         ...
 
-    def reset(self, envs: Indices, table: ParamTable) -> None:
-        """Begins episodes in some sub-environments, each once, with the table's current values."""
+    def check_options(self, options: Mapping[str, Any]) -> Any:
+        """Reads what the physics take of the options of ``reset``, before anything is changed.
+
+        Returns:
+            What ``reset`` is given; None for nothing.
+
+        Raises:
+            RandomizationError: A value is impossible.
+        """
+        return None
+
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+        """Begins episodes in some sub-environments, each once, with the table's current values.
+
+        Args:
+            envs: The sub-environments.
+            table: With the values.
+            options: What ``check_options`` returned; None for episodes that begin on their own.
+        """
         ...
 
     def begin(self, envs: Indices) -> None:

@@ -24,7 +24,8 @@ class EnvId:
     vector_entry_point: str | None = None  # "module:Class" of a native vector environment, where there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     stock: str = ""  # id of the environment that its nominal physics equal: "LunarLander-v3"
-    keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)  # arrow keys ("left", "up") -> action
+    # arrow keys ("left", "up") -> action; () -> that without a key, where it is not 0
+    keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

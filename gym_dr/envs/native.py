@@ -209,7 +209,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         Args:
             seed: An integer gives sub-environment i ``seed + i``; a sequence gives each its own.
             options: ``{"params": {name: number or array (num_envs,)}}`` gives exact values for the episodes that begin;
-                ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some.
+                ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some. Others are those of Gymnasium's
+                environment: "low" and "high" of classic control's first states.
 
         Returns:
             Observations of shape ``(num_envs, size)``, and info.
@@ -224,12 +225,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         seeds = check_seeds(seed, self.num_envs)
         values = (options or {}).get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
+        others = self._backend.check_options(options or {})
         if options:
             options.pop("reset_mask", None)  # as Gymnasium does, whose wrappers rely on it
         envs = np.flatnonzero(mask)
         self._seed(envs, seeds)
         self._begin(envs, exact)
-        self._backend.reset(envs, self._table)
+        self._backend.reset(envs, self._table, others)
         self._autoreset.reset(mask)
         info = merge_info([(self._backend.reset_info(), mask)])
         return self._observe(), self._with_params(info, None if mask.all() else mask)
@@ -391,7 +393,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Sets the values of the episodes that the coming step begins (NEXT_STEP), if there are any."""
         if resets is None:
             return None
-        begun = np.flatnonzero(resets)
+        begun = resets.nonzero()[0]
         self._begin(begun, {})
         return begun
 

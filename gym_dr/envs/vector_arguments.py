@@ -153,7 +153,7 @@ def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) 
     array = _array(actions, shape, "iu", "whole numbers")
     choices = array.astype(np.int64)
     from_zero = choices - start if start else choices
-    if from_zero.view(np.uint64).max() >= count:  # as unsigned numbers, negative ones are large
+    if np.maximum.reduce(from_zero.view(np.uint64)) >= count:  # as unsigned numbers, negative ones are large
         raise InvalidActionError(f"Expected actions from {start} to {start + count - 1}, got {array.tolist()}.")
     return choices
 

@@ -75,7 +75,7 @@ def play_by_hand(env_id: str, seed: int) -> None:
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
 
-        noop = np.zeros(env.action_space.shape or (), env.action_space.dtype)
+        noop = keys.pop((), np.zeros(env.action_space.shape or (), env.action_space.dtype))
         play(env, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
     finally:
         env.close()
@@ -139,13 +139,17 @@ def _check_video(video: str) -> None:
 
 
 def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
-    """Arrow keys -> actions: those of the environment's family, else left and right for the first and last choice."""
+    """Arrow keys -> actions: those of the environment's family, else left and right for the first and last choice.
+
+    Without a key it is the middle one of three choices.
+    """
     import pygame  # opens no window yet
 
     space, name = env.action_space, env.spec.id if env.spec is not None else ""
     actions = ENVIRONMENTS.get(name).keys if name in ENVIRONMENTS else {}
     if not actions and isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
         actions = {("left",): int(space.start), ("right",): int(space.start + space.n - 1)}
+        actions |= {(): int(space.start + 1)} if space.n == 3 else {}
     if not actions:
         raise ConfigError(f"--human: there are no keys for the actions {space}; try {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}

@@ -69,7 +69,7 @@ class Run:
 
     @property
     def draws(self) -> pd.DataFrame:
-        """The rows of ``draws.csv``, one a training episode: its draw, return and length.
+        """The rows of ``draws.csv``, one a training episode: its draw, return and steps.
 
         Raises:
             RunFolderError: The file is missing or damaged.

@@ -95,7 +95,7 @@ class _StudyRun:
 
     def changes(self) -> list[str]:
         """In what the run that is in the folder differs from what the study says."""
-        return differences(self.folder.read_config(), json.loads(self.config.to_json())) if self.exists else []
+        return differences(self.folder.read_config(), self.config) if self.exists else []
 
     @property
     def finished(self) -> bool:

@@ -274,13 +274,26 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
     raise ConfigError(f"{name}: expected {expected}, got {shortened(value)}.")
 
 
-def differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The settings in which two configurations differ, in words."""
+def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
+    """The settings in which a configuration differs from one that was saved, in words.
+
+    What an older version did not write, since it had no such option, has its default there.
+    """
+    own = {**_defaults(config.options), **saved.get(config.algorithm, {})}
+    return _differences({**_defaults(config.settings), **saved, config.algorithm: own}, config.to_dict())
+
+
+def _defaults(options: Any) -> dict[str, Any]:
+    values = {field.name: field.default for field in dataclasses.fields(options)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: str = "") -> list[str]:
     found = []
     for name in sorted(saved.keys() | current.keys()):
         old, new = saved.get(name), current.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
-            found += differences(old, new, f"{prefix}{name}.")
+            found += _differences(old, new, f"{prefix}{name}.")
         elif old != new:
             found.append(f"{prefix}{name} was {old!r} and is {new!r}")
     return found

@@ -32,7 +32,7 @@ class RunFolder:
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
     metrics = property(lambda self: self.path / "metrics.csv")  # one row per update
-    draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, length
+    draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, steps
     sampler = property(lambda self: self.path / "sampler.csv")  # one row for each time that a sampler learned
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses

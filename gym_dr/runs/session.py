@@ -235,11 +235,11 @@ class RunSession:
     def _read(self, path: Path) -> None:
         checkpoint = load_checkpoint(path)
         # on_nan may change, since it does not affect updates that succeeded
-        current = {**self.config.to_dict(), "on_nan": checkpoint["config"].get("on_nan")}
-        if checkpoint["config"] != current:
+        changed = differences({**checkpoint["config"], "on_nan": self.config.settings.on_nan}, self.config)
+        if changed:
             raise CheckpointError(
-                f"{path}: is of another configuration than {self.folder.config}: "
-                f"{', '.join(differences(checkpoint['config'], current))}. Change it back, or train a new run."
+                f"{path}: is of another configuration than {self.folder.config}: {', '.join(changed)}. "
+                "Change it back, or train a new run."
             )
         session = checkpoint["session"]
         try:
@@ -268,7 +268,7 @@ class RunSession:
                 "draw_index": record.draw_index,
                 **({} if self._adapted is None else _drawn_by(record)),
                 "return": record.episode_return,
-                "length": record.length,
+                "steps": record.length,
                 "terminated": int(record.terminated),
                 **record.params,
             }

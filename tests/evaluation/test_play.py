@@ -85,17 +85,20 @@ def test_flying_without_a_display_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("env_id", "key", "action"),
+    ("env_id", "key", "action", "without"),
     [
-        ("gym_dr/LunarLanderDR-v3", pygame.K_UP, 2),
-        ("gym_dr/LunarLanderDR-v3", pygame.K_LEFT, 1),
-        ("gym_dr/LunarLanderDR-v3", pygame.K_RIGHT, 3),
-        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_UP, [1.0, 0.0]),
-        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_RIGHT, [0.0, 1.0]),
-        ("CartPole-v1", pygame.K_RIGHT, 1),
+        ("gym_dr/LunarLanderDR-v3", pygame.K_UP, 2, 0),
+        ("gym_dr/LunarLanderDR-v3", pygame.K_LEFT, 1, 0),
+        ("gym_dr/LunarLanderDR-v3", pygame.K_RIGHT, 3, 0),
+        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_UP, [1.0, 0.0], [0.0, 0.0]),
+        ("gym_dr/LunarLanderContinuousDR-v3", pygame.K_RIGHT, [0.0, 1.0], [0.0, 0.0]),
+        ("gym_dr/MountainCarDR-v0", pygame.K_RIGHT, 2, 1),
+        ("gym_dr/PendulumDR-v1", pygame.K_RIGHT, [-2.0], [0.0]),
+        ("CartPole-v1", pygame.K_RIGHT, 1, 0),
+        ("MountainCar-v0", pygame.K_LEFT, 0, 1),
     ],
 )
-def test_arrow_keys_fly(env_id: str, key: int, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrow_keys_fly(env_id: str, key: int, action: Any, without: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real key events through pygame: press, hold for some steps, close the window."""
     actions: list[Any] = []
     original = gym.wrappers.TimeLimit.step
@@ -110,6 +113,7 @@ def test_arrow_keys_fly(env_id: str, key: int, action: Any, monkeypatch: pytest.
 
     monkeypatch.setattr(gym.wrappers.TimeLimit, "step", spy)
     play.play_by_hand(env_id, seed=1)
+    assert actions[0] == without
     assert actions[2:6] == [action] * 4
 
 

@@ -11,7 +11,7 @@ import pytest
 from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.options import option
-from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, read_config_file
+from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, differences, read_config_file
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
@@ -37,6 +37,20 @@ def test_the_resolved_form_reads_back_equal(randomization: Any, tmp_path: Path) 
     (tmp_path / "config.json").write_text(config.to_json())
     parts = read_config_file(str(tmp_path / "config.json"), A2C)
     assert build_config(A2C, parts["settings"], parts["options"], parts["randomization"]) == config
+
+
+def test_differences_from_a_saved_configuration_are_named_and_options_it_did_not_have_are_none() -> None:
+    config = build_config(A2C, {"seed": 7}, {}, None)
+    saved = config.to_dict()
+    assert differences(saved, config) == []
+    del saved["device"], saved["a2c"]["normalize_observations"], saved["a2c"]["hidden_sizes"]  # an older version's
+    assert differences(saved, config) == []
+    edited = build_config(A2C, {"seed": 8, "device": "cuda"}, {"gamma": 0.5}, None)
+    assert differences(saved, edited) == [
+        "a2c.gamma was 0.996 and is 0.5",
+        "device was 'cpu' and is 'cuda'",
+        "seed was 7 and is 8",
+    ]
 
 
 def test_an_environment_without_parameters_has_no_randomization_in_its_form() -> None:

@@ -6,25 +6,21 @@ Gymnasium's classes (MIT licence) give the spaces and the drawing. Steps are tho
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.envs.classic_control import (
-    AcrobotEnv,
-    CartPoleEnv,
-    Continuous_MountainCarEnv,
-    MountainCarEnv,
-    PendulumEnv,
-)
 from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
-from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.classic_control.family import STOCK, TASKS
+from gym_dr.envs.classic_control.kernels import fields_of
 from gym_dr.envs.classic_control.physics import Physics
 from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
@@ -92,17 +88,19 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
 
         Args:
             seed: Seeds the first states, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            options: ``{"params": {name: value}}`` gives exact values for this episode; Gymnasium's own set the bounds
+                of its first state.
 
         Raises:
             UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
             RandomizationError: An impossible value in ``options``; nothing has changed then.
         """
+        bounds = self.task.bounds(options or {}, self.task.start)
         self._begin_episode(seed, options)
         bits = self.np_random.bit_generator
         self._physics.streams[0] = pcg64.pack(bits.state)
         self._physics.params[: len(self.param_space), 0] = list(self.episode.current.values())
-        self._physics.begin(_ONLY)
+        self._physics.begin(_ONLY, bounds)
         self._physics.exchange.fresh[0] = 0
         bits.state = cast(Any, pcg64.unpack(self._physics.streams[0]))
         self.show(self._physics.state(0), {**self.episode.current, **self._physics.values(0)})
@@ -130,7 +128,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._check_begun("step")
         self._physics.state(0)[: len(self.state)] = self.state  # which a user may have set
         self._physics.step()
-        self.state = self._physics.state(0).copy()
+        self._take(self._physics.state(0))
         if self.render_mode == "human":
             self.render()
         observation, info = self._visible(exchange.observations[0].copy(), {})
@@ -147,51 +145,36 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         """
         self._check_begun("push")
         self._physics.push(velocity[None], _ONLY)
-        self.state = self._physics.state(0).copy()
+        self._take(self._physics.state(0))
 
     def show(self, state: Array, values: Mapping[str, float]) -> None:
         """Takes a state, and sets what Gymnasium's class has an attribute for, so that its drawing shows both."""
-        self.state = state.copy()
+        self._take(state)
         for name, value in values.items():
             for attribute in (name, name.upper()):
                 if hasattr(self, attribute):
                     setattr(self, attribute, value)
+
+    def _take(self, state: Array) -> None:
+        self.state = state.copy()
+        for name in self.task.attributes:
+            value = float(state[fields_of(self.task.state).index(name)])
+            setattr(self, name, None if np.isnan(value) else value)
 
     def _check_begun(self, call: str) -> None:
         if self.state is None:
             raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
 
-class CartPoleDR(ClassicControl, CartPoleEnv):
-    """CartPole-v1 whose masses, pole, push, gravity, time step and limits are drawn anew at each reset."""
-
-    task = cart_pole.TASK
-
-
-class AcrobotDR(ClassicControl, AcrobotEnv):
-    """Acrobot-v1 whose links, gravity, motor, time step and limits are drawn anew at each reset."""
-
-    task = acrobot.TASK
+def class_named(env: str) -> type[ClassicControl]:
+    """The class of an environment such as "CartPole"."""
+    made: type[ClassicControl] = __getattr__(f"{env}DR")
+    return made
 
 
-class MountainCarDR(ClassicControl, MountainCarEnv):
-    """MountainCar-v0 whose engine, gravity, limits and goal are drawn anew at each reset."""
-
-    task = mountain_car.TASK
-
-
-class MountainCarContinuousDR(ClassicControl, Continuous_MountainCarEnv):
-    """MountainCarContinuous-v0 whose engine, gravity, limits and goal are drawn anew at each reset."""
-
-    task = mountain_car_continuous.TASK
-
-
-class PendulumDR(ClassicControl, PendulumEnv):
-    """Pendulum-v1 whose mass, length, gravity, motor, time step and limits are drawn anew at each reset."""
-
-    task = pendulum.TASK
-
-    @property
-    def last_u(self) -> float | None:
-        """The torque of the last step in N m, which is drawn; None before the first."""
-        return None if self.state is None or len(self.state) < 3 or np.isnan(self.state[2]) else float(self.state[2])
+@cache
+def __getattr__(name: str) -> Any:
+    """The class of an environment, such as ``CartPoleDR``, made of Gymnasium's when it is asked for."""
+    return class_of(
+        name, "DR", __name__, TASKS, lambda env: ((ClassicControl, stock_class(STOCK[env])), {"task": TASKS[env]})
+    )

@@ -12,6 +12,10 @@ from gym_dr.envs.family import EnvFamily, EnvId
 _HERE = "gym_dr.envs.classic_control"
 
 
+# many environments, so that their speed counts, and few epochs of large minibatches
+_PPO = {"num_envs": 32, "updates": 366, "rollout_steps": 256, "minibatches": 32, "epochs": 4, "lr": 0.001}
+
+
 def _family(
     task: Task, version: int, steps: int, threshold: float | None, keys: Mapping[tuple[str, ...], Any]
 ) -> EnvFamily:
@@ -25,14 +29,18 @@ def _family(
         stock=f"{name}-v{version}",
         keys=keys,
     )
-    return EnvFamily(name=name, ids=(env,), presets=task.presets)
+    return EnvFamily(name=name, ids=(env,), presets=task.presets, defaults={"ppo": _PPO})
 
 
 # version, episode limit and reward threshold as Gymnasium has them; what the arrow keys do
-FAMILIES = (
-    _family(cart_pole.TASK, 1, 500, 475.0, {("left",): 0, ("right",): 1}),
-    _family(acrobot.TASK, 1, 500, -100.0, {("left",): 0, ("right",): 2}),
-    _family(mountain_car.TASK, 0, 200, -110.0, {("left",): 0, ("right",): 2}),
-    _family(mountain_car_continuous.TASK, 0, 999, 90.0, {("left",): (-1.0,), ("right",): (1.0,)}),
-    _family(pendulum.TASK, 1, 200, None, {("left",): (2.0,), ("right",): (-2.0,)}),
+_ROWS = (
+    (cart_pole.TASK, 1, 500, 475.0, {("left",): 0, ("right",): 1}),
+    (acrobot.TASK, 1, 500, -100.0, {(): 1, ("left",): 0, ("right",): 2}),
+    (mountain_car.TASK, 0, 200, -110.0, {(): 1, ("left",): 0, ("right",): 2}),
+    (mountain_car_continuous.TASK, 0, 999, 90.0, {("left",): (-1.0,), ("right",): (1.0,)}),
+    (pendulum.TASK, 1, 200, None, {("left",): (2.0,), ("right",): (-2.0,)}),
 )
+
+FAMILIES = tuple(_family(*row) for row in _ROWS)
+TASKS = {family.name: row[0] for family, row in zip(FAMILIES, _ROWS, strict=True)}
+STOCK = {family.name: family.ids[0].stock for family in FAMILIES}  # ids of Gymnasium's environments

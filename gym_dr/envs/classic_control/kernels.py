@@ -92,13 +92,13 @@ def kernels_of(task: Task) -> Kernels:
             env = envs[k]
             first = env // LANES * size
             block, lane = memory[first : first + size], env % LANES
-            write_physics(block, lane, derive(read_params(params, env)))
+            write_physics(block, lane, derive(read_params(params, env)), False)
             for j in range(drawn):
                 width = bounds[j, 1] - bounds[j, 0]
                 block[lane + drawn_at + j * LANES] = uniform(streams, env, bounds[j, 0], width)
             state = read_drawn(block, lane)
-            write_state(block, lane, state)
-            write_seen(block, lane, observe(state))
+            write_state(block, lane, state, False)
+            write_seen(block, lane, observe(state), False)
             for j in range(seen):
                 exchange.observations[env, j] = block[lane + seen_at + j * LANES]
             exchange.fresh[env] = 1
@@ -116,12 +116,11 @@ def kernels_of(task: Task) -> Kernels:
                 block[lane + action_at] = action
                 block[lane + fresh_at] = exchange.fresh[at + lane]
             for lane in range(count):
-                before = read_state(block, lane)
-                after, reward, ended = step_one(read_physics(block, lane), before, block[lane + action_at])
                 fresh = block[lane + fresh_at] != 0.0
-                after = before if fresh else after
-                write_state(block, lane, after)
-                write_seen(block, lane, observe(after))
+                state = read_state(block, lane)
+                after, reward, ended = step_one(read_physics(block, lane), state, block[lane + action_at])
+                write_state(block, lane, after, fresh)
+                write_seen(block, lane, observe(after), fresh)
                 block[lane + reward_at] = 0.0 if fresh else reward
                 block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
             for lane in range(count):
@@ -168,9 +167,9 @@ def _reader(make: Any, places: Sequence[str]) -> Any:
 
 
 def _writer(places: Sequence[str]) -> Any:
-    """Puts a tuple's numbers into these places."""
-    lines = "; ".join(f"{place} = values[{k}]" for k, place in enumerate(places))
-    return _written(f"def write(block, lane, values): {lines}")
+    """Puts a tuple's numbers into these places, unless they are to stay as they are."""
+    lines = "; ".join(f"{place} = {place} if keep else values[{k}]" for k, place in enumerate(places))
+    return _written(f"def write(block, lane, values, keep): {lines}")
 
 
 def _written(source: str, make: Any = None) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import cos, fmod, nan, pi, pow, sin
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_dr.envs.classic_control.task import Task, square
+from gym_dr.envs.classic_control.task import Bounds, Task, number_option, square
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -31,6 +33,9 @@ PRESETS = {
     "random": Randomization({"m": Uniform(0.75, 1.25), "l": Uniform(0.75, 1.25)}),  # Packer et al. 2018
     "extreme": Randomization({"m": uniform_outside(0.5, 0.75, 1.25, 1.5), "l": uniform_outside(0.5, 0.75, 1.25, 1.5)}),
 }
+
+
+_WIDTHS = ("x_init", "y_init")  # rad, rad/s
 
 
 class Params(NamedTuple):
@@ -60,7 +65,7 @@ class State(NamedTuple):
 
     theta: float  # rad, 0 is upright
     theta_dot: float  # rad/s
-    torque: float  # N m, of the last step, for the drawing; nan before the first
+    last_u: float  # N m, torque of the last step, which is drawn; nan before the first
 
 
 def derive(p: Params) -> Physics:
@@ -71,6 +76,18 @@ def derive(p: Params) -> Physics:
 def begin(theta: float, theta_dot: float) -> State:
     """Anywhere, nearly at rest."""
     return State(theta, theta_dot, nan)
+
+
+def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
+    """Gymnasium's options are half the widths.
+
+    Raises:
+        RandomizationError: One is no number >= 0.
+    """
+    widths = [number_option(name, options.get(name, high)) for name, (_, high) in zip(_WIDTHS, start, strict=True)]
+    if min(widths) < 0.0:
+        raise RandomizationError(f"Expected options x_init >= 0 and y_init >= 0, got {widths[0]} and {widths[1]}.")
+    return tuple((-width, width) for width in widths)
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
@@ -102,6 +119,8 @@ TASK = Task(
     state=State,
     start=((-pi, pi), (-1.0, 1.0)),
     pushed=("theta_dot",),
+    attributes=("last_u",),
+    bounds=bounds,
     derive=derive,
     begin=begin,
     step=step,

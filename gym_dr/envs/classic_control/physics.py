@@ -13,7 +13,7 @@ from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.classic_control.kernels import LANES, World, fields_of, kernels_of
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.classic_control.task import Bounds, Task
 
 
 class Physics:
@@ -62,9 +62,14 @@ class Physics:
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
         self._step_address = Address(kernels.step)
 
-    def begin(self, envs: Indices) -> None:
-        """Begins episodes with ``params``; the next step leaves these sub-environments at their first state."""
-        self._begin(self._world, envs, self._bounds)
+    def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
+        """Begins episodes with ``params``; the next step leaves these sub-environments at their first state.
+
+        Args:
+            envs: The sub-environments.
+            bounds: Of the numbers that they begin with; None for the task's.
+        """
+        self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds))
 
     def step(self) -> None:
         """Steps all sub-environments but those whose episode has just begun, by way of ``exchange``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, cast
 
 import gymnasium as gym
@@ -12,9 +13,12 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.envs.backend import Backend, Outcome, Rollout
-from gym_dr.envs.classic_control import env as single
+from gym_dr.envs.classic_control.env import ClassicControl, class_named
+from gym_dr.envs.classic_control.family import TASKS
 from gym_dr.envs.classic_control.physics import Physics
+from gym_dr.envs.classic_control.task import Bounds
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.stock import class_of
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.randomization.table import ParamTable
 
@@ -27,7 +31,7 @@ class ClassicControlBackend(Backend):
         physics: All environments.
     """
 
-    def __init__(self, template: single.ClassicControl) -> None:
+    def __init__(self, template: ClassicControl) -> None:
         """Takes everything but the number of environments from a single one."""
         self.template = template
         self.space = template.param_space
@@ -67,8 +71,11 @@ class ClassicControlBackend(Backend):
         """See ``Backend.generators``; drawing from them changes nothing."""
         return tuple(map(generator, self.physics.streams))
 
-    def reset(self, envs: Indices, table: ParamTable) -> None:
-        self.begin(envs)
+    def check_options(self, options: Mapping[str, Any]) -> Bounds:
+        return self.template.task.bounds(options, self.template.task.start)
+
+    def reset(self, envs: Indices, table: ParamTable, options: Bounds | None = None) -> None:
+        self.physics.begin(envs, options)
         self.physics.exchange.fresh[envs] = 0
 
     def begin(self, envs: Indices) -> None:
@@ -101,37 +108,15 @@ class ClassicControlBackend(Backend):
 class ClassicControlVectorEnv(NativeVectorEnv):
     """Many classic control environments; keywords of its own are those of Gymnasium's class."""
 
-    single_class: type[single.ClassicControl]
+    single_class: type[ClassicControl]
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> ClassicControlBackend:
         return ClassicControlBackend(self.single_class(randomization="none", render_mode=render_mode, **kwargs))
 
 
-class CartPoleVectorEnv(ClassicControlVectorEnv):
-    """Many CartPole-v1 with randomized physics."""
-
-    single_class = single.CartPoleDR
-
-
-class AcrobotVectorEnv(ClassicControlVectorEnv):
-    """Many Acrobot-v1 with randomized physics."""
-
-    single_class = single.AcrobotDR
-
-
-class MountainCarVectorEnv(ClassicControlVectorEnv):
-    """Many MountainCar-v0 with randomized physics."""
-
-    single_class = single.MountainCarDR
-
-
-class MountainCarContinuousVectorEnv(ClassicControlVectorEnv):
-    """Many MountainCarContinuous-v0 with randomized physics."""
-
-    single_class = single.MountainCarContinuousDR
-
-
-class PendulumVectorEnv(ClassicControlVectorEnv):
-    """Many Pendulum-v1 with randomized physics."""
-
-    single_class = single.PendulumDR
+@cache
+def __getattr__(name: str) -> Any:
+    """The class of many environments, such as ``CartPoleVectorEnv``, made when it is asked for."""
+    return class_of(
+        name, "VectorEnv", __name__, TASKS, lambda env: ((ClassicControlVectorEnv,), {"single_class": class_named(env)})
+    )

@@ -16,7 +16,9 @@ from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 from gymnasium.utils import EzPickle
 
 from gym_dr.envs.mujoco.episode import RandomizedModel
-from gym_dr.envs.mujoco.stock import class_of, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.presets import PRESETS
+from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
+from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.errors import ConfigError
 
 
@@ -84,4 +86,10 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
 @cache
 def __getattr__(name: str) -> Any:
     """The class of an environment, such as ``HopperDR``, made of Gymnasium's when it is asked for."""
-    return class_of(name, "DR", __name__, lambda base: (RandomizedMujoco, stock_class(base)))
+    return class_of(
+        name,
+        "DR",
+        __name__,
+        PRESETS,
+        lambda env: ((RandomizedMujoco, stock_class(f"{env}-v5")), {"space_name": env}),
+    )

@@ -1,16 +1,12 @@
-"""Gymnasium's MuJoCo environments: their classes, and what is asked of MuJoCo about their models."""
+"""What is asked of MuJoCo about Gymnasium's models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
-import gymnasium as gym
 import mujoco  # type: ignore[import-untyped]
-from gymnasium.envs.registration import load_env_creator
-
-from gym_dr.envs.mujoco.presets import PRESETS
 
 # what MuJoCo resets a simulation for; the others (a full contact buffer, ...) leave it running
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
@@ -25,31 +21,6 @@ def quiet_compiler() -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(handler)
-
-
-def class_of(name: str, suffix: str, module: str, bases: Callable[[str], tuple[type[Any], ...]]) -> Any:
-    """The class that a module is asked for, such as ``HopperDR``.
-
-    Args:
-        name: Of the class.
-        suffix: What follows the environment's name in it.
-        module: That is asked.
-        bases: Environment's name -> what the class inherits from.
-
-    Raises:
-        AttributeError: There is no such environment.
-    """
-    env = name.removesuffix(suffix)
-    if env == name or env not in PRESETS:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    members = {"__doc__": f"{env}-v5 with randomized physics.", "__module__": module, "space_name": env}
-    return type(name, bases(env), members)
-
-
-def stock_class(name: str) -> type[Any]:
-    """Gymnasium's class of an environment such as "Hopper"."""
-    creator: Any = load_env_creator(str(gym.spec(f"{name}-v5").entry_point))
-    return cast(type[Any], creator)
 
 
 def pushed_dofs(model: Any) -> list[int]:

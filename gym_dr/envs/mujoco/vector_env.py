@@ -18,9 +18,11 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import tasks
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.space import model_space
-from gym_dr.envs.mujoco.stock import class_of, pushed_dofs, quiet_compiler, stock_class
+from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
 
@@ -43,7 +45,7 @@ class MujocoBackend(Backend):
             **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
         """
         with quiet_compiler():
-            self.template = stock_class(name)(render_mode=render_mode, **kwargs)
+            self.template = stock_class(f"{name}-v5")(render_mode=render_mode, **kwargs)
         self._nominal = copy.copy(self.template.model)  # drawing changes the template's model
         self.space = self._model_space = model_space(name, self._nominal)
         self.observation_space = self.template.observation_space
@@ -73,7 +75,7 @@ class MujocoBackend(Backend):
         """See ``Backend.generators``; resets draw from them, None before the first."""
         return tuple(self._rngs)
 
-    def reset(self, envs: Indices, table: ParamTable) -> None:
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         self._begin(envs, table)
         self.observations[envs] = self._task.observe(self.engine, envs)
 
@@ -147,4 +149,4 @@ class MujocoVectorEnv(NativeVectorEnv):
 @cache
 def __getattr__(name: str) -> Any:
     """The class of many environments, such as ``HopperVectorEnv``, made when it is asked for."""
-    return class_of(name, "VectorEnv", __name__, lambda base: (MujocoVectorEnv,))
+    return class_of(name, "VectorEnv", __name__, PRESETS, lambda env: ((MujocoVectorEnv,), {"space_name": env}))

@@ -12,6 +12,7 @@ import pytest
 
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.classic_control.task import Task
+from gym_dr.errors import RandomizationError
 
 TASKS = [module.TASK for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
 by_task = pytest.mark.parametrize("task", TASKS, ids=[task.space.name for task in TASKS])
@@ -95,3 +96,40 @@ def test_copies_and_pickles_are_made_anew(name: str) -> None:
     env = gym.make(f"gym_dr/{name}", randomization="none").unwrapped
     for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         np.testing.assert_array_equal(env.reset(seed=1)[0], again.reset(seed=1)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("CartPole-v1", {"low": -0.2, "high": 0.1}),
+        ("Acrobot-v1", {"high": 0.5}),
+        ("MountainCar-v0", {"low": -0.9}),
+        ("MountainCarContinuous-v0", {"low": -0.5, "high": -0.5}),
+        ("Pendulum-v1", {"x_init": 0.5, "y_init": 2}),
+    ],
+)
+def test_options_of_reset_bound_the_first_states_as_gymnasiums(name: str, options: dict[str, float]) -> None:
+    ours, stock = f"gym_dr/{name.replace('-', 'DR-')}", gym.make_vec(name, 3, vectorization_mode="sync")
+    expected = stock.reset(seed=4, options=dict(options))[0]
+    for mode in ("sync", "vector_entry_point"):
+        envs = gym.make_vec(ours, 3, vectorization_mode=mode, randomization="none")
+        np.testing.assert_allclose(envs.reset(seed=4, options=dict(options))[0], expected, rtol=1e-6)
+        assert (envs.reset(seed=4)[0] != expected).any(), "the next episode has Gymnasium's own bounds"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("CartPoleDR-v1", {"low": 0.2, "high": 0.1}),
+        ("AcrobotDR-v1", {"high": float("nan")}),
+        ("MountainCarDR-v0", {"low": "left"}),
+        ("PendulumDR-v1", {"x_init": -1.0}),
+    ],
+)
+def test_impossible_options_are_refused_before_anything_is_changed(name: str, options: dict[str, Any]) -> None:
+    for env in (gym.make(f"gym_dr/{name}").unwrapped, gym.make_vec(f"gym_dr/{name}", 2)):
+        env.reset(seed=1)
+        before = env.params  # type: ignore[attr-defined]
+        with pytest.raises(RandomizationError, match="Expected options"):
+            env.reset(options=options)
+        np.testing.assert_equal(env.params, before)  # type: ignore[attr-defined]

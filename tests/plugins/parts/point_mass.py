@@ -85,7 +85,7 @@ class PointMasses(Backend):
     def generators(self) -> Any:
         return tuple(self.rngs)
 
-    def reset(self, envs: Any, table: Any) -> None:
+    def reset(self, envs: Any, table: Any, options: Any = None) -> None:
         self.state[envs] = [self.rngs[i].uniform(-1.0, 1.0, 2) for i in envs]
         self.observations = self.state.astype(np.float32)
 

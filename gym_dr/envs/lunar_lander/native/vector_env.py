@@ -69,7 +69,7 @@ class LunarLanderBackend(Backend):
         """See ``Backend.generators``; drawing from them changes nothing."""
         return tuple(map(generator, self.physics.memory.streams))
 
-    def reset(self, envs: Indices, table: ParamTable) -> None:
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without thrust."""
         self.physics.begin(envs)
         self.physics.step(envs)
