@@ -10,12 +10,12 @@ less of anything narrower.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Mask
 from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
@@ -27,6 +27,7 @@ NOMINAL = "nominal"  # the start around nominal values
 EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
 _GRID = np.linspace(0.0, 1.0, 1001)[1:-1]  # quantiles at which values must not fall where they should rise
 _BISECTIONS = 60
+_SHARES = (np.arange(200) + 0.5) / 200  # quantiles that stand for the draws of a start
 
 
 class Box:
@@ -78,8 +79,9 @@ class Box:
         """Where to begin, as ranges of quantiles.
 
         Args:
-            start: ``"nominal"``, a preset, or a mapping or ``Randomization``, inside the box. Parameters that it does
-                not name start at nominal.
+            start: ``"nominal"``, a preset, or a mapping or ``Randomization``, inside the box but for a twentieth of
+                its draws at each end. Ranges have the mean and variance of its draws. Parameters that it does not name
+                start at nominal.
             width: Of the ranges about nominal values, as a share of the box.
 
         Returns:
@@ -105,15 +107,15 @@ class Box:
         nominal = self.space[name].nominal
         low, high = self.support[name].support(nominal)
         if rule is not None:
-            first, last = rule.support(nominal)
-            slack = 1e-9 * (high - low)
-            if not (low - slack <= first and last <= high + slack):
+            draws = np.sort(rule.apply(nominal, rule.distribution.ppf(_SHARES)))
+            slack, tail = 1e-9 * (high - low), len(draws) // 20
+            if not (low - slack <= draws[tail] and draws[-1 - tail] <= high + slack):
+                first, last = rule.support(nominal)
                 raise RandomizationError(
                     f"Parameter {name!r}: expected a start inside of the box, from {low:g} to {high:g}, got one from "
                     f"{first:g} to {last:g}. Narrow the start, or widen the box."
                 )
-            ends = [*self._quantiles(name, first), *self._quantiles(name, last)]
-            return min(ends), max(ends)
+            return _as_varied(*self._quantiles(name, np.clip(draws, low, high)))
         if not low <= nominal <= high:
             warnings.warn(
                 f"Parameter {name!r}: the nominal value {nominal:g} is outside of the box, {low:g} to {high:g}, so "
@@ -121,7 +123,7 @@ class Box:
                 RandomizationWarning,
                 stacklevel=4,
             )
-        centre = sum(self._quantiles(name, nominal)) / 2
+        centre = float(sum(self._quantiles(name, np.array([nominal])))[0]) / 2
         first = min(max(0.0, centre - width / 2), 1.0 - width)
         return first, first + width
 
@@ -129,20 +131,34 @@ class Box:
         rule = self.support[name]
         return rule.apply(self.space[name].nominal, rule.distribution.ppf(quantiles))
 
-    def _quantiles(self, name: str, value: float) -> tuple[float, float]:
-        """Between which quantiles a parameter has a value; the two are equal for a continuous one."""
+    def _quantiles(self, name: str, values: Array) -> tuple[Array, Array]:
+        """Between which quantiles a parameter has values ``(K,)``; the two are equal for a continuous one."""
         ends = self._value(name, np.array([EDGE, 1.0 - EDGE]))
         sign = 1.0 if ends[1] >= ends[0] else -1.0  # a negative nominal value times a draw falls with the draw
 
-        def first(reached: Any) -> float:
-            low, high = 0.0, 1.0
+        def first(reached: Callable[[Array, Array], Mask]) -> Array:
+            low, high = np.zeros(len(values)), np.ones(len(values))
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
-                drawn = float(self._value(name, np.array([np.clip(middle, EDGE, 1.0 - EDGE)]))[0])
-                low, high = (low, middle) if reached(sign * drawn) else (middle, high)
-            return high if high > 0.5 else low  # exactly 0 or 1 at an end of the box
+                hit = reached(sign * self._value(name, np.clip(middle, EDGE, 1.0 - EDGE)), sign * values)
+                low, high = np.where(hit, low, middle), np.where(hit, middle, high)
+            return np.where(high > 0.5, high, low)  # exactly 0 or 1 at an end of the box
 
-        return first(lambda drawn: drawn >= sign * value), first(lambda drawn: drawn > sign * value)
+        return first(np.greater_equal), first(np.greater)
+
+
+def _as_varied(first: Array, last: Array) -> tuple[float, float]:
+    """The ends of the uniform distribution on [0, 1] with the mean and variance of draws, where it has room for them.
+
+    Args:
+        first: Shape ``(K,)``, of equally likely draws the quantiles from which ...
+        last: ... and up to which they have one value.
+    """
+    middle, count = (first + last) / 2, len(first)
+    # of the draws: K equal parts of a uniform distribution have centres that vary less by (K^2 - 1) / K^2
+    variance = middle.var() * count**2 / (count**2 - 1) + ((last - first) ** 2).mean() / 12
+    half = float(np.sqrt(3.0 * variance))
+    return max(0.0, float(middle.mean()) - half), min(1.0, float(middle.mean()) + half)
 
 
 def varying(space: ParamSpace, support: Randomization) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr import Bernoulli, Choice, Integer, LogUniform, Param, ParamSpace, Randomization, Scale, Uniform
+from gym_dr import Bernoulli, Choice, Integer, LogUniform, Normal, Param, ParamSpace, Randomization, Scale, Uniform
 from gym_dr.errors import RandomizationError, RandomizationWarning
 from gym_dr.randomization.adaptive.box import NOMINAL, Box
 
@@ -80,6 +80,18 @@ def test_draws_start_in_a_part_of_the_box_about_nominal(rule: Any, expected: tup
 def test_draws_can_start_in_a_randomization_and_at_nominal_for_what_it_leaves_out() -> None:
     start = box_of({"gravity": (-12.0, -2.0), "mass": (0.0 + 1.0, 3.0)}).start({"gravity": (-11.0, -7.0)}, 0.1)
     np.testing.assert_allclose(start, [(0.1, 0.5), (0.45, 0.55)], atol=1e-9)
+
+
+def test_a_start_of_another_form_begins_as_varied_as_it_is() -> None:
+    # in a box from -12 to -2 a mean of -9 is the quantile 0.3 and a deviation of 0.5 is 0.05; a uniform distribution of
+    # that deviation has a half width of sqrt(3) x 0.05
+    start = box_of({"gravity": (-12.0, -2.0)}).start({"gravity": Normal(-9.0, 0.5, low=-12.0, high=-2.0)}, 0.25)
+    np.testing.assert_allclose(start, [(0.3 - 0.0866, 0.3 + 0.0866)], atol=1e-3)
+
+
+def test_tails_of_a_start_may_reach_out_of_the_box() -> None:
+    start = box_of({"gravity": (-11.0, -1.0)}).start({"gravity": Normal(-10.0, 0.5, low=-11.9, high=-0.1)}, 0.25)
+    np.testing.assert_allclose(start, [(0.1 - 0.0866, 0.1 + 0.0866)], atol=3e-3)
 
 
 def test_a_start_out_of_the_box_is_refused() -> None:
