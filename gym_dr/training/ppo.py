@@ -5,10 +5,10 @@ old probabilities that has gone far enough pulls no further (eq. 7), so that a r
 
 What the paper leaves open follows Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization";
 numbers below are of its lists ("core" and "continuous"). What other algorithms share is in ``actor_critic.py`` and what
-it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), clipped
-gradients (11), separate networks (13), normal distributions and their deviation (continuous 1 to 3), clipped actions
-(5), normalised observations and rewards (6 and 8, without the clipping of 7 and 9). Truncated episodes bootstrap, which
-the code behind the details did not do.
+it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), gradients that
+are clipped (11, but each network's on its own), separate networks (13), normal distributions and their deviation
+(continuous 1 to 3), clipped actions (5), normalised observations and rewards (6 and 8, without the clipping of 7 and
+9). Truncated episodes bootstrap, which the code behind the details did not do.
 """
 
 from __future__ import annotations
