@@ -123,7 +123,7 @@ class Box:
                 RandomizationWarning,
                 stacklevel=4,
             )
-        centre = float(sum(self._quantiles(name, np.array([nominal])))[0]) / 2
+        centre = float(np.mean(self._quantiles(name, np.array([nominal]))))
         first = min(max(0.0, centre - width / 2), 1.0 - width)
         return first, first + width
 
