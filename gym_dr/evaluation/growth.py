@@ -49,11 +49,10 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
     Raises:
         RunFolderError: The draws are damaged.
     """
+    if config.settings.sampler == UNIFORM or config.randomization is None or not folder.draws.exists():
+        return []
     space = param_space_of(config.settings.env)
-    if config.settings.sampler == UNIFORM or space is None or config.randomization is None:
-        return []
-    if not folder.draws.exists():
-        return []
+    assert space is not None  # since there is a randomization
     drawn, _ = split(config.randomization)
     table = read_log(folder.draws, ("update", *drawn))
     parts = np.array_split(np.arange(len(table)), min(WINDOWS, len(table)))

@@ -49,7 +49,7 @@ class Box:
         self.names = varying(space, support)
         if support.correlation is not None:
             raise RandomizationError(
-                f"Expected parameters that are drawn independently, since each one's range is learned by itself, got "
+                f"Expected parameters that are drawn independently, since each one's range is learned on its own, got "
                 f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
                 "sampler uniform or plr."
             )
