@@ -29,6 +29,19 @@ COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "termi
 Array = npt.NDArray[np.float64]
 
 
+def sampler_notes(document: Mapping[str, Any]) -> list[str]:
+    """What is to be said of policies whose sampler learned what to draw."""
+    samplers: dict[str, list[str]] = {}
+    for policy in document["policies"]:
+        if "sampler" in policy:
+            samplers.setdefault(policy["sampler"], []).append(policy["name"])
+    return [
+        f"Draws of {', '.join(names)} in training followed the sampler {sampler}. What is called training here, draws "
+        "and ranges, is the whole randomization that it draws from."
+        for sampler, names in samplers.items()
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """A finished evaluation."""
