@@ -26,6 +26,7 @@ from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
@@ -36,6 +37,7 @@ from gym_dr.wrappers.vector_params import VectorParams
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptParams",
     "Add",
     "Bernoulli",
     "Choice",

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
+from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.training.api import Algorithm, Policy, Session, option, seed_for
+from gym_dr.training.api import Algorithm, Policy, Session, seed_for
 
 Array = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The wall time until training passes a mean return, against the number of sub-environments."""
+"""The wall time until training passes a mean return: against the number of sub-environments, and with defaults."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig, build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
 from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
 
 _ENDLESS = {"updates": 10**9, "schedule": "constant"}  # the clock ends a training
 
@@ -50,6 +52,50 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
         for num_envs, of_size in runs.items()
     ]
     return {"threshold": settings.threshold, "limit_seconds": settings.learning_limit, "rows": rows}
+
+
+def measure_solving(settings: BenchSettings, report: Callable[[str], None]) -> dict[str, Any]:
+    """Trains with all defaults on nominal physics, schedules and length too, until the environment's threshold.
+
+    All algorithms take turns within a seed. One whose training is over before counts as not solved.
+
+    Returns:
+        ``threshold``, ``limit_seconds`` and ``rows``, one for each algorithm with medians over seeds (None as in
+        ``measure_learning``), the number of seeds that solved it, and each of the ``runs``; no rows where the
+        environment has no threshold.
+    """
+    threshold = _solved_from(settings.env)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in settings.solvers}
+    for seed in range(1, 1 + (0 if threshold is None else settings.solving_seeds)):
+        for name in found:
+            report(f"solving with {name}, seed {seed}")
+            algorithm = find_algorithm(name)
+            config = build_config(algorithm, {"env": settings.env, "seed": seed, "eval_episodes": 0}, {}, "none")
+            if seed == 1:
+                time_to_threshold(config, algorithm, math.inf, limit=0.0)  # loads or compiles what it needs
+            found[name].append(time_to_threshold(config, algorithm, cast(float, threshold), settings.solving_limit))
+    rows = [
+        {
+            "algorithm": name,
+            "median_seconds": median_time([run["seconds"] if run["passed"] else None for run in runs]),
+            "median_steps": median_time([run["steps"] if run["passed"] else None for run in runs]),
+            "passed": sum(run["passed"] for run in runs),
+            "runs": runs,
+        }
+        for name, runs in found.items()
+        if runs
+    ]
+    return {"threshold": threshold, "limit_seconds": settings.solving_limit, "rows": rows}
+
+
+def solving_trainings(settings: BenchSettings) -> int:
+    """How many trainings ``measure_solving`` makes."""
+    return 0 if _solved_from(settings.env) is None else len(settings.solvers) * settings.solving_seeds
+
+
+def _solved_from(env_id: str) -> float | None:
+    """The return from which an environment of ours counts as solved."""
+    return ENVIRONMENTS.get(env_id).reward_threshold if env_id in ENVIRONMENTS else None
 
 
 def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, seed: int) -> RunConfig:
@@ -106,6 +152,7 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
     with temporary_session(RunSession, config, watch) as session:
         try:
             algorithm.train_function()(session, config.options)
+            reason = f"not within {last['steps']:g} steps"
         except _Over:
             reason = None if passed else f"not within {limit:g} s"
         except TrainingError as error:

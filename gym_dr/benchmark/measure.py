@@ -8,7 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
+from gym_dr.benchmark.learning import (
+    measure_learning,
+    measure_solving,
+    solving_trainings,
+    time_to_threshold,
+    training_config,
+)
 from gym_dr.benchmark.machine import describe
 from gym_dr.benchmark.plots import PICTURES
 from gym_dr.benchmark.profile import measure_profile
@@ -18,7 +24,7 @@ from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.training.api import Algorithm
 
-FORMAT = 2  # of bench.json
+FORMAT = 3  # of bench.json
 RESULT = "bench.json"
 
 Report = Callable[[str], None]  # a line that says what is measured next
@@ -26,7 +32,8 @@ Report = Callable[[str], None]  # a line that says what is measured next
 
 def reports(settings: BenchSettings) -> int:
     """How often ``measure`` calls ``report``."""
-    return 1 + len(settings.sizes) + len(settings.learning_sizes) * len(settings.seeds) + 1
+    trainings = len(settings.learning_sizes) * len(settings.seeds) + solving_trainings(settings)
+    return 1 + len(settings.sizes) + trainings + 1
 
 
 def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> dict[str, Any]:
@@ -53,12 +60,14 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
     throughput = measure_throughput(settings, report)
     profile = measure_profile(config, algorithm, settings.profile_updates, report)
     learning = measure_learning(settings, algorithm, report)
+    solving = measure_solving(settings, report)
     return {
         "format": FORMAT,
         "machine": machine,
         "settings": {"algorithm": algorithm.name, **asdict(settings)},
         "throughput": throughput,
         "learning": learning,
+        "solving": solving,
         "profile": profile,
     }
 

@@ -23,6 +23,9 @@ class BenchSettings:
     rounds: int  # in each of which every contender steps once; one more before is not counted
     seconds: float  # that a contender steps in a round
     learning_limit: float  # seconds after which a training has not passed
+    solvers: tuple[str, ...] = ("a2c", "ppo")  # algorithms that are timed until they solve the nominal environment
+    solving_seeds: int  # of which each has trainings from seeds 1, 2, ...
+    solving_limit: float  # seconds after which one has not solved it
     profile_updates: int  # of which one update's parts are the medians
     max_processes: int  # of a contender that needs one for each sub-environment; memory may allow fewer
 
@@ -43,6 +46,8 @@ FULL = BenchSettings(
     rounds=5,
     seconds=0.5,
     learning_limit=30.0,
+    solving_seeds=10,
+    solving_limit=300.0,
     profile_updates=50,
     max_processes=1024,
 )
@@ -54,6 +59,8 @@ QUICK = BenchSettings(
     rounds=2,
     seconds=0.1,
     learning_limit=5.0,
+    solving_seeds=0,
+    solving_limit=0.0,
     profile_updates=10,
     max_processes=32,
 )

@@ -39,8 +39,8 @@ def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) ->
     """Measure this machine and draw it.
 
     Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
-    installed), how they scale, the time until an algorithm with its default options passes a mean return, and where the
-    time of one of its updates goes.
+    installed), how they scale, the time until an algorithm with its default options passes a mean return, until A2C and
+    PPO solve the nominal environment, and where the time of one update goes.
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
@@ -126,9 +126,28 @@ def _show(result: dict[str, Any]) -> None:
         passed = f"{row['passed']} of {len(row['runs'])}"
         table.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
     show_table(table, left=())
+    _show_solving(result["solving"])
     click.echo(f"\nMilliseconds of one update of {algorithm}")
     divided = ([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"])
     show_table([["", *PARTS], *divided], left=())
+
+
+def _show_solving(solving: dict[str, Any]) -> None:
+    from gym_dr.cli.tables import show_table  # heavy
+
+    if not solving["rows"]:
+        return
+    click.echo(
+        f"\nSeconds until the mean training return on nominal physics passes {solving['threshold']:g}, by default "
+        "settings, median over seeds"
+    )
+    table = [["", "seconds", "steps", "passed"]]
+    for row in solving["rows"]:
+        passed = f"{row['passed']} of {len(row['runs'])}"
+        table.append(
+            [row["algorithm"], _cell(row, "median_seconds", ".1f"), _cell(row, "median_steps", ",.0f"), passed]
+        )
+    show_table(table)
 
 
 def _cell(row: dict[str, Any], field: str, form: str) -> str:

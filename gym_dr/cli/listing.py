@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.training.registry import ALGORITHMS
+
+
+def _options_of(sampler: Sampler) -> str:
+    """The options of a sampler as they are typed, with their defaults."""
+    typed = [(f"--{field.name.replace('_', '-')}", field.default) for field in sampler.option_fields()]
+    options = ", ".join(flag if value is None else f"{flag} {value}" for flag, value in typed)
+    return f"[{options}]" if options else ""
 
 
 @click.command()
@@ -19,9 +24,10 @@ def command(what: str) -> None:
     plugins = load_plugins()
     if what == "envs":
         rows = [(entry.id, f"at most {entry.max_episode_steps} steps") for entry in ENVIRONMENTS.values()]
-    elif what in ("algorithms", "samplers"):
-        listed: Any = ALGORITHMS if what == "algorithms" else SAMPLERS
-        rows = [(item.name, item.summary) for item in listed.values()]
+    elif what == "algorithms":
+        rows = [(item.name, item.summary) for item in ALGORITHMS.values()]
+    elif what == "samplers":
+        rows = [(item.name, f"{item.summary} {_options_of(item)}".rstrip()) for item in SAMPLERS.values()]
     else:
         texts = {plugin: f"{plugin.package}, {plugin.origin}" for plugin in plugins}
         rows = [(p.name, f"{text}: {p.problem}" if p.problem else text) for p, text in texts.items()]

@@ -11,6 +11,8 @@ from typing import Any, Union, get_args, get_origin
 import click
 
 from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.registry import load_object
 
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
@@ -72,6 +74,24 @@ def field_options(cls: type, **defaults: Any) -> list[click.Option]:
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
+def sampler_options() -> list[click.Option]:
+    """One option for each name among the options of all samplers."""
+    owners: dict[str, list[tuple[Sampler, dataclasses.Field[Any]]]] = {}
+    for sampler in SAMPLERS.values():
+        for field in sampler.option_fields():
+            owners.setdefault(field.name, []).append((sampler, field))
+    options = []
+    for name, found in owners.items():
+        sampler, field = found[0]
+        values = {each.default: [s.name for s, other in found if other.default == each.default] for _, each in found}
+        shown = [f"{value}" if len(values) == 1 else f"{value} with {'/'.join(of)}" for value, of in values.items()]
+        help = f"[{', '.join(each.name for each, _ in found)}] {field.metadata['help']}"
+        hint = typing.get_type_hints(load_object(sampler.options))[name]
+        # without a default: whether one was given is for the sampler that is chosen to know
+        options.append(_option(field, hint, None, help, ", ".join(shown) if None not in values else False))
+    return options
+
+
 def command_line() -> str:
     """The whole command line, which folders and pages record."""
     return str(click.get_current_context().find_root().obj)
@@ -127,14 +147,17 @@ def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
     return pairs
 
 
-def _option(field: dataclasses.Field[Any], hint: Any, default: Any) -> click.Option:
+def _option(
+    field: dataclasses.Field[Any], hint: Any, default: Any, help: str | None = None, shown: bool | str = True
+) -> click.Option:
     flag = "--" + field.name.replace("_", "-")
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
-    shared: Any = {"help": field.metadata.get("help", ""), "default": default, "show_default": True}
+    shared: Any = {"help": help or field.metadata.get("help", ""), "default": default, "show_default": shown}
     if hint is bool:
         return click.Option([f"{flag}/--no-{flag[2:]}"], **shared)
     if get_origin(hint) is tuple:
-        text = ",".join(map(str, default))
-        return click.Option([flag], type=NumberList(get_args(hint)[0]), **{**shared, "show_default": text})
+        if default is not None:
+            shared["show_default"] = ",".join(map(str, default))
+        return click.Option([flag], type=NumberList(get_args(hint)[0]), **shared)
     return click.Option([flag], type=hint, **shared)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.experiments.run import Run, Runs
 
 _COLUMNS = {  # statistic -> heading
@@ -45,6 +45,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
     success = evaluation.document["success"]
     solved = "" if success is None else f", solved from a return of {success:g} on"
     click.echo(f"{evaluation.document['env']}{solved}")
+    for note in sampler_notes(evaluation.document):
+        click.echo(note)
     for cells in evaluation.sets:
         each = f"{cells.num_cells:,} cells x " if cells.num_cells > 1 else ""
         click.echo(f"\n{cells.name}: {each}{cells.episodes} episodes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize
+from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize, sampler_options
 from gym_dr.experiments.configure import option_names
 from gym_dr.experiments.train import train
 from gym_dr.plugins.manager import load_plugins
@@ -65,6 +65,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         click.Option(["--run-dir"], metavar="FOLDER", help="the run's own folder  [default: runs/...]"),
         click.Option(["--overwrite"], is_flag=True, help="replace the run that is in the folder"),
         *field_options(algorithm.config_class()),
+        *sampler_options(),
     ]
     return click.Command(
         algorithm.name, params=list(options), callback=lambda **_: _train(algorithm), help=algorithm.summary

@@ -20,6 +20,7 @@ from gym_dr.errors import CheckpointError, ConfigError, GymDrError
 from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import NONE, presets, resolve
+from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
@@ -221,6 +222,7 @@ def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm)
             "path": str(folder.path),
             "algorithm": algorithm.name,
             "seed": config.settings.seed,
+            **({} if config.settings.sampler == UNIFORM else {"sampler": config.settings.sampler}),
             "updates": int(checkpoint["update"]),
             "checkpoint": path.name,
         },

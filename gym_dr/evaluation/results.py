@@ -22,11 +22,24 @@ from gym_dr.runs.folder import CONFIG
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "gym_dr evaluation", 2
+FORMAT, VERSION = "gym_dr evaluation", 3
 DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
-COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "length", "terminated", "outcome")  # before parameters
+COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
 
 Array = npt.NDArray[np.float64]
+
+
+def sampler_notes(document: Mapping[str, Any]) -> list[str]:
+    """What is to be said of policies whose sampler learned what to draw."""
+    samplers: dict[str, list[str]] = {}
+    for policy in document["policies"]:
+        if "sampler" in policy:
+            samplers.setdefault(policy["sampler"], []).append(policy["name"])
+    return [
+        f"Draws of {', '.join(names)} in training followed the sampler {sampler}. What is called training here, draws "
+        "and ranges, is the whole randomization that it draws from."
+        for sampler, names in samplers.items()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +194,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
         content = path.read_bytes()
         # as text first: Python parses numbers exactly, pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
-        texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "length", "terminated")
+        texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
         table = table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})
     except FileNotFoundError:
         return pd.DataFrame(columns=list(COLUMNS))

@@ -83,7 +83,7 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
-        lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["length"].mean()
+        lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = least = None
             if cells.num_cells > 1:

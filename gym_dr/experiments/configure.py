@@ -11,7 +11,15 @@ from typing import Any
 from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.presets import resolve
-from gym_dr.runs.config import RunConfig, RunSettings, build_config, check_fields, read_config_file
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
+from gym_dr.runs.config import (
+    RunConfig,
+    RunSettings,
+    build_config,
+    check_fields,
+    check_sampler_options,
+    read_config_file,
+)
 from gym_dr.runs.environments import check_module, param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
@@ -37,6 +45,34 @@ def option_names(algorithm: Algorithm) -> list[str]:
     return names
 
 
+def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
+    """The options of a sampler in a training.
+
+    Raises:
+        PluginError: One has the name of another option of the training.
+    """
+    names = [field.name for field in sampler.option_fields()]
+    taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
+    if taken:
+        raise PluginError(
+            f"Sampler {sampler.name!r}: gymdr train {algorithm.name} has an option {', '.join(taken)} already; rename "
+            "the sampler's."
+        )
+    return names
+
+
+def _check_other_samplers(sampler: Sampler, names: Collection[str]) -> None:
+    """Checks that no name is that of another sampler's option.
+
+    Raises:
+        ConfigError: One is.
+    """
+    for name in names:
+        owners = [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]
+        if owners:
+            raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
+
+
 def resolve_config(
     algorithm: Algorithm,
     given: Mapping[str, Any],
@@ -45,9 +81,10 @@ def resolve_config(
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """What was ``given``, fields of ``RunSettings`` and of the algorithm's, over what a file says over the defaults.
+    """What was ``given`` over what a file says over the defaults.
 
-    The other arguments are those of ``gym_dr.train``.
+    ``given`` has fields of ``RunSettings``, of the algorithm's and of the sampler's configuration. The other arguments
+    are those of ``gym_dr.train``.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
@@ -56,16 +93,23 @@ def resolve_config(
     """
     own = option_names(algorithm)
     from_file = _read_file(str(config), algorithm) if config is not None else {}
+    of_file = from_file.get("settings", {}).get("sampler", UNIFORM)
+    sampler = SAMPLERS.get(str(given.get("sampler", of_file)))
+    of_sampler = sampler_option_names(sampler, algorithm)
+    _check_other_samplers(sampler, given.keys() - {*own, *SETTINGS, *of_sampler})
+    drawing = {} if sampler.name != of_file else from_file.get("sampler_options", {})
+    drawing |= check_sampler_options(sampler, {name: value for name, value in given.items() if name in of_sampler})
     options = check_fields(algorithm.config_class(), {name: value for name, value in given.items() if name in own})
-    others = {name: value for name, value in given.items() if name not in own}
-    settings = {**from_file.get("settings", {}), **check_fields(RunSettings, others, also=(*own, *KEYWORDS))}
+    others = {name: value for name, value in given.items() if name not in (*own, *of_sampler)}
+    known = (*own, *of_sampler, *KEYWORDS)
+    settings = {**from_file.get("settings", {}), **check_fields(RunSettings, others, also=known)}
     if "env" not in given:
         check_module(settings.get("env", ""), trust)
     whole = from_file.get("randomization") if randomization is None else randomization
     if randomize:
         space = None if whole is None else param_space_of(settings.get("env", RunSettings.env))
         whole = dict(randomize) if space is None else {**resolve(whole, space).to_dict(), **randomize}
-    return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole)
+    return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole, drawing)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -87,7 +131,9 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         check_module(parts["settings"].get("env", ""), trust)
         if isinstance(parts.get("randomization"), str):
             raise ConfigError("randomization: expected a table in a run folder, got a name.")
-        config = build_config(algorithm, parts["settings"], parts["options"], parts.get("randomization"))
+        config = build_config(
+            algorithm, parts["settings"], parts["options"], parts.get("randomization"), parts["sampler_options"]
+        )
     except GymDrError as error:
         raise type(error)(f"{folder.config}: {error}") from None
     return folder, config, algorithm

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from gym_dr.errors import Interrupted, PluginError
 from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
@@ -112,7 +113,8 @@ def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
 def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
     """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
     stop.check()
-    plot_training([folder], folder.plots)
+    plot_growth(folder, config, folder.growth)
+    plot_training([folder], folder.plots)  # last: a run with it is through
     stop.check()
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
         policies = open_policies([(folder, config, algorithm)])

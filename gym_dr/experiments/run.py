@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gym_dr.evaluation.results import Evaluation
+    from gym_dr.randomization.sampler import ParamSampler
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -68,7 +69,7 @@ class Run:
 
     @property
     def draws(self) -> pd.DataFrame:
-        """The rows of ``draws.csv``, one a training episode: its draw, return and length.
+        """The rows of ``draws.csv``, one a training episode: its draw, return and steps.
 
         Raises:
             RunFolderError: The file is missing or damaged.
@@ -76,6 +77,20 @@ class Run:
         from gym_dr.evaluation.report.training import read_draws  # heavy
 
         return read_draws(self.folder)
+
+    @property
+    def sampler(self) -> ParamSampler:
+        """The sampler of its draws, with what it has learned up to its newest checkpoint.
+
+        Its ``replay`` gives the values of any row of ``draws`` before that back, from the row's version and source.
+
+        Raises:
+            ConfigError: The environment has no parameters.
+            CheckpointError: There is no usable checkpoint.
+        """
+        from gym_dr.runs.session import run_sampler  # heavy
+
+        return run_sampler(self.folder, self.config)
 
     @property
     def evaluation(self) -> Evaluation | None:

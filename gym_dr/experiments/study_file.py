@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
-from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config
+from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config, sampler_option_names
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunConfig, RunSettings, check_fields
 from gym_dr.runs.environments import check_module, param_space_of
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
-TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")  # beside one an algorithm
+TABLES = (
+    "settings",
+    "randomization",
+    "randomize",
+    "variants",
+    "evaluation",
+    "comparisons",
+)  # beside one an algorithm or a sampler
 OF_THE_STUDY = ("env", "seed")  # settings that no variant has of its own
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 
@@ -152,14 +160,14 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
 
 
 def _read(table: Mapping[str, Any], file: Path | None) -> Study:
-    algorithms = [name for name in table if name in ALGORITHMS]
-    top = {name: value for name, value in table.items() if name not in (*TABLES, *algorithms)}
-    head = _Head(**check_fields(_Head, top, also=(*TABLES, *ALGORITHMS)))
+    parts = [name for name in table if name in ALGORITHMS or name in SAMPLERS]
+    top = {name: value for name, value in table.items() if name not in (*TABLES, *parts)}
+    head = _Head(**check_fields(_Head, top, also=(*TABLES, *ALGORITHMS, *SAMPLERS)))
     _check_seeds(head)
     variants = _variants(table, head, file)
-    unused = set(algorithms) - {variant.algorithm.name for variant in variants}
-    if unused:
-        raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm that a variant has.")
+    unused = set(parts) - {variant.algorithm.name for variant in variants}
+    if unused := unused - {variant.config.settings.sampler for variant in variants}:
+        raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or a sampler that a variant has.")
     where = _table(table, "evaluation")
     grid = {name: _axis(name, ends) for name, ends in _table(where, "grid").items()}
     chosen = {name: value for name, value in where.items() if name != "grid"}
@@ -260,10 +268,13 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     if isinstance(draws["randomization"], str) and file is not None:
         draws["randomization"] = file_beside(file, draws["randomization"])
     common, shared = _table(table, "settings"), _table(table, algorithm.name)
+    sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
+    of_sampler, drawing = sampler_option_names(sampler, algorithm), _table(table, sampler.name)
     for place, values, known in (
         ("[settings]: ", common, settings),
         (f"[{algorithm.name}]: ", shared, options),
-        ("", own, [*settings, *options, "algorithm", *draws]),
+        (f"[{sampler.name}]: ", drawing, of_sampler),
+        ("", own, [*settings, *options, *of_sampler, "algorithm", *draws]),
     ):
         for key in values:
             if key in OF_THE_STUDY:
@@ -272,7 +283,7 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
                 error = unknown_name("key", key, known)
                 raise type(error)(f"{place}{error}")
     # what a run's own evaluation plays, the study would play again
-    given = {"eval_episodes": 0, **common, **shared, **own, "env": head.env, "seed": head.seeds[0]}
+    given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": head.env, "seed": head.seeds[0]}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
     return Variant(name=name, algorithm=algorithm, config=resolve_config(algorithm, options_given, **draws))
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.sampler import FixedSampler, Sampler
+from gym_dr.randomization.sampler import MASKS, SCORES, FixedSampler, Sampler
 from gym_dr.training.api import Algorithm
+
+ADAPTIVE = "gym_dr.randomization.adaptive"
 
 
 @hookimpl
@@ -22,6 +24,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.a2c:train",
             num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
+            offers=(SCORES, MASKS),
         )
     )
     register(
@@ -32,6 +35,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.ppo:train",
             num_envs=8,
             load_policy="gym_dr.training.ppo:load_policy",
+            offers=(SCORES, MASKS),
         )
     )
     register(
@@ -54,11 +58,53 @@ def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
 
 @hookimpl
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
-    """The one that never changes."""
+    """The one that never changes, and those that learn which draws the policy is ready for."""
     register(
         Sampler(
-            name="fixed",
-            summary="Draws of the randomization as it is, at every episode or by --resample-every.",
+            name="uniform",
+            summary="The randomization as it is: quantiles are uniform, and nothing is learned.",
             make=FixedSampler,
+        )
+    )
+    register(
+        Sampler(
+            name="adr",
+            summary="Ranges that widen where the policy succeeds at their ends (OpenAI 2019).",
+            make=f"{ADAPTIVE}.adr:Adr",
+            options=f"{ADAPTIVE}.adr:AdrOptions",
+        )
+    )
+    register(
+        Sampler(
+            name="doraemon",
+            summary="The most varied draws of which the policy still solves a given share (Tiboni et al. 2024).",
+            make=f"{ADAPTIVE}.doraemon:Doraemon",
+            options=f"{ADAPTIVE}.doraemon:DoraemonOptions",
+        )
+    )
+    register(
+        Sampler(
+            name="spdl",
+            summary="Draws that go towards the box as fast as the mean return allows (Klink et al. 2021).",
+            make=f"{ADAPTIVE}.self_paced:SelfPaced",
+            options=f"{ADAPTIVE}.self_paced:SelfPacedOptions",
+        )
+    )
+    register(
+        Sampler(
+            name="plr",
+            summary="Replays the draws with the largest value loss (Jiang et al. 2021a).",
+            make=f"{ADAPTIVE}.prioritized:Prioritized",
+            options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
+            needs=(SCORES,),
+        )
+    )
+    register(
+        Sampler(
+            name="robust_plr",
+            summary="Replays the draws with the largest positive value loss, learns from replays alone (2021b).",
+            make=f"{ADAPTIVE}.prioritized:RobustPrioritized",
+            options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
+            needs=(SCORES, MASKS),
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -21,6 +22,21 @@ class FinishedEpisode(Protocol):
     """What a sampler learns from; ``EpisodeRecord`` is one."""
 
     @property
+    def env_index(self) -> int:
+        """Its sub-environment."""
+        ...
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that its draw is keyed by."""
+        ...
+
+    @property
+    def draw_index(self) -> int:
+        """Which draw of that seed it is."""
+        ...
+
+    @property
     def params(self) -> Mapping[str, float]:
         """The values that the episode was played under."""
         ...
@@ -29,6 +45,14 @@ class FinishedEpisode(Protocol):
     def episode_return(self) -> float:
         """Sum of rewards."""
         ...
+
+    @property
+    def score(self) -> float | None:
+        """What is to be learned from it, by the trainer's own measure; None where it gives none."""
+        ...
+
+
+Row = Mapping[str, float | str]  # of a table of what a sampler did: column -> value
 
 
 class ParamSampler(Protocol):
@@ -61,8 +85,22 @@ class ParamSampler(Protocol):
         """
         ...
 
-    def update(self, episodes: Sequence[FinishedEpisode]) -> None:
-        """Learns from the episodes that finished since the last call; called between rollouts."""
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
+    ) -> Mapping[str, Array]:
+        """The draws of any version so far at the keys of their sources (``EpisodeRecord.source``), as ``draw``.
+
+        Raises:
+            RandomizationError: The version has not been yet.
+        """
+        ...
+
+    def update(self, episodes: Sequence[FinishedEpisode]) -> Sequence[Row] | None:
+        """Learns from the episodes that finished since the last call; called between rollouts.
+
+        Returns:
+            What it did, a row for each time that it looked at its evidence; None if it keeps no record.
+        """
         ...
 
     def state(self) -> dict[str, Any]:
@@ -86,6 +124,12 @@ class FixedSampler:
         """See ``ParamSampler.draw``."""
         return draw(self.support, self.space, seeds, draw_index)
 
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None = None
+    ) -> dict[str, Array]:
+        """See ``ParamSampler.replay``; there is one version."""
+        return self.draw(seeds, draw_index)
+
     def update(self, episodes: Sequence[FinishedEpisode]) -> None:
         """Nothing to learn."""
 
@@ -98,21 +142,68 @@ class FixedSampler:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a sampler that learns may know of the training."""
+
+    num_envs: int = 1  # sub-environments whose episodes it is given
+    reward_threshold: float | None = None  # return from which the environment's makers call it solved
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sampler:
     """A kind of sampler that a run can use. Text "module:name" stands for what is imported when needed."""
 
     name: str  # gymdr train ... --sampler NAME
     summary: str  # one line for ``gymdr list samplers``
-    make: Callable[[ParamSpace, Randomization], ParamSampler] | str  # called with what may vary and what does
+    make: Callable[..., ParamSampler] | str  # called with space, randomization; options and task where it has options
+    options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
+    needs: tuple[str, ...] = ()  # of SCORES and MASKS; what a trainer must offer, else the sampler is refused
 
-    def for_space(self, space: ParamSpace, randomization: Randomization) -> ParamSampler:
-        """A new sampler for an environment."""
-        sampler: ParamSampler = load_object(self.make)(space, randomization)
+    def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        """The fields of its options; none for a sampler without."""
+        kind = load_object(self.options)
+        return () if kind is None else dataclasses.fields(kind)
+
+    def make_options(self, values: Mapping[str, Any]) -> Any:
+        """An instance of its options; None for a sampler that has none.
+
+        Raises:
+            UnknownNameError: It has no option of a name.
+            ConfigError: A value is out of range.
+        """
+        known = [field.name for field in self.option_fields()]
+        for name in values:
+            if name not in known:
+                raise unknown_name(f"option of sampler {self.name!r}", name, known)
+        return load_object(self.options)(**values) if known else None
+
+    def for_space(
+        self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None
+    ) -> ParamSampler:
+        """A new sampler for an environment.
+
+        Args:
+            space: What may vary.
+            randomization: What does, the widest that is drawn from.
+            options: What ``make_options`` gave; None for its defaults.
+            task: The training; without it one sub-environment, and no threshold but that of the options.
+
+        Raises:
+            ConfigError: Options for a sampler that has none, or of another one.
+        """
+        kind = load_object(self.options)
+        if options is not None and (kind is None or not isinstance(options, kind)):
+            expected = f"{kind.__name__}(...)" if kind else "no options"
+            raise ConfigError(f"Sampler {self.name!r}: expected {expected}, got {options!r}.")
+        extra = () if kind is None else (options or kind(), task or Task())
+        sampler: ParamSampler = load_object(self.make)(space, randomization, *extra)
         return sampler
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler")
-FIXED = "fixed"  # the name of the one that never changes
+SCORES = "scores of episodes"  # what samplers may need of trainers: advantages of all steps ...
+MASKS = "losses without fresh draws"  # ... and that steps of draws that replay nothing count in no loss
+UNIFORM = "uniform"  # the name of the one that never changes
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:

@@ -17,6 +17,11 @@ from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
+# what tables of episodes have columns for beside parameters
+COLUMNS = frozenset(
+    {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
+    | {"update", "env_index", "draw_index", "progress"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,10 @@ class Param:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise unknown_name("kind of parameter", self.kind, KINDS)
+        if self.name in COLUMNS:
+            raise RandomizationError(
+                f"Parameter {self.name!r}: expected another name; tables of episodes have a column of this one."
+            )
         numbers = (self.nominal, self.low, self.high)
         if not (
             all(isinstance(number, int | float | np.integer | np.floating) for number in numbers)

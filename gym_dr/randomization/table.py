@@ -64,7 +64,8 @@ class ParamTable:
     @sampler.setter
     def sampler(self, sampler: ParamSampler) -> None:
         check_support(sampler, self.sampler.support)
-        self._draws = _DrawCache(sampler, self._draws.words)
+        if sampler is not self.sampler:
+            self._draws = _DrawCache(sampler, self._draws.words)
 
     @property
     def words(self) -> Words:
@@ -212,9 +213,10 @@ class _DrawCache:
         self.sampler, self.words = sampler, words
         self._version = sampler.version
         count = len(sampler.support)
-        self._depth = min(max(_LOOK_AHEAD // (len(words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
-        # draw number first + k of sub-environment i is ahead[:, i, k]
-        self._ahead: Array = np.zeros((count, len(words), self._depth))
+        self._deepest = min(max(_LOOK_AHEAD // (len(words) * count), _MIN_DEPTH), _MAX_DEPTH) if count else 0
+        self._depth = self._deepest if sampler.version is None else 1
+        # draw number first + k of sub-environment i is ahead[:, i, k] for k < depth
+        self._ahead: Array = np.zeros((count, len(words), self._deepest))
         self._first: Indices = np.full(len(words), _NOTHING, np.int64)
 
     def seed(self, envs: Indices, words: Words) -> None:
@@ -226,6 +228,7 @@ class _DrawCache:
         if self.sampler.version != self._version:
             self._version = self.sampler.version
             self._first[:] = _NOTHING
+            self._depth = 1  # as the next change may be near, there are few draws at first, then twice as many
         if not len(self._ahead):
             return np.empty((0, len(envs)))
         place = index[envs] - self._first[envs]
@@ -237,13 +240,14 @@ class _DrawCache:
 
     def _make(self, index: Indices) -> None:
         """Makes draws for every sub-environment that has used up half of its own, so that this happens seldom."""
-        used = index - self._first
-        needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= self._depth)))
+        used, before = index - self._first, self._depth
+        self._depth = min(2 * before, self._deepest)
+        needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (self._depth > before)))
         self._first[needed] = index[needed]
         indices = self._first[needed, None] + np.arange(self._depth)
         drawn = self.sampler.draw(np.repeat(self.words[needed], self._depth), indices.ravel())
         for row, name in enumerate(self.sampler.support):
-            self._ahead[row, needed] = drawn[name].reshape(indices.shape)
+            self._ahead[row, needed, : self._depth] = drawn[name].reshape(indices.shape)
 
 
 def _info_keys(names: list[str]) -> list[tuple[str, str]]:

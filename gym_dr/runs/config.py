@@ -6,6 +6,7 @@ import dataclasses
 import json
 import types
 import typing
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
@@ -14,14 +15,16 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
+from gym_dr.options import expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import FIXED, SAMPLERS
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of
-from gym_dr.training.api import Algorithm, option
-from gym_dr.training.config import expect
+from gym_dr.registry import load_object
+from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
+from gym_dr.training.api import Algorithm
+from gym_dr.wrappers.disturbed_space import split
 
 CONTEXTS = (INFO, OBSERVATION)  # "hidden" would hide the draw from the run's own records
 ON_NAN = ("stop", "skip")
@@ -41,7 +44,7 @@ class RunSettings:
     )
     worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
     context: str = option("info", f"who sees the draw: {INFO} (only the records), {OBSERVATION} (the policy)")
-    sampler: str = option(FIXED, "where draws come from, see gymdr list samplers")
+    sampler: str = option(UNIFORM, "where draws come from, see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
@@ -76,6 +79,7 @@ class RunConfig:
     settings: RunSettings
     randomization: Randomization | None  # None for environments without parameters
     options: Any  # the algorithm's own dataclass
+    sampler_options: Any = None  # the sampler's own dataclass; None for one without
     context_ranges: ContextRanges | None = None  # of the parameters that the policy observes; follows from the others
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,10 +87,9 @@ class RunConfig:
         form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
         if self.randomization is not None:
             form["randomization"] = self.randomization.to_dict()
-        form[self.algorithm] = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in dataclasses.asdict(self.options).items()
-        }
+        form[self.algorithm] = _plain(self.options)
+        if self.sampler_options is not None:
+            form[self.settings.sampler] = _plain(self.sampler_options)
         return form
 
     def to_json(self) -> str:
@@ -105,27 +108,36 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     written_for = table.pop("algorithm", algorithm.name)
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
-    options = table.pop(algorithm.name, {})
+    sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
+    options, of_sampler = table.pop(algorithm.name, {}), table.pop(sampler.name, {})
     others = {"randomization": table.pop("randomization")} if "randomization" in table else {}
-    misplaced = sorted(table.keys() & {field.name for field in dataclasses.fields(algorithm.config_class())})
-    if misplaced:
-        raise ConfigError(
-            f"{path}: {', '.join(misplaced)}: expected in the table [{algorithm.name}], not outside of it."
-        )
-    if not isinstance(options, dict):
-        raise ConfigError(f"{path}: expected a table [{algorithm.name}], got {shortened(options)}.")
+    fields = {algorithm.name: dataclasses.fields(algorithm.config_class()), sampler.name: sampler.option_fields()}
+    for name, values in {algorithm.name: options, sampler.name: of_sampler}.items():
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: expected a table [{name}], got {shortened(values)}.")
+        if misplaced := sorted(table.keys() & {field.name for field in fields[name]}):
+            raise ConfigError(f"{path}: {', '.join(misplaced)}: expected in the table [{name}], not outside of it.")
+    if other := next((name for name in table if name in SAMPLERS), None):
+        raise ConfigError(f"{path}: [{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
     try:
-        settings = check_fields(RunSettings, table, also=("algorithm", "randomization", algorithm.name))
+        known = ("algorithm", "randomization", algorithm.name, sampler.name)
+        settings = check_fields(RunSettings, table, also=known)
         options = check_fields(algorithm.config_class(), options)
+        of_sampler = check_sampler_options(sampler, of_sampler)
         RunSettings(**settings)
         _make_options(algorithm, options)
+        sampler.make_options(of_sampler)
     except GymDrError as error:
         raise type(error)(f"{path}: {error}") from None
-    return {"settings": settings, "options": options, **others}
+    return {"settings": settings, "options": options, "sampler_options": of_sampler, **others}
 
 
 def build_config(
-    algorithm: Algorithm, settings: Mapping[str, Any], options: Mapping[str, Any], randomization: Any
+    algorithm: Algorithm,
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+    randomization: Any,
+    sampler_options: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Builds the resolved configuration from values that override the defaults.
 
@@ -134,6 +146,7 @@ def build_config(
         settings: Fields of ``RunSettings``.
         options: Fields of the algorithm's own configuration.
         randomization: In any form that environments accept; None for the preset "default".
+        sampler_options: Fields of the sampler's own configuration.
 
     Raises:
         UnknownNameError: The environment, a preset or a parameter is unknown.
@@ -145,12 +158,25 @@ def build_config(
     for_run = {name: value for name, value in family.items() if name in common}
     for_algorithm = {name: value for name, value in family.items() if name not in common}
     run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **settings})
-    SAMPLERS.get(run_settings.sampler)
+    sampler = SAMPLERS.get(run_settings.sampler)
+    if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
+        raise ConfigError(
+            f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
+            "another one."
+        )
+    fixed_draws = sampler.name == UNIFORM or not run_settings.resample_every
+    expect(
+        fixed_draws,
+        "resample_every",
+        f"0 with sampler {sampler.name}, which draws at each reset",
+        run_settings.resample_every,
+    )
+    made = sampler.make_options(sampler_options or {})
     own = _make_options(algorithm, {**for_algorithm, **options})
     space = param_space_of(run_settings.env)
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
-        drawn = run_settings.resample_every or run_settings.sampler != FIXED
+        drawn = run_settings.resample_every or run_settings.sampler != UNIFORM
         if randomization is not None or drawn or run_settings.context != INFO:
             raise ConfigError(
                 f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
@@ -158,6 +184,9 @@ def build_config(
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
+    with warnings.catch_warnings():  # the run itself gives them
+        warnings.simplefilter("ignore")
+        sampler.for_space(space, split(resolved)[0], made, task_of(run_settings.env, run_settings.num_envs))
     ranges = None
     if run_settings.context == OBSERVATION:
         if not resolved:
@@ -166,7 +195,12 @@ def build_config(
             )
         ranges = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
     return RunConfig(
-        algorithm=algorithm.name, settings=run_settings, randomization=resolved, options=own, context_ranges=ranges
+        algorithm=algorithm.name,
+        settings=run_settings,
+        randomization=resolved,
+        options=own,
+        sampler_options=made,
+        context_ranges=ranges,
     )
 
 
@@ -183,6 +217,22 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         raise
     except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
         raise ConfigError(f"{algorithm.name}: {error}") from None
+
+
+def check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``check_fields`` for the options of a sampler, which may have none."""
+    if not sampler.option_fields():
+        sampler.make_options(values)
+        return {}
+    return check_fields(load_object(sampler.options), values)
+
+
+def _plain(options: Any) -> dict[str, Any]:
+    """A configuration's fields as JSON has them."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
+        for name, value in vars(options).items()
+    }
 
 
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
@@ -207,6 +257,8 @@ def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ())
 def _convert(name: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) in (Union, types.UnionType):
         inner = [part for part in get_args(hint) if part is not type(None)]
+        if isinstance(value, Mapping) and any(get_origin(part) is Mapping for part in inner):
+            return value
         return None if value is None else _convert(name, inner[0], value)
     if get_origin(hint) is tuple:
         if isinstance(value, list | tuple):

@@ -19,6 +19,7 @@ from gym_dr.envs.family import point_camera
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
+from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import children_end_with_us
@@ -49,6 +50,11 @@ def check_env_id(env_id: str) -> None:
         # forgetting "gym_dr/" is likelier than misspelling the rest
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
         raise unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
+
+
+def task_of(env_id: str, num_envs: int) -> Task:
+    """What a sampler may know of the training on a registered environment."""
+    return Task(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
 
 
 def check_module(env_id: str, trusted: Collection[str]) -> None:
@@ -151,7 +157,9 @@ def make_vector_env(
     if vectorization == "async":
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
-            return SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
+            supervised = SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
+        supervised.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
+        return supervised
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

@@ -32,9 +32,11 @@ class RunFolder:
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
     metrics = property(lambda self: self.path / "metrics.csv")  # one row per update
-    draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, length
+    draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, steps
+    sampler = property(lambda self: self.path / "sampler.csv")  # one row for each time that a sampler learned
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
+    growth = property(lambda self: self.path / "sampler.png")  # how the draws of a sampler that learns changed
     evaluation = property(lambda self: self.path / EVALUATION)  # of the policy on nominal values and on draws
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
@@ -205,8 +207,8 @@ class RunFolder:
     @property
     def _files(self) -> list[Path]:
         """The files that a run writes; the configuration last, so that the folder is a run until then."""
-        results = [self.metrics, self.draws, self.plots, self.evaluation, *self.weights, self.checkpoints]
-        return [*results, self.command, self.config]
+        logs, pictures = [self.metrics, self.draws, self.sampler], [self.plots, self.growth]
+        return [*logs, *pictures, self.evaluation, *self.weights, self.checkpoints, self.command, self.config]
 
     @property
     def _backup(self) -> Path:
@@ -225,7 +227,8 @@ class RunFolder:
         The configuration moves last, so its place shows how far the replacement had come.
         """
         # gymdr evaluate and gymdr plot take no lock and may be writing their files just now
-        names = {path.name for path in self._files} - {self.evaluation.name, self.plots.name} | {OWNER}
+        others = {self.evaluation.name, self.plots.name, self.growth.name}
+        names = {path.name for path in self._files} - others | {OWNER}
         for part in [*self.path.iterdir(), *(self.checkpoints.iterdir() if self.checkpoints.is_dir() else [])]:
             if written_by_us(part, names) or (part.parent == self.checkpoints and part.suffix == ".tmp"):
                 part.unlink(missing_ok=True)

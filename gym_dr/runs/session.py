@@ -8,19 +8,33 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import CheckpointError, InvalidActionError, NotFiniteError, SkippedUpdateWarning, TrainingError
-from gym_dr.randomization.sampler import FIXED, SAMPLERS, ParamSampler
-from gym_dr.runs.checkpoint import checkpoint_paths, finish_checkpoint, load_checkpoint, save_checkpoint
+from gym_dr.errors import (
+    CheckpointError,
+    ConfigError,
+    InvalidActionError,
+    NotFiniteError,
+    SkippedUpdateWarning,
+    TrainingError,
+)
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row
+from gym_dr.runs.checkpoint import (
+    checkpoint_paths,
+    finish_checkpoint,
+    load_checkpoint,
+    load_newest,
+    save_checkpoint,
+)
 from gym_dr.runs.config import RunConfig, differences
-from gym_dr.runs.environments import make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import make_vector_env, param_space_of, task_of, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
+from gym_dr.wrappers.adapt import AdaptParams
+from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
@@ -66,12 +80,11 @@ class RunSession:
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._skipped, self._skipped_in_row = 0, 0  # updates
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
-        self._sampler: ParamSampler | None = None  # one that learns
+        self._adapted: AdaptParams | None = None  # the environments, if their sampler learns
         self._sampler_state: Mapping[str, Any] | None = None  # what it had learned when the run was interrupted
-        self._finished: list[EpisodeRecord] = []  # what it has not learned from yet
         if resume:
             self._restore()
-        self._metrics, self._draws = CsvLog(folder.metrics), CsvLog(folder.draws)
+        self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop = stop
         self.updates_made = self.first_update  # so far, and so the number of the current one
         self.updates_saved = self.first_update  # in the newest checkpoint
@@ -88,24 +101,28 @@ class RunSession:
             restart_workers=settings.restart_workers,
             worker_timeout=settings.worker_timeout,
         )
-        if settings.sampler != FIXED:
-            envs = self._learn_draws(envs)
+        if settings.sampler != UNIFORM:
+            envs = with_params(envs)  # inside of the other wrappers
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
-        envs = wrap_for_policy(envs, self.config.randomization, self.config.context_ranges)
-        self.envs = RecordEpisodes(RequireFinite(envs), self._record)
-        return self.envs
-
-    def _learn_draws(self, envs: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
-        """Has draws come from the sampler of the configuration, in the state of the newest checkpoint."""
-        envs = with_params(envs)
-        made = cast(Any, envs)
-        self._sampler = SAMPLERS.get(self.config.settings.sampler).for_space(made.param_space, made.randomization)
+        envs = RequireFinite(wrap_for_policy(envs, self.config.randomization, self.config.context_ranges))
+        if settings.sampler == UNIFORM:
+            self.envs = RecordEpisodes(envs, self._record)
+            return self.envs
+        options: dict[str, Any] = vars(self.config.sampler_options) if self.config.sampler_options else {}
+        self.envs = self._adapted = AdaptParams(
+            envs,
+            settings.sampler,
+            every=None,
+            callback=self._record,
+            on_update=self._record_update,
+            masks_fresh=True,
+            **options,
+        )
         if self._sampler_state is not None:
-            self._sampler.load_state(self._sampler_state)
-        made.set_sampler(self._sampler)
-        return envs
+            self._adapted.load_state(self._sampler_state)
+        return self.envs
 
     def segment_seed(self, update: int) -> int | None:
         """See ``Session.segment_seed``."""
@@ -157,10 +174,8 @@ class RunSession:
         self._metrics.write(row)
         if self._resample is not None and (update + 1) % self.config.settings.resample_every == 0:
             self._resample()
-        if self._sampler is not None:
-            self._sampler.update(self._finished)
-            self._finished = []
-            cast(Any, self.envs).set_sampler(self._sampler)  # worker processes have copies
+        if self._adapted is not None:
+            self._adapted.update()
         self.updates_made = update + 1
         self.progress(update + 1, row)
 
@@ -179,6 +194,7 @@ class RunSession:
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
+        self._learned.close()
 
     def _last_good(self) -> str:
         paths = checkpoint_paths(self.folder)
@@ -194,9 +210,9 @@ class RunSession:
             "skipped": [self._skipped, self._skipped_in_row],
             "window": [[episode_return, length] for episode_return, length in self._window],
         }
-        if self._sampler is not None:
-            session["sampler"] = dict(self._sampler.state())
-        for log in (self._metrics, self._draws):  # a checkpoint must not outlive the rows before it
+        if self._adapted is not None:
+            session["sampler"] = self._adapted.state()
+        for log in (self._metrics, self._draws, self._learned):  # a checkpoint must not outlive the rows before it
             log.sync()
         save_checkpoint(self.folder, updates, state, session, self.config.to_dict())
         self.updates_saved = updates
@@ -210,7 +226,8 @@ class RunSession:
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} is of a run that has "
                 "saved one. Put it back, or train again with --overwrite."
             )
-        for path in (self.folder.metrics, self.folder.draws):  # rows of updates that will be repeated
+        # rows of updates that will be repeated
+        for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):
             filter_rows(path, lambda row: int(row["update"]) < self.first_update)
         if self.restored is not None:  # the process may have been killed before it did this
             finish_checkpoint(self.folder, self.restored)
@@ -230,17 +247,18 @@ class RunSession:
             self._steps, self._episodes = int(session["steps"]), int(session["episodes"])
             self._seconds = float(session["seconds"])
             self._skipped, self._skipped_in_row = map(int, session["skipped"])
-            self._sampler_state = session["sampler"] if self.config.settings.sampler != FIXED else None
+            self._sampler_state = session["sampler"] if self.config.settings.sampler != UNIFORM else None
             self._window.extend((float(r), int(n)) for r, n in session["window"])
             if not 0 <= self.first_update <= self.config.options.updates:
                 raise ValueError(f"update {self.first_update} of {self.config.options.updates}")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CheckpointError(f"{path}: its counters are damaged ({error!r}).") from None
 
+    def _record_update(self, row: Row) -> None:
+        self._learned.write({"update": self.updates_made, **row})
+
     def _record(self, record: EpisodeRecord) -> None:
         self._episodes += 1
-        if self._sampler is not None:
-            self._finished.append(record)
         self._window.append((record.episode_return, record.length))
         self._draws.write(
             {
@@ -248,12 +266,37 @@ class RunSession:
                 "env_index": record.env_index,
                 "seed": record.seed,
                 "draw_index": record.draw_index,
+                **({} if self._adapted is None else _drawn_by(record)),
                 "return": record.episode_return,
-                "length": record.length,
+                "steps": record.length,
                 "terminated": int(record.terminated),
                 **record.params,
             }
         )
+
+
+def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
+    """The sampler of a run, in the state of its newest checkpoint.
+
+    Raises:
+        ConfigError: The environment has no parameters.
+        CheckpointError: There is no usable checkpoint.
+    """
+    settings, space = config.settings, param_space_of(config.settings.env)
+    if space is None or config.randomization is None:
+        raise ConfigError(f"{settings.env} has no parameters, and so no draws.")
+    kind = SAMPLERS.get(settings.sampler)
+    task = task_of(settings.env, settings.num_envs)
+    sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
+    if settings.sampler != UNIFORM:
+        sampler.load_state(load_newest(folder)["session"]["sampler"])
+    return sampler
+
+
+def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
+    """What a draw of a sampler that learns follows from."""
+    seed, index = record.source or (None, -1)
+    return {"version": record.version, "source_seed": seed, "source_index": index}
 
 
 def _not_finite(state: Any, name: str = "state") -> Iterator[str]:

@@ -18,11 +18,10 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import critic_inputs, make_batch, minibatches
+from gym_dr.training.batch import Batch, minibatches
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
-from gym_dr.training.rollout import Rollout
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -39,17 +38,12 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, dev
     return ActorCritic(envs, seed, device, make_optimizer=optimizer, **shared_options(config))
 
 
-def learn(agent: ActorCritic, rollout: Rollout, config: A2CConfig) -> dict[str, float]:
-    """Learns from a rollout once; returns the means of ``LOSSES`` over minibatches.
+def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, float]:
+    """Learns from a rollout's steps once; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed nothing.
     """
-    with torch.no_grad():
-        values = agent.value(critic_inputs(rollout))
-    batch = make_batch(
-        rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=config.reward_scale
-    )
     if config.normalize_advantages:
         batch = replace(batch, advantages=normalize(batch.advantages))
     losses = []

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 from gym_dr.errors import CheckpointError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, seed_for
+from gym_dr.training.batch import Batch, advantages_of, critic_inputs, make_batch
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.training.networks import (
     Actor,
@@ -32,6 +35,7 @@ from gym_dr.training.networks import (
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.sampling import make_sampler, trained_policy
+from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.vector_params import spaces_of
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> optimizer
@@ -66,6 +70,7 @@ class ActorCritic:
         continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
         critic_context: bool = False,
         normalize_observations: bool = False,
+        reward_scale: float = 1.0,
         reward_moments: NormalizeRewards | None = None,
     ) -> None:
         """Builds networks for the environment's spaces, on ``device``; weights and actions follow from the run's seed.
@@ -90,7 +95,7 @@ class ActorCritic:
         self.observation_moments = first if isinstance(first, NormalizeObservations) else None
         if self.observation_moments is not None:  # one layer in both networks
             self.critic.insert(0, self.observation_moments)
-        self.reward_moments = reward_moments
+        self.reward_moments, self._reward_scale = reward_moments, reward_scale
         self.actor.to(device)
         self.critic.to(device)
         self.actor_optimizer = make_optimizer(self.actor.parameters(), lr=actor_lr)
@@ -103,8 +108,8 @@ class ActorCritic:
 
     @property
     def reward_scale(self) -> float:
-        """What normalisation multiplies rewards by; 1 without it."""
-        return 1.0 if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
+        """What rewards are multiplied by for the losses: by normalisation, or else always the same."""
+        return self._reward_scale if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
 
     def value(self, inputs: Tensor) -> Tensor:
         """The critic's values of ``inputs`` ``(..., obs + k)``, shape ``(...)``."""
@@ -200,12 +205,17 @@ def train_on_rollouts(
     session: Session,
     config: Any,
     make_agent: Callable[[VectorEnv[Any, Any, Any], Any, int, str], ActorCritic],
-    learn: Callable[[ActorCritic, Rollout, Any], dict[str, float]],
+    learn: Callable[[ActorCritic, Batch, Any], dict[str, float]],
     losses: Sequence[str],
 ) -> None:
     """Trains on rollouts of ``config.rollout_steps`` steps; see ``train_agent``.
 
-    ``make_agent`` is called with environments, configuration, seed and device.
+    Args:
+        session: What the algorithm was given.
+        config: Has ``rollout_steps``, ``gamma`` and ``gae_lambda``.
+        make_agent: Is called with environments, configuration, seed and device.
+        learn: Learns from the steps of a rollout with the configuration and returns losses; not called without steps.
+        losses: Their names, in the order of the metrics' columns.
     """
     envs = session.make_envs(config.rollout_steps)
     agent = make_agent(envs, config, session.seed, session.device)
@@ -216,7 +226,22 @@ def train_on_rollouts(
             collector.reset(seed)
         return collector.collect(agent.sampler)
 
-    train_agent(session, config, agent, play, learn, losses)
+    def learn_from(agent: ActorCritic, rollout: Rollout, config: Any) -> dict[str, float]:
+        values, advantages = estimate(agent, rollout, config)
+        if isinstance(envs, AdaptParams):
+            envs.score(advantages)
+        batch = make_batch(rollout, values, advantages)
+        return learn(agent, batch, config) if len(batch) else {}
+
+    train_agent(session, config, agent, play, learn_from, losses)
+
+
+def estimate(agent: ActorCritic, rollout: Rollout, config: Any) -> tuple[Tensor, npt.NDArray[np.float32]]:
+    """Values of a rollout's observations, ``(T + 1, N)``, and advantages of its steps, ``(T, N)``."""
+    with torch.no_grad():
+        values = agent.value(critic_inputs(rollout))
+    factors = {"gamma": config.gamma, "gae_lambda": config.gae_lambda, "reward_scale": agent.reward_scale}
+    return values, advantages_of(rollout, values, **factors)
 
 
 def train_agent(

@@ -1,7 +1,7 @@
 """What an algorithm is to gym_dr: a name, a configuration and a ``train`` function.
 
-An algorithm of your own needs this module alone (and the hook in ``gym_dr.plugins.hookspecs``). Nothing heavy is
-imported here: ``gymdr list algorithms`` does not load torch.
+An algorithm of your own needs this module, ``gym_dr.options`` and the hook in ``gym_dr.plugins.hookspecs`` alone.
+Nothing heavy is imported here: ``gymdr list algorithms`` does not load torch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
 Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...) for the environment
-
-
-def option(default: Any, help: str) -> Any:
-    """A documented field of an algorithm's configuration; it becomes a command-line option with this help."""
-    return dataclasses.field(default=default, metadata={"help": help})
 
 
 class Session(Protocol):
@@ -101,6 +96,7 @@ class Algorithm:
     train: Train | str  # called as train(session, config)
     num_envs: int = 10  # sub-environments, unless the user says otherwise
     load_policy: LoadPolicy | str | None = None  # (saved state, envs, config) -> policy; without it no evaluation
+    offers: tuple[str, ...] = ()  # of SCORES and MASKS (randomization/sampler.py), for the samplers that need them
 
     def config_class(self) -> type:
         """The configuration dataclass."""

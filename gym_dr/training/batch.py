@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from gym_dr.training.rollout import Rollout
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """The steps of a rollout that count, reset steps left out; B of them."""
+    """The steps of a rollout that are learned from; B of them."""
 
     observations: Tensor  # (B, obs)
     critic_inputs: Tensor  # (B, obs), or (B, obs + k) with the draws
@@ -35,8 +36,10 @@ def critic_inputs(rollout: Rollout) -> Tensor:
     return rollout.observations if rollout.context is None else torch.cat([rollout.observations, rollout.context], -1)
 
 
-def make_batch(rollout: Rollout, values: Tensor, *, gamma: float, gae_lambda: float, reward_scale: float) -> Batch:
-    """Advantages and returns of a rollout, reset steps left out.
+def advantages_of(
+    rollout: Rollout, values: Tensor, *, gamma: float, gae_lambda: float, reward_scale: float
+) -> npt.NDArray[np.float32]:
+    """Generalized advantage estimates of all steps, shape ``(T, N)``.
 
     Args:
         rollout: T steps of N sub-environments.
@@ -48,16 +51,26 @@ def make_batch(rollout: Rollout, values: Tensor, *, gamma: float, gae_lambda: fl
     estimates = values.cpu().numpy()
     rewards = rollout.rewards * np.float32(reward_scale)
     ends = {"terminated": rollout.terminated, "truncated": rollout.truncated, "valid": rollout.valid}
-    advantages = torch.as_tensor(
-        gae(rewards, estimates[:-1], estimates[1:], **ends, gamma=gamma, gae_lambda=gae_lambda), device=values.device
-    )
-    valid = torch.as_tensor(rollout.valid, device=values.device)
+    return gae(rewards, estimates[:-1], estimates[1:], **ends, gamma=gamma, gae_lambda=gae_lambda)
+
+
+def make_batch(rollout: Rollout, values: Tensor, estimates: npt.NDArray[np.float32]) -> Batch:
+    """The steps of a rollout that are learned from: no resets, and none that are left out of losses.
+
+    Args:
+        rollout: T steps of N sub-environments.
+        values: The critic's, of all observations, shape ``(T + 1, N)``.
+        estimates: What ``advantages_of`` gave.
+    """
+    advantages = torch.as_tensor(estimates, device=values.device)
+    kept = rollout.valid if rollout.learned is None else rollout.valid & rollout.learned
+    rows = torch.as_tensor(kept, device=values.device)
     return Batch(
-        observations=rollout.observations[:-1][valid],
-        critic_inputs=critic_inputs(rollout)[:-1][valid],
-        actions=rollout.actions[valid],
-        advantages=advantages[valid],
-        returns=advantages[valid] + values[:-1][valid],
+        observations=rollout.observations[:-1][rows],
+        critic_inputs=critic_inputs(rollout)[:-1][rows],
+        actions=rollout.actions[rows],
+        advantages=advantages[rows],
+        returns=advantages[rows] + values[:-1][rows],
     )
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from gym_dr.errors import ConfigError
-from gym_dr.training.api import option
+from gym_dr.options import expect, option
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
@@ -158,13 +157,3 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]], choices: dict[str, t
 def _check_rollout_steps(config: Any) -> None:
     # of two steps in a row at most one is a reset, so that no rollout is without a step that counts
     expect(config.rollout_steps >= 2, "rollout_steps", "at least 2", config.rollout_steps)
-
-
-def expect(good: bool, name: str, expected: str, got: object) -> None:
-    """Checks one field of a configuration.
-
-    Raises:
-        ConfigError: It is not good; the message says what was expected.
-    """
-    if not good:
-        raise ConfigError(f"{name}: expected {expected}, got {got!r}.")

@@ -5,10 +5,10 @@ old probabilities that has gone far enough pulls no further (eq. 7), so that a r
 
 What the paper leaves open follows Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization";
 numbers below are of its lists ("core" and "continuous"). What other algorithms share is in ``actor_critic.py`` and what
-it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), clipped
-gradients (11), separate networks (13), normal distributions and their deviation (continuous 1 to 3), clipped actions
-(5), normalised observations and rewards (6 and 8, without the clipping of 7 and 9). Truncated episodes bootstrap, which
-the code behind the details did not do.
+it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), gradients that
+are clipped (11, but each network's on its own), separate networks (13), normal distributions and their deviation
+(continuous 1 to 3), clipped actions (5), normalised observations and rewards (6 and 8, without the clipping of 7 and
+9). Truncated episodes bootstrap, which the code behind the details did not do.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, critic_inputs, make_batch, minibatches
+from gym_dr.training.batch import Batch, minibatches
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
-from gym_dr.training.rollout import Rollout
 from gym_dr.training.sampling import CompiledSampler
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
@@ -55,17 +54,13 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
     )
 
 
-def learn(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> dict[str, float]:
-    """Learns from a rollout for some epochs; returns the means of ``LOSSES`` over minibatches.
+def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, float]:
+    """Learns from a rollout's steps for some epochs; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed nothing.
     """
     with torch.no_grad():
-        values = agent.value(critic_inputs(rollout))
-        batch = make_batch(
-            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-        )
         old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
     compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
     found: list[Sequence[float]] = []

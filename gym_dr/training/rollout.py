@@ -19,6 +19,7 @@ from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalised_context
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
+from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps for which noise and memory are made at a time where a rollout's length is not known
@@ -40,6 +41,7 @@ class Rollout:
     valid: npt.NDArray[np.bool_]
     # (T + 1, N, k) current draws at each observation, in [-1, 1]; None where nobody sees them
     context: Tensor | None = None
+    learned: npt.NDArray[np.bool_] | None = None  # (T, N), False on steps that count in no loss; None where all do
 
 
 class RolloutCollector:
@@ -88,6 +90,9 @@ class RolloutCollector:
         noise = draw_noise(sampler, count, num_envs)
         steps = _allocate(sampler, noise, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
+        # where a sampler wants the policy to learn from replayed draws alone
+        masking = isinstance(self.envs, AdaptParams) and self.envs.masking
+        learned = np.ones((count, num_envs), dtype=np.bool_) if masking else None
         contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
         if contexts is not None:
             contexts[0] = self._context
@@ -99,10 +104,12 @@ class RolloutCollector:
             self._context = self._context_of(info)
             if contexts is not None:  # only row t can be a reset, which shows the new draw already
                 contexts[t + 1 : stop + 1] = self._context
+            if learned is not None:
+                learned[t:stop] = ~cast(AdaptParams, self.envs).fresh
             t = stop
             self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
         self._observations = steps.observations[count].copy()
-        return _rollout(steps, valid, self.device, contexts)
+        return _rollout(steps, valid, self.device, contexts, learned)
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
         return normalised_context(info["params"], self.visible) if self.visible else None
@@ -199,7 +206,11 @@ def _actions(steps: Steps) -> npt.NDArray[Any]:
 
 
 def _rollout(
-    steps: Steps, valid: npt.NDArray[np.bool_], device: str, contexts: npt.NDArray[np.float32] | None = None
+    steps: Steps,
+    valid: npt.NDArray[np.bool_],
+    device: str,
+    contexts: npt.NDArray[np.float32] | None = None,
+    learned: npt.NDArray[np.bool_] | None = None,
 ) -> Rollout:
     if not (np.isfinite(steps.observations).all() and np.isfinite(steps.rewards).all()):
         raise NotFiniteError("The environment returned an observation or reward that is not finite.")
@@ -211,6 +222,7 @@ def _rollout(
         truncated=steps.truncated,
         valid=valid,
         context=None if contexts is None else torch.from_numpy(contexts).to(device),
+        learned=learned,
     )
 
 

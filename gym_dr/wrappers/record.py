@@ -30,6 +30,9 @@ class EpisodeRecord:
     episode_return: float  # sum of rewards
     length: int  # steps
     terminated: bool  # whether the environment ended it, not the step limit
+    version: int | None = None  # of the sampler that drew; None for one that never changes
+    source: tuple[int, int] | None = None  # the seed and draw index whose values it has: its own, or what it replays
+    score: float | None = None  # what is to be learned from it, where a trainer says so; for samplers
 
 
 class RecordEpisodes(ParamsWrapper):

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gym_dr.benchmark.learning import measure_learning, time_to_threshold, training_config
+from gym_dr.benchmark.learning import (
+    measure_learning,
+    measure_solving,
+    solving_trainings,
+    time_to_threshold,
+    training_config,
+)
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.registry import find_algorithm
 from tests.benchmark.algorithms import ALGORITHMS
@@ -36,6 +42,31 @@ def test_a_training_that_does_not_pass_is_reported_with_what_it_reached() -> Non
     assert run["reason"] == "not within 0 s"
     assert run["return_mean"] < 0
     assert run["steps"] <= 16 * 128  # one update is made whatever the limit
+
+
+def test_algorithms_solve_in_turn_by_their_defaults_on_nominal_physics() -> None:
+    lines: list[str] = []
+    result = measure_solving(replace(TINY, solving_seeds=2), lines.append)
+    assert lines == [f"solving with {name}, seed {seed}" for seed in (1, 2) for name in ("a2c", "ppo")]
+    assert len(lines) == solving_trainings(replace(TINY, solving_seeds=2))
+    assert result["threshold"] == 200.0
+    assert [(row["passed"], row["median_seconds"], row["median_steps"]) for row in result["rows"]] == [
+        (0, None, None),
+        (0, None, None),
+    ]
+
+
+def test_an_environment_without_a_threshold_cannot_be_solved() -> None:
+    settings = replace(TINY, env="gym_dr/PendulumDR-v1")
+    assert measure_solving(settings, print)["rows"] == []
+    assert solving_trainings(settings) == 0
+
+
+def test_a_training_that_is_over_before_it_passes_has_not_passed() -> None:
+    short = replace(config(4), options=replace(config(4).options, updates=1))
+    run = time_to_threshold(short, A2C, threshold=1e9, limit=1e9)
+    assert not run["passed"]
+    assert run["reason"] == f"not within {run['steps']} steps"
 
 
 def test_all_numbers_of_environments_take_turns_within_a_seed() -> None:

@@ -11,6 +11,8 @@ TINY = BenchSettings(
     rounds=1,
     seconds=0.001,
     learning_limit=0.001,
+    solving_seeds=1,
+    solving_limit=0.0,
     profile_updates=1,
     max_processes=1,
 )

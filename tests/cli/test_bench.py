@@ -13,16 +13,18 @@ from tests.cli.command import files, gymdr, refused
 
 # who reads bench.json relies on these names; another form needs another number in "format"
 SCHEMA = {
-    "": {"format", "machine", "settings", "throughput", "learning", "profile"},
+    "": {"format", "machine", "settings", "throughput", "learning", "solving", "profile"},
     "machine": {"cpu", "cores", "usable_cores", "memory_bytes", "os", "load_average", "versions"},
     "throughput": {"unit", "rows", "left_out"},
     "learning": {"threshold", "limit_seconds", "rows"},
+    "solving": {"threshold", "limit_seconds", "rows"},
     "profile": {"rows"},
 }
 THROUGHPUT_ROW = {
     "mode", "num_envs", "steps_per_second", "lowest", "highest", "speedup", "serial_fraction", "max_speedup",
 }  # fmt: skip
 LEARNING_ROW = {"num_envs", "median_seconds", "passed", "runs"}
+SOLVING_ROW = {"algorithm", "median_seconds", "median_steps", "passed", "runs"}
 RUN = {"seed", "passed", "seconds", "steps", "return_mean", "reason"}
 PROFILE_ROW = {
     "mode", "num_envs", "steps", "compiled", "environment", "inference", "update", "statistics",
@@ -38,12 +40,16 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
     }  # fmt: skip
     result = json.loads((tmp_path / "out/bench.json").read_text())
 
-    assert result["format"] == 2
+    assert result["format"] == 3
     assert {name: set(result[name] if name else result) for name in SCHEMA} == SCHEMA
     assert {"python", "gym-dr", "gymnasium", "numba", "torch"} <= set(result["machine"]["versions"])
     rows = result["throughput"]["rows"]
     assert all(set(row) == THROUGHPUT_ROW for row in rows)
     assert all(set(row) == LEARNING_ROW for row in result["learning"]["rows"])
+    assert [(set(row), row["algorithm"]) for row in result["solving"]["rows"]] == [
+        (SOLVING_ROW, "a2c"),
+        (SOLVING_ROW, "ppo"),
+    ]
     assert all(set(one) == RUN for row in result["learning"]["rows"] for one in row["runs"])
     assert [(set(row), row["mode"]) for row in result["profile"]["rows"]] == [
         (PROFILE_ROW, "native"),
@@ -62,7 +68,8 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
     assert "Karp-Flatt serial fraction" in run.out
     assert result["settings"]["algorithm"] == "reinforce"
     assert "Milliseconds of one update of reinforce" in run.out
-    assert run.err.count("bench: ") == 5  # compiling, two sizes, the profile, one training
+    assert "on nominal physics passes 200" in run.out
+    assert run.err.count("bench: ") == 7  # compiling, two sizes, the profile, one training, two that solve
 
 
 @pytest.mark.parametrize(

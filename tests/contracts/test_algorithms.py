@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import pytest
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm" / "gym_dr_cem.py"
+from tests.plugins.installed import load
 
 # options with which a Bandit is solved; an algorithm without an entry is tried with its own
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -41,14 +38,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def algorithms() -> list[Algorithm]:
-    spec = importlib.util.spec_from_file_location("gym_dr_cem", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    example = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = example  # where its dataclasses look for their types
-    spec.loader.exec_module(example)
     found = {algorithm.name: algorithm for algorithm in ALGORITHMS.values()}
-    example.gym_dr_register_algorithms(lambda algorithm: found.setdefault(algorithm.name, algorithm))
+    load("own_algorithm").gym_dr_register_algorithms(lambda algorithm: found.setdefault(algorithm.name, algorithm))
     return list(found.values())
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from gym_dr import EpisodeRecord
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.errors import UnknownNameError
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.sampler import SAMPLERS, Sampler
-from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler, Task
+from gym_dr.testing.samplers import NUM_ENVS, SAMPLER_CONTRACTS, SamplerCase, episodes_of
+from tests.plugins.installed import load
 from tests.plugins.parts.growing import GROWING, GrowingSampler
 
 SUPPORT = resolve({"gravity": (-12.0, -2.0), "wind_power": (0.0, 20.0), "enable_wind": True}, LUNAR_LANDER)
-EPISODES = [
-    EpisodeRecord(
-        env_index=i, seed=i, draw_index=0, params={}, episode_return=float(i), length=9, terminated=bool(i % 2)
-    )
-    for i in range(4)
-]
+ALL: list[Sampler] = [*SAMPLERS.values(), GROWING, load("own_sampler").WIDENING]
+LEARNING = [sampler for sampler in ALL if sampler.name != UNIFORM]
 
 
 class ForgetfulSampler(GrowingSampler):
@@ -30,13 +28,34 @@ class ForgetfulSampler(GrowingSampler):
 
 
 def case_of(sampler: Sampler) -> SamplerCase:
-    return SamplerCase(make=lambda: sampler.for_space(LUNAR_LANDER, SUPPORT), space=LUNAR_LANDER, episodes=EPISODES)
+    task = Task(num_envs=NUM_ENVS, reward_threshold=0.0)
+    return SamplerCase(make=lambda: sampler.for_space(LUNAR_LANDER, SUPPORT, task=task), space=LUNAR_LANDER)
 
 
 @pytest.mark.parametrize("contract", SAMPLER_CONTRACTS)
-@pytest.mark.parametrize("sampler", [*SAMPLERS.values(), GROWING], ids=lambda sampler: sampler.name)
+@pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
 def test_samplers(sampler: Sampler, contract: Callable[[SamplerCase], None]) -> None:
     contract(case_of(sampler))
+
+
+@pytest.mark.parametrize("sampler", ALL, ids=lambda sampler: sampler.name)
+def test_options_are_frozen_and_documented_and_unknown_ones_refused_with_the_nearest(sampler: Sampler) -> None:
+    fields = sampler.option_fields()
+    assert sampler.summary
+    assert all(field.metadata["help"] for field in fields)
+    with pytest.raises(UnknownNameError, match="Did you mean" if fields else "no_such"):
+        sampler.make_options({f"{fields[0].name}x" if fields else "no_such": 1})
+    if fields:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(sampler.make_options({}), fields[0].name, 1)
+
+
+@pytest.mark.parametrize("sampler", LEARNING, ids=lambda sampler: sampler.name)
+def test_those_that_learn_do_so_in_these_cases(sampler: Sampler) -> None:
+    case = case_of(sampler)
+    made = case.make()
+    made.update(episodes_of(case, made))
+    assert made.version > 0
 
 
 def test_a_sampler_that_forgets_breaks_its_contract() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gym_dr import DisturbVector, DrawContext, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, DisturbVector, DrawContext, RecordEpisodes, ResampleParams
 from gym_dr.testing.environments import Mode
 from gym_dr.wrappers.finite import RequireFinite
 from tests.contracts.wrappers import WRAPPER_CONTRACTS, WrapperCase
@@ -17,6 +17,7 @@ LANDER, PENDULUM = "gym_dr/LunarLanderDR-v3", "gym_dr/InvertedPendulumDR-v5"
 NOISE = {"obs_noise": (0.0, 0.1), "action_delay": 1, "obs_delay": 1}
 
 resample = partial(ResampleParams, rollout_steps=2)
+adapt = partial(AdaptParams, sampler="plr", every=2)  # which draws as they are drawn without it until there are levels
 
 
 def record(envs: Any) -> Any:
@@ -29,6 +30,7 @@ WRAPPERS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "ResampleParams": (resample, True),
     "RecordEpisodes": (record, True),
     "RequireFinite": (RequireFinite, True),
+    "AdaptParams": (adapt, True),
     "DrawContext": (lambda envs: DrawContext(envs, "observation"), False),
     "DisturbVector": (lambda envs: DisturbVector(envs, NOISE), False),
     "run": (lambda envs: record(RequireFinite(resample(envs))), True),

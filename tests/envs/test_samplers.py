@@ -61,7 +61,7 @@ def test_a_single_environment_draws_as_the_first_of_many() -> None:
     for host in (env, envs):
         sampler = GrowingSampler(host.param_space, BOX)
         (host.set_sampler if host is envs else lambda s: setattr(env, "sampler", s))(sampler)
-        sampler.load_state({"share": 0.5, "version": 3})
+        sampler.load_state({"shares": [0.1, 0.2, 0.3, 0.5]})
     for _ in range(4):
         single, vector = env.reset(seed=None if _ else 5)[1], envs.reset(seed=None if _ else 5)[1]
         assert single["params"]["gravity"] == vector["params"]["gravity"][0]

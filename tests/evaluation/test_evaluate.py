@@ -57,7 +57,7 @@ def rows(evaluation: Evaluation, **which: str) -> pd.DataFrame:
 
 def test_every_policy_meets_the_same_draws_and_seeds(played: Evaluation) -> None:
     one, two = rows(played, policy="one"), rows(played, policy="two")
-    differing = ["policy", "return", "length", "terminated", "outcome"]
+    differing = ["policy", "return", "steps", "terminated", "outcome"]
     pd.testing.assert_frame_equal(one.drop(columns=differing), two.drop(columns=differing))
     assert (one["return"] != two["return"]).any()
 
@@ -90,7 +90,7 @@ def test_the_values_of_a_cell_are_in_force(runs: Path, tmp_path: Path) -> None:
     """Without gravity nothing falls: such episodes are longer than those under the strongest."""
     strong_and_none = cells.grid(LUNAR_LANDER, {"gravity": [-12, 0]}, 4)
     table = play([runs / "one"], tmp_path / "out", strong_and_none).episodes
-    lengths = table.groupby("gravity")["length"].mean()
+    lengths = table.groupby("gravity")["steps"].mean()
     assert lengths[0.0] > 1.3 * lengths[-12.0]
 
 
@@ -246,7 +246,7 @@ def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
     evaluation = play([tmp_path / "run"], tmp_path / "run/evaluation", cells.nominal(12))
     assert evaluation.document["parameters"] == {}
     assert evaluation.document["success"] == 475.0
-    assert (evaluation.episodes["length"] == evaluation.episodes["return"]).all()
+    assert (evaluation.episodes["steps"] == evaluation.episodes["return"]).all()
 
 
 @pytest.mark.slow

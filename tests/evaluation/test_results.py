@@ -56,9 +56,9 @@ def test_an_empty_folder_and_one_to_be_made_will_do(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "is not an evaluation of gym_dr"),
         ('{"nominal": {}}', "is not an evaluation of gym_dr"),
-        ('{"format": "gym_dr evaluation", "version": 99}', "expected version 2, got 99"),
+        ('{"format": "gym_dr evaluation", "version": 99}', "expected version 3, got 99"),
         (
-            '{"format": "gym_dr evaluation", "version": 2, "complete": true}',
+            '{"format": "gym_dr evaluation", "version": 3, "complete": true}',
             "lacks env, policies, results, sets, success",
         ),
     ],
@@ -116,7 +116,7 @@ def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_evaluation_tells_how_to_go_on(tmp_path: Path) -> None:
-    document = {"format": "gym_dr evaluation", "version": 2, "complete": False, "command": "gymdr evaluate runs/a"}
+    document = {"format": "gym_dr evaluation", "version": 3, "complete": False, "command": "gymdr evaluate runs/a"}
     document |= {"env": "CartPole-v1", "policies": [], "sets": [], "success": None, "results": []}
     (tmp_path / "evaluation.json").write_text(json.dumps(document))
     with pytest.raises(RunFolderError, match=r"interrupted\. Continue with: gymdr evaluate runs/a"):

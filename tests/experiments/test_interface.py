@@ -16,6 +16,7 @@ import torch
 
 import gym_dr
 from gym_dr import Run, Runs, Uniform
+from gym_dr.envs.classic_control import cart_pole
 from gym_dr.errors import (
     CheckpointError,
     ConfigError,
@@ -27,8 +28,10 @@ from gym_dr.errors import (
 )
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.experiments.configure import KEYWORDS, option_names
+from gym_dr.options import option
+from gym_dr.randomization.space import COLUMNS
 from gym_dr.runs.session import RunSession
-from gym_dr.training.api import Algorithm, option
+from gym_dr.training.api import Algorithm
 from tests.cli import command
 from tests.cli.command import files
 
@@ -160,6 +163,21 @@ def test_a_run_has_its_tables(run: Run) -> None:
     assert repr(run) == f"Run({str(run.path)!r}: a2c on gym_dr/LunarLanderDR-v3, seed 1)"
     assert run.evaluation is not None
     assert run.evaluation.sets[0].name == "nominal"
+
+
+def test_no_parameter_takes_the_place_of_a_column_in_the_tables(tmp_path: Path) -> None:
+    """CartPole has a parameter named length."""
+    settings: dict[str, Any] = {"updates": 1, "rollout_steps": 64, "num_envs": 2, "eval_episodes": 2, "progress": False}
+    run = gym_dr.train("a2c", env="gym_dr/CartPoleDR-v1", run_dir=tmp_path / "run", **settings)
+    assert isinstance(run, Run)
+    assert run.evaluation is not None
+    for table in (run.draws, run.evaluation.episodes):
+        names = list(table)
+        others = [name for name in names if name not in cart_pole.SPACE]
+        assert set(others) <= COLUMNS
+        assert {"length", "steps"} <= set(names)
+        assert len(set(names)) == len(names)
+        assert (table["steps"] == table["return"]).all()  # a reward of 1 a step
 
 
 def test_a_run_that_was_not_evaluated_has_no_evaluation(tmp_path: Path) -> None:

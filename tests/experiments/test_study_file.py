@@ -41,6 +41,34 @@ def test_sets_are_those_of_evaluate_and_draws_are_named_after_their_preset() -> 
     assert names == [*protocol, "grid", "sobol: wide", "sobol: own", "sobol: random", "corners"]
 
 
+def test_variants_have_samplers_with_options_of_their_own_or_of_the_samplers_table() -> None:
+    variants = {
+        "adr": {"sampler": "adr", "widen_at": 0.6, "success": 100.0},
+        "doraemon": {"sampler": "doraemon"},
+        "sure": {"sampler": "doraemon", "alpha": 0.8},
+    }
+    study = read_study(tiny(randomization="wide", doraemon={"alpha": 0.4, "start": "default"}, variants=variants))
+    adr, doraemon, sure = (variant.config.sampler_options for variant in study.variants[-3:])
+    assert (adr.widen_at, adr.success, adr.start) == (0.6, 100.0, "nominal")
+    assert (doraemon.alpha, sure.alpha, sure.start) == (0.4, 0.8, "default")
+    assert study.variants[-1].content["doraemon"]["alpha"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variants": {"a": {"sampler": "doraemon", "alfa": 0.5}}}, "Did you mean 'alpha'"),
+        ({"variants": {"a": {"sampler": "adr", "alpha": 0.5}}}, "Unknown key 'alpha'"),
+        ({"variants": {"a": {"sampler": "adr"}}, "doraemon": {"alpha": 0.5}}, r"\[doraemon\]: expected options of an"),
+        ({"variants": {"a": {"sampler": "adr"}}, "adr": {"widen": 0.5}}, r"\[adr\]: .*Did you mean 'widen_at'"),
+        ({"variants": {"a": {"sampler": "adr", "start": {"gravity": "uniform:-30:-1"}}}}, "expected"),
+    ],
+)
+def test_impossible_options_of_samplers_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(GymDrError, match=message):
+        read_study(tiny(randomization="wide", **change))
+
+
 def test_every_variant_is_compared_with_the_first_or_with_the_baseline_or_in_pairs() -> None:
     assert read_study(TINY).pairs == (("wide", "nominal"), ("critic", "nominal"))
     assert read_study(tiny(comparisons={"baseline": "wide"})).pairs == (("nominal", "wide"), ("critic", "wide"))

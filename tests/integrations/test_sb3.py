@@ -426,6 +426,18 @@ def test_without_stable_baselines_the_import_says_what_to_install(monkeypatch: p
         importlib.import_module("gym_dr.integrations.sb3")
 
 
+def test_the_example_of_draws_that_learn_trains_and_evaluates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sb3_adapt.py", "20000"])
+    runpy.run_path(str(EXAMPLES / "sb3_adapt.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert any(
+        line.startswith("Of 112 episodes ") and line.endswith("the sampler waits") for line in lines
+    )  # of 16 environments
+    assert lines[-1].startswith("Return over 100 draws of the whole box: ")
+
+
 def test_the_example_trains_evaluates_and_says_what_was_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

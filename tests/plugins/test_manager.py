@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from gym_dr import Randomization, Uniform
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.envs.family import EnvFamily, EnvId
-from gym_dr.training.api import Algorithm, option
+from gym_dr.options import option
+from gym_dr.training.api import Algorithm
 
 @dataclass(frozen=True, kw_only=True)
 class Config:

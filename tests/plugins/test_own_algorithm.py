@@ -6,35 +6,16 @@ What every algorithm promises, it is held to in tests/contracts.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "own_algorithm"
-
-Command = Callable[..., "subprocess.CompletedProcess[str]"]
+from tests.plugins.installed import Command, install
 
 
 @pytest.fixture(scope="module")
 def gymdr(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """Runs gymdr in a process of its own, where the example is installed."""
-    source, site = tmp_path_factory.mktemp("source") / "own_algorithm", tmp_path_factory.mktemp("site")
-    shutil.copytree(EXAMPLE, source)  # so that building writes nothing into the repository
-    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index"]
-    installed = subprocess.run([*pip, "--target", str(site), str(source)], capture_output=True, text=True)
-    assert installed.returncode == 0, installed.stderr
-
-    def run(*args: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
-        command = [sys.executable, "-c", "from gym_dr.cli.main import main; main()", *map(str, args)]
-        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path, **env}, capture_output=True, text=True)
-
-    return run
+    return install("own_algorithm", tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
 from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
 from gym_dr.training.registry import ALGORITHMS
-from gym_dr.wrappers.record import EpisodeRecord
 
 PARTS = ("point_mass", "random_search", "growing")
 ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
@@ -69,11 +68,8 @@ def test_the_algorithm(contract: Callable[[AlgorithmCase, Path], None], tmp_path
 def test_the_sampler(contract: Callable[[SamplerCase], None]) -> None:
     with contextlib.closing(gym.make(ENV)) as env:
         space = env.get_wrapper_attr("param_space")
-    episode = EpisodeRecord(
-        env_index=0, seed=0, draw_index=0, params=space.nominal, episode_return=9.0, length=9, terminated=True
-    )
     support = presets(space.name)["default"]
-    contract(SamplerCase(make=lambda: SAMPLERS.get(SAMPLER).for_space(space, support), space=space, episodes=[episode]))
+    contract(SamplerCase(make=lambda: SAMPLERS.get(SAMPLER).for_space(space, support), space=space))
 
 
 def test_the_algorithm_trains_with_the_sampler_on_the_environment_and_is_evaluated(tmp_path: Path) -> None:

@@ -54,6 +54,11 @@ def test_impossible_parameters_are_refused(change: dict[str, Any], message: str)
     assert message in str(refused.value)
 
 
+def test_a_parameter_has_no_name_of_a_column_beside_it() -> None:
+    with pytest.raises(RandomizationError, match="Parameter 'return': expected another name"):
+        Param(name="return", nominal=0.0, low=-1.0, high=1.0)
+
+
 def test_an_unknown_kind_is_refused_with_the_nearest_known() -> None:
     with pytest.raises(UnknownNameError, match=r"Unknown kind of parameter 'boole'\. Did you mean 'bool'\?"):
         Param(name="wind", nominal=0, low=0, high=1, kind="boole")

@@ -147,7 +147,7 @@ def test_nothing_is_drawn_ahead_beyond_the_samplers_version() -> None:
     values.begin(EVERYONE, {})
     first = values.params()["mass"]
     assert (first < 0.5 + 0.1 * 1.5).all()
-    sampler.load_state({"share": 1.0, "version": 1})
+    sampler.load_state({"shares": [0.1, 1.0]})
     values.begin(EVERYONE, {})
     assert (values.params()["mass"] == sampler.draw(SEEDS, np.full(3, 1))["mass"]).all()
     assert values.params()["mass"].max() > 0.5 + 0.1 * 1.5

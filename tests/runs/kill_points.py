@@ -36,7 +36,20 @@ ENV = ["--env", "gym_dr/LunarLanderDR-v3", "--vectorization", "sync", "--num-env
 TINY = [*ENV, "--updates", "7", "--checkpoint-every", "2", "--eval-episodes", "0", "--hidden-sizes", "8"]
 OPTIONS = {
     "a2c": [*TINY, "--rollout-steps", "48", "--resample-every", "1", "--optimizer", "adam"],
-    "ppo": [*TINY, "--rollout-steps", "48", "--epochs", "2", "--minibatches", "2", "--critic-context"],
+    "ppo": [
+        *TINY,
+        "--rollout-steps",
+        "48",
+        "--epochs",
+        "2",
+        "--minibatches",
+        "2",
+        "--critic-context",
+        "--sampler",
+        "plr",
+        "--min-levels",
+        "3",
+    ],
     "reinforce": [*TINY, "--episodes-per-env", "1", "--baseline", "learned", "--sampler", "growing"],
 }
 
@@ -113,6 +126,7 @@ def result(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "metrics": [row.rpartition(",")[0] for row in folder.metrics.read_text().splitlines()],
         "draws": folder.draws.read_text(),
+        "sampler": folder.sampler.read_text() if folder.sampler.exists() else None,
         "checkpoint": repr_exactly(newest),
         "checkpoints": [file.name for file in checkpoint_paths(folder)],
         "config": folder.config.read_text(),

@@ -10,8 +10,9 @@ import pytest
 
 from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.options import option
 from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, differences, read_config_file
-from gym_dr.training.api import Algorithm, option
+from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
 A2C = find_algorithm("a2c")

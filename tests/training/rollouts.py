@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
+from gym_dr.training.actor_critic import ActorCritic, estimate
+from gym_dr.training.batch import Batch, make_batch
 from gym_dr.training.rollout import Rollout
 
 
@@ -34,3 +38,8 @@ def cart_pole_rollout() -> Rollout:
         truncated=false,
         valid=~false,
     )
+
+
+def batch_of(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch:
+    """What an agent learns from in training."""
+    return make_batch(rollout, *estimate(agent, rollout, config))

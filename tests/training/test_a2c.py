@@ -11,10 +11,10 @@ import torch
 from gym_dr.errors import CheckpointError, TrainingError
 from gym_dr.training.a2c import learn, load_policy, make_agent, train
 from gym_dr.training.actor_critic import ActorCritic
-from gym_dr.training.batch import make_batch
+from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import cart_pole_rollout
+from tests.training.rollouts import batch_of, cart_pole_rollout
 
 CONFIG = A2CConfig(
     updates=3, rollout_steps=16, hidden_sizes=(8,), schedule="constant", normalize_advantages=False, reward_scale=1.0
@@ -29,12 +29,13 @@ def agent(**changes: Any) -> ActorCritic:
 def test_the_losses_are_those_of_the_paper() -> None:
     made, rollout = agent(entropy_coef=0.1), cart_pole_rollout()
     values = made.value(rollout.observations).detach()
-    batch = make_batch(rollout, values, gamma=CONFIG.gamma, gae_lambda=CONFIG.gae_lambda, reward_scale=1.0)
+    factors: Any = {"gamma": CONFIG.gamma, "gae_lambda": CONFIG.gae_lambda, "reward_scale": 1.0}
+    batch = make_batch(rollout, values, advantages_of(rollout, values, **factors))
     policy = torch.distributions.Categorical(logits=made.actor.network(batch.observations))
     expected_policy = -(batch.advantages * policy.log_prob(batch.actions)).mean()
     expected_actor = expected_policy - 0.1 * policy.entropy().mean()
     expected_critic = ((batch.returns - made.critic(batch.critic_inputs).squeeze(-1)) ** 2).mean()
-    losses = learn(made, rollout, CONFIG)
+    losses = learn(made, batch_of(made, rollout, CONFIG), CONFIG)
     assert losses["actor_loss"] == pytest.approx(expected_actor.item(), rel=1e-5)
     assert losses["critic_loss"] == pytest.approx(expected_critic.item(), rel=1e-5)
     assert losses["entropy"] == pytest.approx(policy.entropy().mean().item(), rel=1e-5)
@@ -43,7 +44,7 @@ def test_the_losses_are_those_of_the_paper() -> None:
 def test_each_minibatch_has_a_gradient_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made, losses = agent(), []
     monkeypatch.setattr(made, "gradient_step", losses.append)
-    learn(made, cart_pole_rollout(), replace(CONFIG, minibatches=4))
+    learn(made, batch_of(made, cart_pole_rollout(), CONFIG), replace(CONFIG, minibatches=4))
     assert len(losses) == 4
 
 
@@ -52,7 +53,7 @@ def test_a_reward_that_is_not_finite_leaves_the_networks_alone() -> None:
     before = [p.clone() for p in made.actor.parameters()]
     rollout.rewards[0, 0] = np.inf
     with pytest.raises(TrainingError, match="not finite"):
-        learn(made, rollout, CONFIG)
+        learn(made, batch_of(made, rollout, CONFIG), CONFIG)
     assert all(torch.equal(a, b) for a, b in zip(before, made.actor.parameters(), strict=True))
 
 

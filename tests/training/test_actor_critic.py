@@ -20,6 +20,7 @@ from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
+from tests.training.rollouts import batch_of
 
 DEFAULTS: dict[str, Any] = {
     "hidden_sizes": (8,),
@@ -150,7 +151,11 @@ def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() ->
         np.testing.assert_allclose(gravity[t + 1, i], record.params["gravity"], rtol=1e-6)  # the final observation
         if t + 2 <= 200:
             assert abs(gravity[t + 2, i] - gravity[t + 1, i]) > 1e-6  # after the reset step
-    assert set(a2c.learn(made, rollout, A2CConfig())) == {"actor_loss", "critic_loss", "entropy"}
+    assert set(a2c.learn(made, batch_of(made, rollout, A2CConfig()), A2CConfig())) == {
+        "actor_loss",
+        "critic_loss",
+        "entropy",
+    }
     envs.close()
 
 

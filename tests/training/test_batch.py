@@ -3,17 +3,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from gym_dr.training.batch import Batch, critic_inputs, make_batch, minibatches
+from gym_dr.training.batch import Batch, advantages_of, critic_inputs, make_batch, minibatches
 from tests.training.rollouts import known_rollout
 
 VALUES = known_rollout().observations[..., 0]  # a critic that repeats the observation
 
 
-def batch_of(**changes: Any) -> Batch:
-    return make_batch(known_rollout(), VALUES, **{"gamma": 0.5, "gae_lambda": 1.0, "reward_scale": 1.0, **changes})
+def batch_of(learned: Any = None, **changes: Any) -> Batch:
+    rollout = replace(known_rollout(), learned=learned)
+    factors = {"gamma": 0.5, "gae_lambda": 1.0, "reward_scale": 1.0, **changes}
+    return make_batch(rollout, VALUES, advantages_of(rollout, VALUES, **factors))
 
 
 def test_reset_steps_are_left_out() -> None:
@@ -29,6 +32,12 @@ def test_advantages_and_returns_of_a_known_rollout() -> None:
     # env 1: terminates at once: 2 - 2 = 0
     assert batch_of().advantages.tolist() == [2.75, 0.0, 2.5]
     assert batch_of().returns.tolist() == [3.75, 2.0, 5.5]  # advantage + value
+
+
+def test_steps_that_count_in_no_loss_are_left_out_and_change_no_advantage() -> None:
+    batch = batch_of(learned=np.array([[False, True], [True, True]]))
+    assert batch.observations.flatten().tolist() == [2.0, 3.0]
+    assert batch.advantages.tolist() == [0.0, 2.5]
 
 
 def test_rewards_are_scaled_for_the_advantages() -> None:

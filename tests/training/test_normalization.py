@@ -132,9 +132,9 @@ def test_statistics_are_constant_within_a_rollout_and_what_is_learned_from_it() 
     seen: list[Any] = []
     learn = ppo.learn
 
-    def watch(agent: Any, rollout: Any, config: Any) -> dict[str, float]:
+    def watch(agent: Any, batch: Any, config: Any) -> dict[str, float]:
         seen.append(agent.observation_moments.count.item())
-        found = learn(agent, rollout, config)
+        found = learn(agent, batch, config)
         assert agent.observation_moments.count.item() == seen[-1]
         return found
 

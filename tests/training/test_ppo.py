@@ -19,7 +19,7 @@ from gym_dr.training.ppo import LOSSES, learn, load_policy, make_agent, train
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import cart_pole_rollout
+from tests.training.rollouts import batch_of, cart_pole_rollout
 
 CONFIG = PPOConfig(
     updates=3,
@@ -196,7 +196,7 @@ def second_step(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> tupl
         seen.append((before, grads))
 
     agent.gradient_step = watch  # type: ignore[method-assign]  # a spy
-    both = learn(agent, rollout, replace(config, epochs=2))
+    both = learn(agent, batch_of(agent, rollout, config), replace(config, epochs=2))
     assert len(seen) == 2
     return both, *seen[1]
 
@@ -225,7 +225,7 @@ def test_compiled_gradients_are_those_of_torch(name: str, steps: int, monkeypatc
         agent, _, config = made(name, epochs=2, lr=0.01, hidden_sizes=(16, 8), minibatches=1 if steps > 6 else 2)
         rollout = fixed_rollout(gym.make_vec(CASES[name][0], 2, vectorization_mode="sync"), steps)
         rounds = [
-            learn(agent, rollout, config) for _ in range(2)
+            learn(agent, batch_of(agent, rollout, config), config) for _ in range(2)
         ]  # the second goes on with the optimizers of the first
         found.append((rounds, agent.state()))
     (mine, state), (theirs, expected) = found
@@ -243,7 +243,7 @@ def test_reset_steps_change_no_loss_and_no_weight() -> None:
         agent, rollout, config = made("discrete")
         rollout.actions[2, 0] = 1 - int(junk > 0)
         rollout.rewards[2, 0] = junk
-        results.append((learn(agent, rollout, config), agent.state()["actor"]))
+        results.append((learn(agent, batch_of(agent, rollout, config), config), agent.state()["actor"]))
     assert results[0][0] == results[1][0]
     torch.testing.assert_close(results[0][1], results[1][1], rtol=0.0, atol=0.0)
 
@@ -251,7 +251,7 @@ def test_reset_steps_change_no_loss_and_no_weight() -> None:
 def critic_loss(final: float, t: int, i: int) -> float:
     agent, rollout, config = made("discrete")
     rollout.observations[t, i] = final
-    return learn(agent, rollout, config)["critic_loss"]
+    return learn(agent, batch_of(agent, rollout, config), config)["critic_loss"]
 
 
 def test_truncation_bootstraps_and_termination_does_not() -> None:
@@ -262,13 +262,13 @@ def test_truncation_bootstraps_and_termination_does_not() -> None:
 
 def test_the_first_minibatch_of_an_update_has_ratios_of_1() -> None:
     agent, rollout, config = made("continuous")
-    losses = learn(agent, rollout, config)
+    losses = learn(agent, batch_of(agent, rollout, config), config)
     assert losses["approx_kl"] == pytest.approx(0.0, abs=1e-6)
     assert losses["clip_fraction"] == 0.0
 
 
 def count_steps(agent: ActorCritic, rollout: Rollout, config: PPOConfig) -> float:
-    learn(agent, rollout, config)
+    learn(agent, batch_of(agent, rollout, config), config)
     return float(next(iter(agent.actor_optimizer.state.values()))["step"])
 
 
@@ -287,14 +287,14 @@ def test_a_reward_that_is_not_finite_leaves_the_networks_alone() -> None:
     before = weights_of(agent)
     rollout.rewards[0, 0] = np.inf
     with pytest.raises(NotFiniteError):
-        learn(agent, rollout, config)
+        learn(agent, batch_of(agent, rollout, config), config)
     assert all(np.array_equal(before[name], value) for name, value in weights_of(agent).items())
 
 
 def test_weights_that_are_not_finite_end_the_training() -> None:
     agent, rollout, config = made("discrete", lr=1e38)
     with pytest.raises(TrainingError, match="A weight is not finite"):
-        learn(agent, rollout, replace(config, epochs=3))
+        learn(agent, batch_of(agent, rollout, config), replace(config, epochs=3))
 
 
 @pytest.mark.parametrize("changes", [{}, {"state_dependent_std": True}, {"activation": "relu", "init": "torch"}])
@@ -333,4 +333,4 @@ def test_it_trains_on_cuda() -> None:
 def test_losses_of_a_rollout_are_means_over_minibatches() -> None:
     envs = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync")
     agent = make_agent(envs, CONFIG, 1, "cpu")
-    assert list(learn(agent, cart_pole_rollout(), CONFIG)) == list(LOSSES)
+    assert list(learn(agent, batch_of(agent, cart_pole_rollout(), CONFIG), CONFIG)) == list(LOSSES)

@@ -21,7 +21,7 @@ from gym_dr.evaluation.report.tables import (
     generalization_tables,
     summary_tables,
 )
-from gym_dr.evaluation.report.training import draw_history, learning_curves
+from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 
@@ -51,6 +51,7 @@ def assemble(
     plots = (heat_maps, along_parameters, distributions, difference_maps, sensitivity)
     sections = [make(comparison) for make in plots]
     sections.append(learning_curves(comparison.groups))
+    sections.append(draw_growth(comparison.groups))
     sections.append(draw_history(comparison.groups, param_space_of(document["env"])))
     strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]

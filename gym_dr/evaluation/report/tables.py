@@ -10,6 +10,7 @@ import numpy as np
 
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
 from gym_dr.runs.config import RunConfig
 
@@ -46,7 +47,7 @@ def summary_tables(comparison: Comparison) -> list[Table]:
             rows.append((result["policy"], [*row, Cell(value=_number(result["min"]))]))
         reason = results[0]["sensitivity"] and results[0]["sensitivity"]["reason"]
         notes = [f"There are no sensitivity indices: {reason}."] if reason else []
-        notes += [NOTE] if name == comparison.sets[-1] else []
+        notes += [NOTE, *sampler_notes(comparison.document)] if name == comparison.sets[-1] else []
         tables.append(Table(caption=_caption(comparison, name), columns=heads, rows=rows, notes=notes))
     return tables
 
@@ -234,10 +235,10 @@ def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tu
 def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
     """Name -> value of every setting but the seed and the randomization, the algorithm's options optional."""
     form = config.to_dict()
-    options = form.pop(config.algorithm)
+    options, of_sampler = form.pop(config.algorithm), form.pop(config.settings.sampler, {})
     form.pop("randomization", None)
     del form["seed"]
-    return {name: _text(value) for name, value in {**form, **(options if with_options else {})}.items()}
+    return {name: _text(value) for name, value in {**form, **of_sampler, **(options if with_options else {})}.items()}
 
 
 def _draws(config: RunConfig) -> dict[str, str]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gym_dr.evaluation.growth import DID, SHARES, WINDOWS, Growth, read_growth, read_updates
 from gym_dr.evaluation.plots import read_log, read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Group, without_runs
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
-from gym_dr.evaluation.report.style import line, new_figure, series, with_unit
+from gym_dr.evaluation.report.style import line, new_figure, series, translucent, with_unit
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.folder import RunFolder
 
@@ -98,6 +99,64 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
         views=views,
         choice="Policy",
     )
+
+
+def draw_growth(groups: Sequence[Group]) -> Section:
+    """For each policy whose sampler learned how the draws of each parameter changed, and what the sampler did.
+
+    Raises:
+        RunFolderError: A file of a run is damaged.
+    """
+    views = []
+    for group in groups:
+        panels: list[Panel] = []
+        for run, seed in zip(group.runs, group.seeds, strict=True):
+            suffix = "" if len(group.runs) == 1 else f", seed {seed}"
+            panels += [_growth_of(one, suffix) for one in read_growth(run.folder, run.config)]
+            rows = read_updates(run.folder) if panels else None
+            if rows is not None:
+                panels += [_did(rows, key, f"{title}{suffix}") for key, title in DID.items() if key in rows]
+        if panels:
+            views.append(View(name=f"{group.name} ({group.runs[0].config.settings.sampler})", panels=panels))
+    return Section(
+        key="growth",
+        title="How the draws followed the policy",
+        lead="What the sampler drew as training went on.",
+        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes; "
+        "the bands hold half and nine tenths of the draws. Dashed lines are the ends of the randomization, beyond "
+        "which nothing is drawn.",
+        views=views,
+        choice="Policy",
+    )
+
+
+def _growth_of(one: Growth, suffix: str) -> Panel:
+    import plotly.graph_objects as go
+
+    colour, x = series(0)[0], one.updates.tolist()
+    shared: dict[str, Any] = {"x": x, "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    traces: list[Any] = []
+    for inner, alpha in ((0, 0.18), (1, 0.35)):
+        for place, fill in ((inner, None), (len(SHARES) - 1 - inner, "tonexty")):
+            y = one.quantiles[place].tolist()
+            style: dict[str, Any] = {"fill": fill, "fillcolor": translucent(colour, alpha)} if fill else {}
+            traces.append(go.Scatter(y=y, line={"width": 0, "color": colour}, **shared, **style))
+    hover = "median %{y:.4g} near update %{x:.0f}<extra></extra>"
+    median = {**shared, "hoverinfo": None, "hovertemplate": hover}
+    traces.append(go.Scatter(y=one.quantiles[2].tolist(), line={"width": 2.5, "color": colour}, **median))
+    for end in one.ends:
+        dashed = {"width": 1.2, "dash": "dash", "color": series(5)[0]}
+        traces.append(go.Scatter(y=[end] * len(x), line=dashed, **shared))
+    figure = new_figure(traces, x="Update", y=with_unit(one.name, one.unit), showlegend=False, margin_t=36)
+    return Panel(title=f"{one.name}{suffix}", figure=figure, description=f"Draws of {one.name} over training.")
+
+
+def _did(rows: pd.DataFrame, key: str, title: str) -> Panel:
+    kept = rows.iloc[evenly_spaced(len(rows), MAX_CURVE_POINTS)]
+    hover = "%{y:.4g} after update %{x:,}<extra></extra>"
+    trace = line(1, kept["update"].to_numpy(), kept[key].to_numpy(), showlegend=False, hovertemplate=hover)
+    figure = new_figure([trace], x="Update", y=title, showlegend=False, margin_t=36)
+    return Panel(title=title, figure=figure, description=f"{title} against updates.")
 
 
 def read_draws(folder: RunFolder) -> pd.DataFrame:

@@ -23,7 +23,7 @@ def test_an_episode_is_played_again_exactly(comparison: Comparison, which: int) 
     row = table[(table["policy"] == episode.policy.name) & (table["seed"] == played.seed)]
     row = row[row["set"] == episode.set_name].iloc[0]
     assert played.episode_return == pytest.approx(row["return"], rel=1e-9)
-    assert played.length == row["length"]
+    assert played.length == row["steps"]
     assert {name: played.params[name] for name in comparison.document["parameters"]} == {
         name: row[name] for name in comparison.document["parameters"]
     }

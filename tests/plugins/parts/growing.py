@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr import ParamSpace, Randomization
+from gym_dr.errors import RandomizationError
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Sampler
@@ -19,28 +20,39 @@ class GrowingSampler:
 
     def __init__(self, space: ParamSpace, support: Randomization) -> None:
         self.space, self.support = space, support
-        self.version, self.share = 0, 0.1
+        self.shares = [0.1]  # of all versions
+
+    @property
+    def version(self) -> int:
+        return len(self.shares) - 1
 
     def draw(
         self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]
     ) -> dict[str, npt.NDArray[np.float64]]:
-        u = uniforms(seeds, draw_index, list(self.support), self.version)
+        return self.replay(seeds, draw_index, self.version)
+
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        if version is None or not 0 <= version <= self.version:
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
+        u = uniforms(seeds, draw_index, list(self.support), version)
         drawn = {}
         for row, (name, rule) in zip(u, self.support.items(), strict=True):
             low, high = rule.support(self.space[name].nominal)
-            drawn[name] = low + self.share * (high - low) * row
+            drawn[name] = low + self.shares[version] * (high - low) * row
         return drawn
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> None:
         if episodes:
-            self.share = min(1.0, self.share + 0.01 * len(episodes) + 1e-4 * abs(episodes[-1].episode_return))
-            self.version += 1
+            grown = self.shares[-1] + 0.01 * len(episodes) + 1e-4 * abs(episodes[-1].episode_return)
+            self.shares.append(min(1.0, grown))
 
     def state(self) -> dict[str, Any]:
-        return {"share": self.share, "version": self.version}
+        return {"shares": list(self.shares)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self.share, self.version = float(state["share"]), int(state["version"])
+        self.shares = [float(share) for share in state["shares"]]
 
 
 GROWING = Sampler(name="growing", summary="Learns from returns.", make=GrowingSampler)

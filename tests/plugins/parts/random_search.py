@@ -10,8 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import ConfigError
+from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.training.api import Algorithm, Policy, Session, option, seed_for
+from gym_dr.training.api import Algorithm, Policy, Session, seed_for
 
 
 @dataclass(frozen=True, kw_only=True)

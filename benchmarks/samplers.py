@@ -1,0 +1,105 @@
+"""What samplers that learn cost: the share of a training that is spent in them.
+
+Run it with: python -m benchmarks.samplers [--updates 1000] [--algorithm a2c] [--env gym_dr/LunarLanderDR-v3] [NAME ...]
+
+Everything that a sampler makes a training do is counted: its draws, its updates, scores, and what AdaptParams notes of
+each step. Processor time, so that it does not matter what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from gym_dr import AdaptParams
+from gym_dr.benchmark.learning import temporary_session
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
+from gym_dr.runs.config import build_config
+from gym_dr.runs.session import RunSession
+from gym_dr.training.registry import find_algorithm
+
+METHODS = ("update", "score", "_begin", "_note")  # of AdaptParams
+TARGET = 0.02
+
+
+class Stopwatch:
+    """The processor time spent in some functions, of which one may call another."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._running = False
+
+    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, whose time counts."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._running:
+                return function(*args, **kwargs)
+            self._running, begin = True, time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._running = False
+                self.seconds += time.process_time() - begin
+
+        return call
+
+
+def measure(name: str, algorithm: str, env_id: str, updates: int) -> tuple[float, float, int]:
+    """Trains with a sampler on the preset "wide"; its seconds, all seconds, and its versions."""
+    watch, found = Stopwatch(), find_algorithm(algorithm)
+    settings = {"env": env_id, "sampler": name, "eval_episodes": 0}
+    # -150 is soon reached, and so there is something to solve
+    options = {"success": -150.0, "start": "default"} if _has_success(name) else {}
+    config = build_config(found, settings, {"updates": updates, "schedule": "constant"}, "wide", options)
+    make = Sampler.for_space
+
+    def for_space(*args: Any, **kwargs: Any) -> Any:
+        sampler: Any = make(*args, **kwargs)
+        sampler.draw = watch.timed(sampler.draw)
+        return sampler
+
+    timed = {method: watch.timed(getattr(AdaptParams, method)) for method in METHODS}
+    with (
+        patch.multiple(AdaptParams, **timed),
+        patch.object(Sampler, "for_space", for_space),
+        temporary_session(RunSession, config) as session,
+    ):
+        begin = time.process_time()
+        found.train_function()(session, config.options)
+        whole = time.process_time() - begin
+        envs: Any = session.envs
+        versions = int(envs.sampler.version)
+    return watch.seconds, whole, versions
+
+
+def _has_success(name: str) -> bool:
+    return any(field.name == "success" for field in SAMPLERS.get(name).option_fields())
+
+
+def main() -> None:
+    """Reads the options and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="samplers; all that learn by default")
+    parser.add_argument("--updates", type=int, default=1000)
+    parser.add_argument("--algorithm", default="a2c")
+    parser.add_argument("--env", default="gym_dr/LunarLanderDR-v3")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    load_plugins()
+    names = arguments.names or [name for name in SAMPLERS if name != UNIFORM]
+    measure(names[0], arguments.algorithm, arguments.env, 2)  # compiles
+    print(f"Share of a training spent in its sampler (target: below {TARGET:.0%}), {arguments.updates} updates")
+    for name in names:
+        seconds, whole, versions = measure(name, arguments.algorithm, arguments.env, arguments.updates)
+        print(f"  {name:12} {seconds / whole:7.2%} of {whole:6.1f} s, {versions} versions", flush=True)
+
+
+if __name__ == "__main__":
+    main()

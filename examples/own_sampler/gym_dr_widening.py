@@ -1,0 +1,90 @@
+"""A sampler for gym_dr: ranges that widen at a constant rate, from the start to the whole randomization."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr import ParamSpace, Randomization
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.options import option
+from gym_dr.plugins.hookspecs import hookimpl
+from gym_dr.randomization.adaptive.box import Box
+from gym_dr.randomization.draws import uniforms
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Sampler, Task
+
+Words, Indices, Array = npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideningOptions:
+    """The options of ``gymdr train ... --sampler widening``."""
+
+    start: str = option("nominal", "where draws begin: nominal, or a preset")
+    start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the whole")
+    widening_episodes: int = option(20_000, "episodes after which draws are those of the whole randomization")
+
+    def __post_init__(self) -> None:
+        if self.widening_episodes < 1:
+            raise ConfigError(f"widening_episodes: expected at least 1, got {self.widening_episodes}.")
+
+
+class Widening:
+    """Uniform between ends that go out with the number of episodes, whatever these return."""
+
+    def __init__(self, space: ParamSpace, support: Randomization, options: WideningOptions, task: Task) -> None:
+        """Starts with the first version; ``support`` is the widest that is drawn from."""
+        self.support, self.options = support, options
+        self.box = Box(space, support)  # turns quantiles into values
+        self.first = self.box.start(options.start, options.start_width)  # lower and upper ends, (parameters, 2)
+        self.episodes = [0]  # so far, at each version: all that a version's draws follow from
+
+    @property
+    def version(self) -> int:
+        """Number of changes so far; part of the keys of draws."""
+        return len(self.episodes) - 1
+
+    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
+        """The draws of the current version: name -> values, one for each key."""
+        return self.replay(seeds, draw_index, self.version)
+
+    def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> dict[str, Array]:
+        """The draws of any version so far."""
+        if version is None or not 0 <= version <= self.version:
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
+        share = min(1.0, self.episodes[version] / self.options.widening_episodes)
+        low, high = (self.first + share * ([0.0, 1.0] - self.first)).T[:, :, None]
+        return self.box.values(low + (high - low) * uniforms(seeds, draw_index, self.box.names, version))
+
+    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+        """Counts episodes; returns a row of ``sampler.csv``, if there is something to say."""
+        if not episodes or self.episodes[-1] >= self.options.widening_episodes:
+            return []
+        self.episodes.append(self.episodes[-1] + len(episodes))
+        return [{"version": self.version, "share": min(1.0, self.episodes[-1] / self.options.widening_episodes)}]
+
+    def state(self) -> dict[str, Any]:
+        """All that has been learned, as plain values: part of checkpoints."""
+        return {"episodes": list(self.episodes)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``state`` gave."""
+        self.episodes = [int(count) for count in state["episodes"]]
+
+
+WIDENING = Sampler(
+    name="widening",
+    summary="Ranges that widen at a constant rate, whatever the policy does.",
+    make=Widening,
+    options=WideningOptions,
+)
+
+
+@hookimpl
+def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
+    """Hands the sampler to gym_dr."""
+    register(WIDENING)

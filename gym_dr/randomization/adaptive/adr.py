@@ -1,0 +1,153 @@
+"""Automatic domain randomization (ADR): ranges that widen where the policy succeeds at their ends.
+
+OpenAI et al. (2019), "Solving Rubik's Cube with a Robot Hand", arXiv:1910.07113, section 5 and algorithm 1. Each
+parameter is uniform between two bounds. With probability p a draw puts one parameter at one of its bounds; the success
+of such episodes is collected for that bound. Once m of them are there, the bound moves outwards by delta if the mean
+success is at least t_high, inwards if it is at most t_low, and the m are forgotten.
+
+As in the version that is compared with DORAEMON (Tiboni et al. 2024), nothing moves until draws from the first ranges
+succeed often enough for the first time: else a policy that has learned nothing yet would shrink them to a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.options import expect, option
+from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
+from gym_dr.randomization.draws import uniforms
+from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+BOUNDARY = "\0bound"  # key of the uniform that says whether a draw is at a bound, and at which; no parameter's name
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdrOptions(LearningOptions):
+    """Options of ``adr``; p, m and what they stand for are those of OpenAI (2019)."""
+
+    bound_probability: float = option(0.5, "p: share of draws with one parameter at an end of its range")
+    bound_episodes: int = option(20, "m: episodes at an end of a range after which it may move")
+    bound_step: float = option(0.05, "delta: how far an end moves, as a share of the box")
+    widen_at: float = option(0.5, "t_high: success rate at an end from which it moves outwards")
+    narrow_at: float = option(0.25, "t_low: success rate at an end up to which it moves inwards")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        p, ordered = self.bound_probability, 0.0 <= self.narrow_at < self.widen_at <= 1.0
+        expect(0.0 < p < 1.0, "bound_probability", "between 0 and 1", p)
+        expect(self.bound_episodes >= 1, "bound_episodes", "at least 1", self.bound_episodes)
+        expect(0.0 < self.bound_step <= 0.5, "bound_step", "above 0 and at most half of the box", self.bound_step)
+        expect(ordered, "narrow_at", f"at least 0 and below widen_at ({self.widen_at}, at most 1)", self.narrow_at)
+
+
+def moved(ranges: Array, bound: int, success_rate: float, options: AdrOptions) -> Array:
+    """The ranges after a look at one bound (algorithm 1 of OpenAI 2019).
+
+    Args:
+        ranges: Lower and upper ends, quantiles, shape ``(n, 2)``.
+        bound: 2 x parameter + 0 for its lower end, 1 for its upper end.
+        success_rate: Of the episodes at that bound.
+        options: Thresholds and step.
+
+    Returns:
+        New ranges; an end stays in the box and does not pass the other one.
+    """
+    parameter, end = divmod(bound, 2)
+    outwards = 1 if success_rate >= options.widen_at else -1 if success_rate <= options.narrow_at else 0
+    low, high = ranges[parameter]
+    limits = (0.0, high) if end == 0 else (low, 1.0)
+    new = ranges.copy()
+    # in whole steps, so that a bound that moves out and back is where it was
+    new[parameter, end] = np.clip(
+        round(ranges[parameter, end] + (2 * end - 1) * outwards * options.bound_step, 12), *limits
+    )
+    return new
+
+
+class Adr(LearningSampler):
+    """Uniform draws between bounds that follow the success at each of them."""
+
+    options: AdrOptions
+
+    def __init__(
+        self,
+        space: ParamSpace,
+        support: Randomization,
+        options: AdrOptions,
+        task: Task,
+    ) -> None:
+        """See ``LearningSampler``."""
+        self.options = options
+        super().__init__(space, support, options, task)
+        self.reached = False  # whether the first ranges have been good enough once
+        self.buffers: list[list[float]] = [[] for _ in range(2 * len(self.box.names))]  # successes at each bound
+
+    def first_shape(self, ranges: Array) -> Array:
+        """The ranges themselves: a shape is lower and upper ends."""
+        return ranges
+
+    def quantiles(
+        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> Array:
+        """Uniform between the bounds, and at most one parameter at one of them."""
+        low, high = shape[:, :1], shape[:, 1:]
+        drawn = np.clip(low + (high - low) * self.uniforms(seeds, draw_index, version), low, high)
+        bounds = self.bounds(seeds, draw_index, version)
+        at = np.flatnonzero(bounds >= 0)
+        drawn[bounds[at] // 2, at] = shape.ravel()[bounds[at]]
+        return drawn
+
+    def bounds(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Indices:
+        """Which bound each draw is at, shape ``(K,)``: 2 x parameter + end, or -1 for none."""
+        share = uniforms(seeds, draw_index, [BOUNDARY], version)[0] / self.options.bound_probability
+        bounds = np.floor(share * 2 * len(self.box.names)).astype(np.int64)
+        return np.where(share < 1.0, bounds, -1)
+
+    def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
+        """Looks at every bound whose buffer is full, in the order of the episodes."""
+        if not self.reached and cohort.successes.mean() < self.options.widen_at:
+            return self.shape, {"did": "waits"}
+        self.reached = True
+        shape = self.shape
+        bounds = self.bounds(cohort.seeds, cohort.draw_index, self.version)
+        for bound, success in zip(bounds.tolist(), cohort.successes.tolist(), strict=True):
+            if bound < 0 or shape.flat[bound] != self.shape.flat[bound]:  # later ones were played at the old bound
+                continue
+            buffer = self.buffers[bound]
+            buffer.append(success)
+            if len(buffer) == self.options.bound_episodes:
+                shape = moved(shape, bound, float(np.mean(buffer)), self.options)
+                buffer.clear()
+        return shape, {"did": "moves" if (shape != self.shape).any() else "stays"}
+
+    def describe(self, shape: Array) -> dict[str, float]:
+        """The entropy, and the bounds of each parameter as values."""
+        with np.errstate(divide="ignore"):
+            entropy = float(np.log(shape[:, 1] - shape[:, 0]).sum())
+        ends = {}
+        for end, quantiles in (("low", shape[:, :1]), ("high", shape[:, 1:])):
+            values = self.box.values(quantiles)
+            ends.update({f"{name}.{end}": float(values[name][0]) for name in self.box.names})
+        return {"entropy": entropy, **ends}
+
+    def finished(self) -> bool:
+        """Whether every bound is at its end of the box."""
+        return bool((self.shape[:, 0] <= _ROUNDING).all() and (self.shape[:, 1] >= 1.0 - _ROUNDING).all())
+
+    def state(self) -> dict[str, Any]:
+        """See ``ParamSampler.state``."""
+        return {**super().state(), "reached": self.reached, "buffers": [list(buffer) for buffer in self.buffers]}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``ParamSampler.load_state``."""
+        super().load_state(state)
+        self.reached, self.buffers = bool(state["reached"]), [list(map(float, b)) for b in state["buffers"]]

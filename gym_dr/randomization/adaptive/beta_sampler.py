@@ -1,0 +1,89 @@
+"""What samplers of Beta distributions share: their draws, their rows and what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array
+from gym_dr.options import expect
+from gym_dr.randomization.adaptive import betas
+from gym_dr.randomization.adaptive.box import EDGE
+from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
+from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+_WHOLE_BOX = -1e-4  # entropy from which nothing is left to widen
+_ROOM = 10.0  # by which a and b may exceed those of the start
+
+
+@dataclass(frozen=True, kw_only=True)
+class BetaOptions(LearningOptions):
+    """Options of samplers of Beta distributions."""
+
+    kl_bound: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self.kl_bound > 0.0, "kl_bound", "above 0", self.kl_bound)
+
+
+class BetaSampler(LearningSampler):
+    """Independent Beta distributions of quantiles; a shape is a and b of each parameter."""
+
+    def __init__(
+        self,
+        space: ParamSpace,
+        support: Randomization,
+        options: BetaOptions,
+        task: Task,
+    ) -> None:
+        """See ``LearningSampler``."""
+        self.options = options
+        super().__init__(space, support, options, task)
+        self.highest = float(self.shape.max()) + _ROOM  # of a and b
+        self.reached = False  # whether the first draws have been good enough once
+
+    def first_shape(self, ranges: Array) -> Array:
+        """The Beta distributions with the mean and variance of the ranges."""
+        return betas.fitted(ranges)
+
+    def quantiles(
+        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> Array:
+        """Quantiles of the Beta distributions at keyed uniforms."""
+        return np.clip(betas.quantile(shape, self.uniforms(seeds, draw_index, version)), EDGE, 1.0 - EDGE)
+
+    def drawn(self, cohort: Cohort) -> Array:
+        """The quantiles of a cohort, shape ``(n, K)``."""
+        return self.quantiles(self.shape, cohort.seeds, cohort.draw_index, self.version)
+
+    def step_taken(self, new: Array, z: Array) -> dict[str, float | str]:
+        """How far a new shape is from the current one, and how many of the cohort's draws speak for it."""
+        size = betas.effective_sample_size(betas.weights(self.shape, new, z))
+        return {"divergence": betas.divergence(self.shape, new)[0], "effective_sample_size": size}
+
+    def describe(self, shape: Array) -> dict[str, float]:
+        """The entropy, and a and b of each parameter."""
+        parts = {}
+        for name, (a, b) in zip(self.box.names, shape.tolist(), strict=True):
+            parts.update({f"{name}.a": a, f"{name}.b": b})
+        return {"entropy": betas.entropy(shape)[0], **parts}
+
+    def finished(self) -> bool:
+        """Whether draws are those of the box itself."""
+        return betas.entropy(self.shape)[0] > _WHOLE_BOX
+
+    def state(self) -> dict[str, Any]:
+        """See ``ParamSampler.state``."""
+        return {**super().state(), "reached": self.reached}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``ParamSampler.load_state``."""
+        super().load_state(state)
+        self.reached = bool(state["reached"])

@@ -1,0 +1,174 @@
+"""Independent Beta distributions of quantiles: entropy, divergence, importance weights, and the best within bounds.
+
+A shape is ``(n, 2)``: a and b of each parameter. Beta(1, 1) is uniform, so that the box itself has entropy 0, the
+largest of all. The formulas are the textbook's (Johnson, Kotz and Balakrishnan 1995, chapter 25), with digamma and
+trigamma for the derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from gym_dr.arrays import Array
+
+LOWEST = 1.0  # of a and b: below it the density has peaks at the ends of the box
+TOLERANCE = 1e-6  # by which a constraint may be missed
+_GAIN = 1e-6  # by which the goal must improve for a new shape to be worth a new version
+_ITERATIONS = 200
+
+Function: TypeAlias = Callable[[Array], tuple[float, Array]]  # shape (n, 2) -> value and its gradient, (n, 2)
+
+
+def fitted(ranges: Array) -> Array:
+    """The Beta distributions with the mean and variance of uniform ones.
+
+    Args:
+        ranges: Ends of the uniform distributions, shape ``(n, 2)``, in [0, 1].
+
+    Returns:
+        a and b, at least ``LOWEST``.
+    """
+    low, high = ranges[:, 0], ranges[:, 1]
+    mean, variance = (low + high) / 2, np.maximum((high - low) ** 2 / 12, 1e-6)
+    total = mean * (1.0 - mean) / variance - 1.0
+    return np.maximum(np.stack([mean * total, (1.0 - mean) * total], axis=1), LOWEST)
+
+
+def quantile(shape: Array, u: Array) -> Array:
+    """Quantile functions at uniforms, both ``(n, K)`` out and in."""
+    from scipy.special import betaincinv  # heavy
+
+    values: Array = betaincinv(shape[:, :1], shape[:, 1:], u)
+    return values
+
+
+def entropy(shape: Array) -> tuple[float, Array]:
+    """Differential entropy, at most 0, and its gradient."""
+    from scipy.special import betaln, digamma, polygamma
+
+    a, b = shape.T
+    value = betaln(a, b) - (a - 1) * digamma(a) - (b - 1) * digamma(b) + (a + b - 2) * digamma(a + b)
+    both = (a + b - 2) * polygamma(1, a + b)
+    return float(value.sum()), np.stack([both - (a - 1) * polygamma(1, a), both - (b - 1) * polygamma(1, b)], axis=1)
+
+
+def divergence(old: Array, new: Array) -> tuple[float, Array]:
+    """Kullback-Leibler divergence KL(old || new), and its gradient by the new shape."""
+    from scipy.special import betaln, digamma
+
+    (a0, b0), (a, b) = old.T, new.T
+    expected = np.stack([digamma(a0), digamma(b0)], axis=1) - digamma(a0 + b0)[:, None]  # of ln z, ln(1 - z)
+    value = betaln(a, b) - betaln(a0, b0) + ((old - new) * expected).sum(axis=1)
+    return float(value.sum()), np.stack([digamma(a), digamma(b)], axis=1) - digamma(a + b)[:, None] - expected
+
+
+def weights(old: Array, new: Array, z: Array) -> Array:
+    """Importance weights of quantiles ``(n, K)`` drawn from an old shape: density under the new one over the old one.
+
+    Returns:
+        Shape ``(K,)``; their expected value is 1.
+    """
+    from scipy.special import betaln
+
+    change = new - old
+    logs = change[:, :1] * np.log(z) + change[:, 1:] * np.log1p(-z)
+    constant = (betaln(*old.T) - betaln(*new.T)).sum()
+    ratios: Array = np.exp(logs.sum(axis=0) + constant)
+    return ratios
+
+
+def effective_sample_size(ratios: Array) -> float:
+    """How many unweighted samples tell as much: (sum w)^2 / sum w^2 (Kong 1992)."""
+    return float(ratios.sum() ** 2 / (ratios**2).sum())
+
+
+def expectation(old: Array, z: Array, outcomes: Array) -> Function:
+    """The mean outcome under a new shape, estimated with importance weights from draws of an old one.
+
+    Args:
+        old: The shape that drew them.
+        z: Quantiles, shape ``(n, K)``.
+        outcomes: Shape ``(K,)``.
+    """
+    from scipy.special import digamma
+
+    logs = np.stack([np.log(z), np.log1p(-z)], axis=1)  # (n, 2, K)
+
+    def estimate(new: Array) -> tuple[float, Array]:
+        weighted = weights(old, new, z) * outcomes
+        a, b = new.T
+        mean_logs = np.stack([digamma(a), digamma(b)], axis=1) - digamma(a + b)[:, None]
+        gradient = (weighted * logs).mean(axis=2) - weighted.mean() * mean_logs
+        return float(weighted.mean()), gradient
+
+    return estimate
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A constraint: the function's value is at least ``lowest``."""
+
+    function: Function
+    lowest: float
+
+    def holds(self, shape: Array) -> bool:
+        """Whether a shape keeps it, but for rounding."""
+        return self.function(shape)[0] >= self.lowest - TOLERANCE
+
+
+def trust_region(old: Array, most: float) -> AtLeast:
+    """The constraint KL(old || new) <= ``most``."""
+
+    def slack(new: Array) -> tuple[float, Array]:
+        value, gradient = divergence(old, new)
+        return -value, -gradient
+
+    return AtLeast(slack, -most)
+
+
+def maximised(goal: Function, constraints: Sequence[AtLeast], start: Array, highest: float) -> Array | None:
+    """The shape with the largest value of a function under constraints, searched from one that keeps them.
+
+    Sequential quadratic programming (Kraft 1988, scipy's SLSQP) in ln a and ln b, where a step means the same for
+    wide and narrow shapes. What it gives is checked, and taken back towards the start until it keeps the constraints.
+
+    Args:
+        goal: To be maximised.
+        constraints: All kept by ``start``.
+        start: Shape ``(n, 2)``.
+        highest: Of a and b.
+
+    Returns:
+        The new shape; None if nothing better than the start was found.
+    """
+    from scipy.optimize import minimize
+
+    def by_logarithm(
+        function: Function, sign: float = 1.0
+    ) -> tuple[Callable[[Array], float], Callable[[Array], Array]]:
+        def at(x: Array) -> Array:
+            return np.exp(x).reshape(start.shape)
+
+        return lambda x: sign * function(at(x))[0], lambda x: sign * (function(at(x))[1] * at(x)).ravel()
+
+    kept = []
+    for constraint in constraints:
+        value, slope = by_logarithm(constraint.function)
+        kept.append({"type": "ineq", "fun": lambda x, v=value, c=constraint: v(x) - c.lowest, "jac": slope})
+    first = np.log(start).ravel()
+    objective, slope = by_logarithm(goal, -1.0)
+    limits = [(np.log(LOWEST), np.log(highest))] * first.size
+    options = {"maxiter": _ITERATIONS, "ftol": 1e-9}
+    found = minimize(objective, first, jac=slope, method="SLSQP", bounds=limits, constraints=kept, options=options).x
+    if not np.isfinite(found).all():
+        return None
+    found = np.clip(found, *limits[0])
+    for share in (1.0, 0.999, 0.99, 0.95, 0.9, 0.75, 0.5, 0.25, 0.1):
+        new: Array = np.exp(first + share * (found - first)).reshape(start.shape)
+        if goal(new)[0] > goal(start)[0] + _GAIN and all(constraint.holds(new) for constraint in constraints):
+            return new
+    return None

@@ -1,0 +1,176 @@
+"""The box that draws grow in: a randomization seen as the unit cube of its quantiles.
+
+What a method learns is a distribution of quantiles, one in (0, 1) for each parameter that varies, and the quantile
+function of the randomization turns them into values. So Uniform ranges are learned linearly, LogUniform ones in the
+logarithm, whole numbers and switches as ranges of their ordered values, and "uniform on the cube" always means the
+randomization itself. Entropies and divergences are those of the quantiles: 0 is the entropy of the whole box, and
+less of anything narrower.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Array, Mask
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.rules import Rule
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+NOMINAL = "nominal"  # the start around nominal values
+EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
+_GRID = np.linspace(0.0, 1.0, 1001)[1:-1]  # quantiles at which values must not fall where they should rise
+_BISECTIONS = 60
+_SHARES = (np.arange(200) + 0.5) / 200  # quantiles that stand for the draws of a start
+
+
+class Box:
+    """A randomization whose varying parameters are learned.
+
+    Parameters of one value only (``Constant``, or equal ends) stay at that value and are not learned.
+
+    Attributes:
+        names: The parameters that are learned, n of them, in order.
+    """
+
+    def __init__(self, space: ParamSpace, support: Randomization) -> None:
+        """Checks that there is a box.
+
+        Raises:
+            RandomizationError: Nothing varies, parameters are correlated, or the values of one have no order.
+        """
+        self.space, self.support = space, support
+        self.names = varying(space, support)
+        if support.correlation is not None:
+            raise RandomizationError(
+                f"Expected parameters that are drawn independently, since each one's range is learned on its own, got "
+                f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
+                "sampler uniform or plr."
+            )
+        for name in self.names:
+            values = self._value(name, _GRID)
+            if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected values that rise with their quantile, so that a range can be "
+                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler uniform or plr."
+                )
+
+    def values(self, quantiles: Array) -> dict[str, Array]:
+        """The values that quantiles stand for.
+
+        Args:
+            quantiles: Shape ``(n, K)``, from 0 to 1.
+
+        Returns:
+            name -> values of shape ``(K,)``, of every parameter of the randomization.
+        """
+        inside = np.clip(quantiles, EDGE, 1.0 - EDGE)
+        middle = np.full(quantiles.shape[1], 0.5)  # of parameters with one value
+        u = {**dict.fromkeys(self.support, middle), **dict(zip(self.names, inside, strict=True))}
+        return values_at(self.support, self.space, u)
+
+    def start(self, start: Any, width: float) -> Array:
+        """Where to begin, as ranges of quantiles.
+
+        Args:
+            start: ``"nominal"``, a preset, or a mapping or ``Randomization``, inside the box but for a twentieth of
+                its draws at each end. Ranges have the mean and variance of its draws. Parameters that it does not name
+                start at nominal.
+            width: Of the ranges about nominal values, as a share of the box.
+
+        Returns:
+            Lower and upper ends, shape ``(n, 2)``.
+
+        Raises:
+            UnknownNameError: There is no such preset.
+            RandomizationError: The start reaches out of the box.
+
+        Warns:
+            RandomizationWarning: The box does not hold a nominal value.
+        """
+        given: Mapping[str, Rule] = {}
+        if isinstance(start, str) and start not in (NOMINAL, *presets(self.space.name)):
+            raise unknown_name("start", start, [NOMINAL, *presets(self.space.name)])
+        if start != NOMINAL:
+            with warnings.catch_warnings():  # a start need not hold nominal values
+                warnings.simplefilter("ignore", RandomizationWarning)
+                given = resolve(start, self.space)
+        return np.array([self._range(name, given.get(name), width) for name in self.names])
+
+    def _range(self, name: str, rule: Rule | None, width: float) -> tuple[float, float]:
+        nominal = self.space[name].nominal
+        low, high = self.support[name].support(nominal)
+        if rule is not None:
+            draws = np.sort(rule.apply(nominal, rule.distribution.ppf(_SHARES)))
+            slack, tail = 1e-9 * (high - low), len(draws) // 20
+            if not (low - slack <= draws[tail] and draws[-1 - tail] <= high + slack):
+                first, last = rule.support(nominal)
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected a start inside of the box, from {low:g} to {high:g}, got one from "
+                    f"{first:g} to {last:g}. Narrow the start, or widen the box."
+                )
+            return _as_varied(*self._quantiles(name, np.clip(draws, low, high)))
+        if not low <= nominal <= high:
+            warnings.warn(
+                f"Parameter {name!r}: the nominal value {nominal:g} is outside of the box, {low:g} to {high:g}, so "
+                "draws start at the end that is nearest to it. Name another start, or widen the box.",
+                RandomizationWarning,
+                stacklevel=4,
+            )
+        centre = float(np.mean(self._quantiles(name, np.array([nominal]))))
+        first = min(max(0.0, centre - width / 2), 1.0 - width)
+        return first, first + width
+
+    def _value(self, name: str, quantiles: Array) -> Array:
+        rule = self.support[name]
+        return rule.apply(self.space[name].nominal, rule.distribution.ppf(quantiles))
+
+    def _quantiles(self, name: str, values: Array) -> tuple[Array, Array]:
+        """Between which quantiles a parameter has values ``(K,)``; the two are equal for a continuous one."""
+        ends = self._value(name, np.array([EDGE, 1.0 - EDGE]))
+        sign = 1.0 if ends[1] >= ends[0] else -1.0  # a negative nominal value times a draw falls with the draw
+
+        def first(reached: Callable[[Array, Array], Mask]) -> Array:
+            low, high = np.zeros(len(values)), np.ones(len(values))
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                hit = reached(sign * self._value(name, np.clip(middle, EDGE, 1.0 - EDGE)), sign * values)
+                low, high = np.where(hit, low, middle), np.where(hit, middle, high)
+            return np.where(high > 0.5, high, low)  # exactly 0 or 1 at an end of the box
+
+        return first(np.greater_equal), first(np.greater)
+
+
+def _as_varied(first: Array, last: Array) -> tuple[float, float]:
+    """The ends of the uniform distribution on [0, 1] with the mean and variance of draws, where it has room for them.
+
+    Args:
+        first: Shape ``(K,)``, of equally likely draws the quantiles from which ...
+        last: ... and up to which they have one value.
+    """
+    middle, count = (first + last) / 2, len(first)
+    # of the draws: K equal parts of a uniform distribution have centres that vary less by (K^2 - 1) / K^2
+    variance = middle.var() * count**2 / (count**2 - 1) + ((last - first) ** 2).mean() / 12
+    half = float(np.sqrt(3.0 * variance))
+    return max(0.0, float(middle.mean()) - half), min(1.0, float(middle.mean()) + half)
+
+
+def varying(space: ParamSpace, support: Randomization) -> list[str]:
+    """The parameters that have more than one value.
+
+    Raises:
+        RandomizationError: There are none.
+    """
+    ends = {name: rule.support(space[name].nominal) for name, rule in support.rules}
+    if names := [name for name, (low, high) in ends.items() if low < high]:
+        return names
+    raise RandomizationError(
+        f"Expected a randomization with a parameter that varies, so that there is something to learn, got {support!r}. "
+        "Give at least one parameter a range."
+    )

@@ -1,0 +1,87 @@
+"""DORAEMON: the most varied draws of which the policy still solves a given share.
+
+Tiboni, Klink, Peters, Tommasi, D'Eramo and Chalvatzaki (2024), "Domain Randomization via Entropy Maximization",
+ICLR 2024, arXiv:2311.01885, sections 3 and 4 and algorithm 1. Draws are independent Beta distributions nu_phi on the
+box. From the episodes drawn under phi_i, with success sigma in {0, 1}, each update solves
+
+    maximise over phi   H(nu_phi)                               entropy
+    subject to          KL(nu_phi_i || nu_phi) <= kl_bound       trust region
+                        G(phi) = mean of w sigma >= alpha        success rate, w = nu_phi / nu_phi_i
+
+If phi_i itself succeeds too seldom, G is maximised in the trust region first (the backup problem): if that reaches
+alpha, entropy is maximised from there, else the shape of largest G is taken. Until alpha is reached for the first time
+nothing changes. The direction of the divergence and the plain mean (not normalised by the weights) are those of the
+authors' program, and so is the start's ``a + 10`` or so as the largest a and b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gym_dr.arrays import Array
+from gym_dr.options import expect, option
+from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
+from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
+from gym_dr.randomization.adaptive.learning import Cohort
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoraemonOptions(BetaOptions):
+    """Options of ``doraemon``."""
+
+    alpha: float = option(0.5, "success rate that draws must keep")
+    kl_bound: float = option(0.1, "largest divergence of new draws from those before, in nats")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(0.0 < self.alpha < 1.0, "alpha", "between 0 and 1", self.alpha)
+
+
+def updated(
+    shape: Array, z: Array, successes: Array, *, alpha: float, kl_bound: float, highest: float
+) -> tuple[Array, str]:
+    """One update of DORAEMON.
+
+    Args:
+        shape: a and b of the distributions that drew, ``(n, 2)``.
+        z: The quantiles that they drew, ``(n, K)``.
+        successes: 1 or 0, ``(K,)``.
+        alpha: Success rate to keep.
+        kl_bound: Of the trust region.
+        highest: Of a and b.
+
+    Returns:
+        The new shape, and what was done: ``widens``, ``backs up``, or ``stays`` where no better shape was found.
+    """
+    near = trust_region(shape, kl_bound)
+    success_rate = AtLeast(expectation(shape, z, successes), alpha)
+    start = shape
+    if not success_rate.holds(shape):
+        found = maximised(success_rate.function, [near], shape, highest)
+        if found is None:
+            return shape, "stays"
+        if not success_rate.holds(found):
+            return found, "backs up"
+        start = found
+    new = maximised(entropy, [near, success_rate], start, highest)
+    if new is None:
+        return start, "stays" if start is shape else "backs up"
+    return new, "widens"
+
+
+class Doraemon(BetaSampler):
+    """Beta distributions that are as varied as the success rate allows."""
+
+    options: DoraemonOptions
+
+    def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
+        """Waits for the first success rate of alpha, and solves the problem from then on."""
+        if not self.reached and cohort.successes.mean() < self.options.alpha:
+            return self.shape, {"did": "waits", **self.step_taken(self.shape, self.drawn(cohort))}
+        self.reached = True
+        z = self.drawn(cohort)
+        options = self.options
+        new, did = updated(
+            self.shape, z, cohort.successes, alpha=options.alpha, kl_bound=options.kl_bound, highest=self.highest
+        )
+        return new, {"did": did, **self.step_taken(new, z)}

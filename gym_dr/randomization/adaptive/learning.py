@@ -1,0 +1,285 @@
+"""What the methods that learn ranges share: which episodes count as evidence, when, and what is saved.
+
+**Which episode is whose.** Draws are keyed, so an episode was drawn by a version of a sampler if that version's draw
+at the episode's key has the episode's values. Episodes with values set by hand, and those that an older version drew
+and that end after an update, are no evidence. (Where parameters are whole numbers, switches or at the end of a
+range, two versions may give a key the same values; such an episode counts, as it was played under just those values.)
+
+**No bias towards short episodes.** While a long episode is under way others end many short ones, so the first K to
+*end* are too short on average. A cohort is the first m = ceil(K / num_envs) episodes that each sub-environment
+*begins* under a version, in the order (place in its sub-environment, sub-environment). It is complete when the last
+of them ends; those that begin later wait for the next cohort if the version stays, and are dropped if it changes.
+
+**Checkpoints** cut off the episodes under way, whose place the next ones of their sub-environments take. That drops a
+long episode more often than a short one, at most one for each sub-environment and checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
+from gym_dr.options import expect, option
+from gym_dr.randomization.adaptive.box import NOMINAL, Box
+from gym_dr.randomization.draws import seed_word, uniforms
+from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+STALLED = 20  # cohorts without a change, or as many episodes without evidence, after which a warning says so
+
+Success: TypeAlias = Callable[[FinishedEpisode], bool]
+Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
+Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # its sub-environment, what it would tell, its values
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """What all methods that learn ranges ask: what success is, where to begin, and when to look.
+
+    In Python ``success`` may also be a function of the episode, and ``start`` whatever ``randomization`` may be but a
+    file.
+    """
+
+    success: float | Success | None = option(  # noqa: RUF009  makes a field, as below
+        None, "return from which an episode succeeds  [default: the environment's own]"
+    )
+    cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
+    start: str | Mapping[str, Any] = option(
+        NOMINAL, "where draws begin: nominal, a preset, or a table of ranges, inside of the randomization"
+    )
+    start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the box")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.start, Mapping) and not isinstance(self.start, Randomization):
+            object.__setattr__(self, "start", Randomization.from_dict(self.start))
+        expect(self.cohort >= 1, "cohort", "at least 1", self.cohort)
+        expect(0.0 < self.start_width <= 1.0, "start_width", "above 0 and at most 1", self.start_width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohort:
+    """Evidence: K episodes drawn by the current version, in the order in which their sub-environments began them."""
+
+    seeds: npt.NDArray[np.uint64]  # (K,), seed words
+    draw_index: npt.NDArray[np.int64]  # (K,)
+    returns: Array  # (K,)
+    successes: Array  # (K,), 1 or 0
+
+
+class LearningSampler(ABC):
+    """Independent distributions of quantiles on a box, which follow the success of the policy.
+
+    A subclass says what the numbers of a ``shape`` mean, how it is drawn from, and what a cohort does to it.
+
+    Attributes:
+        support: The box.
+        version: Number of changes so far; part of the keys of draws.
+        shape: Of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
+    """
+
+    def __init__(self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task) -> None:
+        """Starts with the first version.
+
+        Args:
+            space: What may vary.
+            support: The box.
+            options: Of the method.
+            task: What is known of the training.
+
+        Raises:
+            RandomizationError: The box cannot be learned, or does not hold the start.
+            ConfigError: Nobody says what success is.
+        """
+        self.support, self.task, self.box = support, task, Box(space, support)
+        self._success = task.reward_threshold if options.success is None else options.success
+        if self._success is None:
+            raise ConfigError(
+                "success: expected the return from which an episode succeeds, since the environment has no "
+                "threshold of its own, got none. Set it."
+            )
+        self._per_env = math.ceil(options.cohort / task.num_envs)
+        self.version = 0
+        self.shape = self.first_shape(self.box.start(options.start, options.start_width))
+        self._shapes = [self.shape]  # of all versions
+        # sub-environment -> its episodes under this version that no cohort has had
+        self._waiting: dict[int, list[Evidence]] = defaultdict(list)
+        self._claims: list[Claim] = []  # episodes of which is not known yet whether they are evidence
+        self._idle = 0  # cohorts since the last change
+        self._strange = 0  # episodes since the last that was evidence
+
+    @abstractmethod
+    def first_shape(self, ranges: Array) -> Array:
+        """The shape to begin with, shape ``(n, 2)``, for ranges of quantiles ``(n, 2)``."""
+
+    @abstractmethod
+    def quantiles(
+        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> Array:
+        """The quantiles that a version of a shape draws at keys ``(K,)``, shape ``(n, K)``."""
+
+    @abstractmethod
+    def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
+        """The next shape (the same if nothing changes), and what a row says beside what all methods say."""
+
+    @abstractmethod
+    def describe(self, shape: Array) -> dict[str, float]:
+        """The entropy of a shape and its form for each parameter, by column of a row."""
+
+    def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> dict[str, Array]:
+        """See ``ParamSampler.draw``."""
+        return self.replay(seeds, draw_index, self.version)
+
+    def replay(
+        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
+    ) -> dict[str, Array]:
+        """See ``ParamSampler.replay``."""
+        if not 0 <= version < len(self._shapes):
+            raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
+        return self.box.values(self.quantiles(self._shapes[version], seeds, draw_index, version))
+
+    def uniforms(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Array:
+        """A keyed uniform for each learned parameter, shape ``(n, K)``."""
+        return uniforms(seeds, draw_index, self.box.names, version)
+
+    def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
+        """Takes evidence in and learns from every cohort that is complete.
+
+        Returns:
+            A row for each cohort: the version that drew it, its episodes, success rate and mean return, what the method
+            did, and the entropy and the form of each parameter from now on.
+
+        Warns:
+            RandomizationWarning: Draws have not changed for long, or nothing has been evidence for long.
+        """
+        rows: list[Row] = []
+        for e in episodes:
+            if e.seed is not None and set(self.support) <= set(e.params):
+                evidence = seed_word(e.seed), e.draw_index, float(e.episode_return), self._succeeded(e)
+                self._claims.append((e.env_index, evidence, tuple(e.params[name] for name in self.support)))
+        self._look()
+        while (cohort := self._complete()) is not None:
+            drawn_by = self.version
+            shape, said = self.learn(cohort)
+            rate = float(cohort.successes.mean())
+            if np.array_equal(shape, self.shape):
+                self._idle += 1
+                self._warn_if_stalled(rate, float(cohort.returns.mean()))
+            else:
+                self._change(shape)
+            rows.append(
+                {
+                    "version": drawn_by,
+                    "episodes": len(cohort.returns),
+                    "success_rate": rate,
+                    "return_mean": float(cohort.returns.mean()),
+                    **said,
+                    **self.describe(self.shape),
+                }
+            )
+        return rows
+
+    def state(self) -> dict[str, Any]:
+        """See ``ParamSampler.state``."""
+        return {
+            "version": self.version,
+            "shapes": [shape.tolist() for shape in self._shapes],
+            "claims": [[env, list(evidence), list(values)] for env, evidence, values in self._claims],
+            "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
+            "idle": [self._idle, self._strange],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``ParamSampler.load_state``."""
+        self.version = int(state["version"])
+        self._shapes = [np.array(shape, np.float64) for shape in state["shapes"]]
+        self.shape = self._shapes[self.version]
+        self._waiting = defaultdict(list)
+        for env, rows in state["waiting"]:
+            self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
+        self._claims = [
+            (int(env), (int(s), int(i), float(r), bool(good)), tuple(map(float, values)))
+            for env, (s, i, r, good), values in state["claims"]
+        ]
+        self._idle, self._strange = map(int, state["idle"])
+
+    def _succeeded(self, episode: FinishedEpisode) -> bool:
+        if callable(self._success):
+            return bool(self._success(episode))
+        return episode.episode_return >= cast(float, self._success)
+
+    def _look(self) -> None:
+        """Finds out which episodes the current version drew, once there may be enough of them for a cohort."""
+        count = Counter(env for env, _, _ in self._claims)
+        count.update({env: len(rows) for env, rows in self._waiting.items()})
+        if not self._claims or len(count) < self.task.num_envs or min(count.values()) < self._per_env:
+            return
+        claims, self._claims = self._claims, []
+        seeds, index, *_ = zip(*(evidence for _, evidence, _ in claims), strict=True)
+        drawn = self.draw(np.array(seeds, np.uint64), np.array(index, np.int64))
+        found = 0
+        own = zip(*(drawn[name].tolist() for name in self.support), strict=True)
+        for (env, evidence, values), its_own in zip(claims, own, strict=True):
+            if values == its_own:
+                self._waiting[env].append(evidence)
+                found += 1
+        before, limit = self._strange, STALLED * self._per_env * self.task.num_envs
+        self._strange = 0 if found else before + len(claims)
+        if before < limit <= self._strange:
+            warnings.warn(
+                f"None of the last {self._strange} episodes had the values that the sampler drew, so it learns "
+                "nothing. Are values set by hand, or do other draws stand in for its own?",
+                RandomizationWarning,
+                stacklevel=3,
+            )
+
+    def _complete(self) -> Cohort | None:
+        """The next cohort, if it is complete; taken out of what waits."""
+        count = self._per_env
+        if len(self._waiting) < self.task.num_envs or min(map(len, self._waiting.values())) < count:
+            return None
+        envs = sorted(self._waiting)
+        rows = [self._waiting[env][place] for place in range(count) for env in envs]
+        for env in envs:
+            del self._waiting[env][:count]
+        seeds, index, returns, successes = zip(*rows, strict=True)
+        return Cohort(
+            seeds=np.array(seeds, np.uint64),
+            draw_index=np.array(index, np.int64),
+            returns=np.array(returns, np.float64),
+            successes=np.array(successes, np.float64),
+        )
+
+    def _change(self, shape: Array) -> None:
+        self.version, self.shape = self.version + 1, shape
+        self._shapes.append(shape)
+        self._waiting.clear()
+        self._idle = 0
+
+    def _warn_if_stalled(self, rate: float, mean: float) -> None:
+        """Says after 20, 40, 80, ... cohorts that nothing has changed, unless nothing is left to learn."""
+        doublings = math.log2(self._idle / STALLED)
+        if doublings < 0 or not doublings.is_integer() or self.finished():
+            return
+        needed = "" if callable(self._success) else f" (a return of {self._success:g} or more)"
+        warnings.warn(
+            f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes; of the last "
+            f"ones {rate:.0%} succeeded{needed}, and their mean return was {mean:.4g}. Unless training is to raise "
+            "that, set another success, or a start that is easier.",
+            RandomizationWarning,
+            stacklevel=3,
+        )
+
+    @abstractmethod
+    def finished(self) -> bool:
+        """Whether draws have reached the whole box."""

@@ -1,0 +1,89 @@
+"""Self-paced reinforcement learning (SPDL): draws go towards the box as fast as the mean return allows.
+
+Klink, D'Eramo, Peters and Pajarinen (2020), "Self-Paced Deep Reinforcement Learning", NeurIPS, arXiv:2004.11812, in
+the form of Klink, Abdulsamad, Belousov, D'Eramo, Peters and Pajarinen (2021), "A Probabilistic Interpretation of
+Self-Paced Learning with Applications to Reinforcement Learning", JMLR 22(182), section 6. From the episodes drawn under
+p_i, with return J, each update solves
+
+    minimise over p   KL(p || mu)                         distance from the target mu
+    subject to        KL(p_i || p) <= kl_bound             trust region
+                      mean of w (J - V) >= 0               mean return of at least V, w = p / p_i
+
+Until the mean return first reaches V, it is maximised in the trust region instead; when it later falls below V, draws
+stay as they are, as in the authors' program, until training has raised it again. The authors use Gaussians, which can
+only come near to a uniform target. Here p are independent Beta distributions of quantiles, and mu is the box itself,
+Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The authors compare the mean of w J with V. As the mean of
+w is 1 only in expectation, that would let weights of less than 1 make up for negative returns; the deviation from V
+does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from gym_dr.arrays import Array
+from gym_dr.options import expect, option
+from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
+from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
+from gym_dr.randomization.adaptive.learning import Cohort
+from gym_dr.randomization.sampler import Task
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPacedOptions(BetaOptions):
+    """Options of ``spdl``; V is ``success``."""
+
+    kl_bound: float = option(0.05, "largest divergence of new draws from those before, in nats")
+
+
+def updated(
+    shape: Array, z: Array, surplus: Array, *, reached: bool, kl_bound: float, highest: float
+) -> tuple[Array, str]:
+    """One update of SPDL.
+
+    Args:
+        shape: a and b of the distributions that drew, ``(n, 2)``.
+        z: The quantiles that they drew, ``(n, K)``.
+        surplus: Return less V of each episode, ``(K,)``.
+        reached: Whether the mean return has been at least V before.
+        kl_bound: Of the trust region.
+        highest: Of a and b.
+
+    Returns:
+        The new shape, and what was done: ``widens``, ``seeks`` (larger returns) or ``stays``.
+    """
+    near, performance = trust_region(shape, kl_bound), AtLeast(expectation(shape, z, surplus), 0.0)
+    new: Array | None = None
+    did = "stays"
+    if performance.holds(shape):
+        new, did = maximised(entropy, [near, performance], shape, highest), "widens"
+    elif not reached:
+        new, did = maximised(performance.function, [near], shape, highest), "seeks"
+    return (shape, "stays") if new is None else (new, did)
+
+
+class SelfPaced(BetaSampler):
+    """Beta distributions on their way to the box."""
+
+    options: SelfPacedOptions
+
+    def __init__(self, space: ParamSpace, support: Randomization, options: SelfPacedOptions, task: Task) -> None:
+        """See ``LearningSampler``.
+
+        Raises:
+            ConfigError: Success is a function of the episode; the method knows returns alone.
+        """
+        expect(not callable(options.success), "success", "the mean return that draws must keep", options.success)
+        super().__init__(space, support, options, task)
+
+    def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
+        """Solves the problem."""
+        z, surplus = self.drawn(cohort), cohort.returns - cast(float, self._success)
+        self.reached = self.reached or bool(surplus.mean() >= 0.0)
+        new, did = updated(
+            self.shape, z, surplus, reached=self.reached, kl_bound=self.options.kl_bound, highest=self.highest
+        )
+        return new, {"did": did, **self.step_taken(new, z)}

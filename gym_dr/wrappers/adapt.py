@@ -1,0 +1,274 @@
+"""Draws that follow the policy: a sampler that learns from finished episodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
+from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.options import expect
+from gym_dr.randomization.sampler import MASKS, SAMPLERS, ParamSampler, Row, Task
+from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
+from gym_dr.wrappers.resample import ResampleParams
+from gym_dr.wrappers.vector_params import VectorParams, with_params
+
+if TYPE_CHECKING:  # numba is heavy
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
+
+_MAX_UNSCORED = 2**24  # transitions; no rollout has as many
+
+
+class AdaptParams(RecordEpisodes):
+    """Has draws come from a sampler that learns from the episodes that end at this wrapper, with their returns here.
+
+    The sampler learns every ``every`` vector steps, from the episodes that have ended since, in the order of steps and
+    then of sub-environments; so native, sync and async environments get the same draws. An episode belongs to the
+    version of the sampler that drew it. Which of them count, and what becomes of those that begin before an update and
+    end after it, that a reset cuts off, or that are short, is said in ``randomization/adaptive/learning.py``.
+
+    Samplers that need scores (``plr``) learn when they are given: see ``score``.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=4, randomization="wide")
+        >>> envs = gym_dr.AdaptParams(envs, "doraemon", success=200, start="default")
+        >>> _, info = envs.reset(seed=42)
+        >>> info["params"]["gravity"].shape
+        (4,)
+        >>> envs.close()
+
+    Attributes:
+        fresh: Shape ``(num_envs,)``, whose episode under way has a draw that replays nothing; all, but for ``plr`` and
+            ``robust_plr``.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        sampler: str | ParamSampler,
+        *,
+        every: int | None = 128,
+        callback: Callable[[EpisodeRecord], None] | None = None,
+        on_update: Callable[[Row], None] | None = None,
+        masks_fresh: bool = False,
+        **options: Any,
+    ) -> None:
+        """Wraps a vector environment, whose randomization is the widest that the sampler may draw from.
+
+        Args:
+            env: Native, or sync or async of randomized sub-environments; wrappers around it may be there already.
+            sampler: A name (``gymdr list samplers``), or a sampler whose support is the environment's randomization.
+            every: Vector steps between two updates; None to call ``update`` by hand.
+            callback: Called once for each finished episode, as by ``RecordEpisodes``.
+            on_update: Called with each row of what the sampler did.
+            masks_fresh: Whether whoever trains leaves the steps of ``fresh`` draws out of its losses.
+            **options: Of the sampler with that name.
+
+        Raises:
+            UnknownNameError: There is no such sampler or option.
+            ConfigError: An option is out of range, or the sampler needs what the training does not do.
+            RandomizationError: The environment has no parameters or draws at other times than at resets, or the sampler
+                cannot learn its randomization.
+        """
+        expect(every is None or (isinstance(every, int) and every >= 1), "every", "at least 1, or None", every)
+        env = with_params(env)
+        inner: Any = env
+        while isinstance(inner, VectorWrapper) and not isinstance(inner, VectorParams):
+            if isinstance(inner, AdaptParams | ResampleParams):
+                raise RandomizationError(
+                    f"AdaptParams: expected an environment that draws at each reset, got one in {type(inner).__name__}."
+                )
+            inner = inner.env
+        super().__init__(env, self._keep)
+        if isinstance(sampler, str):
+            kind = SAMPLERS.get(sampler)
+            if MASKS in kind.needs and not masks_fresh:
+                raise ConfigError(
+                    f"Sampler {sampler!r} needs {MASKS}: only gym_dr's own a2c and ppo leave them out. Use another "
+                    "one, or leave the steps of fresh draws (AdaptParams.fresh) out of yours and say masks_fresh=True."
+                )
+            spec = getattr(inner, "spec", None)
+            task = Task(num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold)
+            sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
+        elif options:
+            raise ConfigError(f"AdaptParams: expected options with a sampler's name, got {', '.join(options)}.")
+        self.interval = every
+        self.fresh: Mask = np.ones(self.num_envs, np.bool_)
+        self._learner: Any = sampler
+        self._scoring = hasattr(sampler, "score")
+        self._callback, self._on_update = callback, on_update
+        self._steps = 0  # vector steps so far
+        self._ended: list[EpisodeRecord] = []  # by the last step
+        self._finished: list[EpisodeRecord] = []  # what the sampler has not learned from yet
+        # of the episodes under way: the version that drew them, and the key whose draw they replay
+        self._versions: list[int | None] = [None] * self.num_envs
+        self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
+        # since the last scores: T rows of who was stepped, (T, num_envs) in parts, and after how many rows an episode
+        # of a sub-environment ended, with its record, or was cut off, without
+        self._stepped: list[Mask] = []
+        self._rows = 0
+        self._cuts: list[tuple[int, int, EpisodeRecord | None]] = []
+        self._carried: Array = np.zeros((2, self.num_envs))  # sum and number of the steps' scores of episodes under way
+        self._hand_over()
+
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments; episodes that this cuts off are no evidence.
+
+        Raises:
+            RandomizationError: The environment hides its draws.
+        """
+        mask = check_reset_mask(options, self.num_envs)
+        observations, info = super().reset(seed=seed, options=options)
+        if "params" not in info:
+            raise RandomizationError(
+                "AdaptParams: expected info['params'], by which episodes are known, got an environment that hides them."
+            )
+        self._cuts += [(self._rows, i, None) for i in np.flatnonzero(mask).tolist()] if self._scoring else []
+        self._begin(mask, info)
+        return observations, info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments, and updates the sampler where it is due."""
+        stepped = self._autoreset.will_step
+        result = super().step(actions)
+        self._note(stepped, 1)
+        return result
+
+    def rollout(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
+    ) -> tuple[int, dict[str, Any]]:
+        """Plays many steps at once, as the environment's ``rollout`` does, and stops where an update is due."""
+        if self.interval is not None:
+            last = min(last, first + self.interval - self._steps % self.interval)
+        stepped = self._autoreset.will_step
+        stop, info = super().rollout(policy, noise, steps, first, last)
+        self._note(stepped, stop - first)
+        return stop, info
+
+    @property
+    def masking(self) -> bool:
+        """Whether the policy is to learn from the steps of draws alone that are not ``fresh``."""
+        return bool(getattr(self._learner, "only_replays", False))
+
+    def update(self) -> None:
+        """Has the sampler learn from the episodes that ended since the last update; one that needs scores waits."""
+        if not self._scoring:
+            self._learn(self._finished)
+            self._finished = []
+
+    def score(self, advantages: npt.ArrayLike) -> None:
+        """Gives the advantages of the latest steps to a sampler that needs scores, which learns from them.
+
+        Call it after each rollout: whoever trains has them then. Episodes may stretch over several rollouts; their
+        score is the mean over all of their steps that were given.
+
+        Args:
+            advantages: Generalized advantage estimates of the last T vector steps, T at most the steps since the last
+                call, shape ``(T, num_envs)``. What is said of reset steps (NEXT_STEP autoreset) is not looked at.
+
+        Raises:
+            ConfigError: The shape is another, or advantages of an episode that has ended are not finite.
+        """
+        if not self._scoring:
+            return
+        values = np.asarray(advantages, np.float64)
+        if values.ndim != 2 or values.shape[1] != self.num_envs or not 0 < len(values) <= self._rows:
+            raise ConfigError(
+                f"AdaptParams.score: expected advantages of shape (T, {self.num_envs}) with T from 1 to {self._rows}, "
+                f"the vector steps since the last call, got {values.shape}."
+            )
+        missing = self._rows - len(values)  # steps that nobody has given advantages of, and so their episodes have none
+        stepped = np.concatenate(self._stepped)[missing:]
+        parts = np.stack([np.where(stepped, self._learner.score(values), 0.0), stepped])
+        # sums and numbers before each row, (2, T + 1, num_envs), and those at which the episodes under way began
+        so_far = np.concatenate([np.zeros((2, 1, self.num_envs)), np.cumsum(parts, axis=1)], axis=1)
+        begun = np.zeros_like(self._carried) if missing else -self._carried
+        scored = []
+        for row, env, record in self._cuts:
+            total, count = so_far[:, max(row - missing, 0), env] - begun[:, env]
+            if record is not None and row > missing and count:
+                scored.append(dataclasses.replace(record, score=float(total / count)))
+            begun[:, env] = so_far[:, max(row - missing, 0), env]
+        self._carried = so_far[:, -1] - begun
+        self._stepped, self._rows, self._cuts = [], 0, []
+        self._learn(scored)
+
+    def state(self) -> dict[str, Any]:
+        """What the sampler has learned, for checkpoints that are followed by a reset of all sub-environments."""
+        state: dict[str, Any] = self._learner.state()
+        return state
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what ``state`` gave, before a reset of all sub-environments."""
+        self._learner.load_state(state)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Gives the sampler to the sub-environments; worker processes have copies."""
+        cast(Any, self.env).set_sampler(self._learner)
+
+    def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
+        """See ``RecordEpisodes``; an episode may have begun in the first and ended in the last step of a rollout."""
+        self._begin(~self._autoreset.will_step, info)
+        super()._end(done, terminated, info)
+        if self._autoreset.mode == AutoresetMode.SAME_STEP:
+            self._begin(done, info)
+
+    def _keep(self, record: EpisodeRecord) -> None:
+        """Takes in a finished episode."""
+        i = record.env_index
+        own = None if record.seed is None else (record.seed, record.draw_index)
+        record = dataclasses.replace(record, version=self._versions[i], source=self._sources[i] or own)
+        self._ended.append(record)
+        if self._callback is not None:
+            self._callback(record)
+
+    def _note(self, stepped: Mask, rows: int) -> None:
+        """Takes in vector steps, and updates the sampler where it is due.
+
+        Args:
+            stepped: Shape ``(num_envs,)``, the sub-environments that the first one stepped; the others stepped all.
+            rows: How many they were; episodes have ended with the last one alone.
+        """
+        self._steps += rows
+        if self._scoring:
+            self._stepped += [stepped[None], np.ones((rows - 1, self.num_envs), np.bool_)]
+            self._rows += rows
+            self._cuts += [(self._rows, record.env_index, record) for record in self._ended]
+            if self._rows * self.num_envs > _MAX_UNSCORED:
+                raise ConfigError(
+                    f"Expected AdaptParams.score(advantages) after each rollout, got none for {self._rows} vector "
+                    "steps, so that the sampler learns nothing."
+                )
+        else:
+            self._finished += self._ended
+        self._ended = []
+        if self.interval is not None and self._steps % self.interval == 0:
+            self.update()
+
+    def _begin(self, begun: Mask, info: dict[str, Any]) -> None:
+        """Takes in what episodes that begin were drawn by."""
+        version, params = self._learner.version, info.get("params", {})
+        level_of = getattr(self._learner, "level_of", None)
+        for i in np.flatnonzero(begun).tolist():
+            self._versions[i] = version
+            if level_of is not None:
+                self._sources[i] = level_of({name: values[i] for name, values in params.items() if name[0] != "_"})
+                self.fresh[i] = self._sources[i] is None
+
+    def _learn(self, episodes: list[EpisodeRecord]) -> None:
+        before = self._learner.version
+        rows = self._learner.update(episodes) or ()
+        if self._learner.version != before:
+            self._hand_over()
+        if self._on_update is not None:
+            for row in rows:
+                self._on_update(row)
