@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.growth import DID, SHARES, WINDOWS, Growth, read_growth, read_updates
+from gym_dr.evaluation.growth import DID, MIDDLE, SHARES, WINDOWS, Growth, read_growth, read_updates
 from gym_dr.evaluation.plots import read_log, read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Group, without_runs
@@ -143,7 +143,7 @@ def _growth_of(one: Growth, suffix: str) -> Panel:
             traces.append(go.Scatter(y=y, line={"width": 0, "color": colour}, **shared, **style))
     hover = "median %{y:.4g} near update %{x:.0f}<extra></extra>"
     median = {**shared, "hoverinfo": None, "hovertemplate": hover}
-    traces.append(go.Scatter(y=one.quantiles[2].tolist(), line={"width": 2.5, "color": colour}, **median))
+    traces.append(go.Scatter(y=one.quantiles[MIDDLE].tolist(), line={"width": 2.5, "color": colour}, **median))
     for end in one.ends:
         dashed = {"width": 1.2, "dash": "dash", "color": series(5)[0]}
         traces.append(go.Scatter(y=[end] * len(x), line=dashed, **shared))
