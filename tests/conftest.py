@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Ray reads these when it is imported: no reports to its maker, every node bound to the loopback address
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector, and processes that are forked, the million objects of modules and collected tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
