@@ -21,7 +21,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 
 def pytest_collection_finish() -> None:
-    """Spares the garbage collector, and processes that are forked, the million objects of modules and collected tests."""
+    """Spares the garbage collector, and processes that are forked, the many objects of modules and collected tests."""
     gc.collect()
     gc.freeze()
 
@@ -54,13 +54,15 @@ def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     empty_pictures.setattr(Figure, "savefig", emptied)
 
 
-@pytest.fixture
-def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trains several seeds without processes, each of which imports everything again; test_launch.py has them."""
+def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
+    """In place of ``launch._launch_local``: no processes, each of which would import everything again."""
     from gym_dr.experiments import launch
 
-    def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
-        assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
-        return {}
+    assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
+    return {}
 
-    monkeypatch.setattr(launch, "_launch_local", launch_here)
+
+@pytest.fixture
+def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains several seeds without processes; test_launch.py has them."""
+    monkeypatch.setattr("gym_dr.experiments.launch._launch_local", launch_here)

@@ -114,9 +114,15 @@ def test_plot_of_several_runs_writes_beside_none_of_them(
     assert (tmp_path / "comparison.png").is_file()
 
 
+def play(run: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gym_dr.evaluation.play._picture", lambda envs: None)  # drawing takes most of the time
+        return gymdr("play", run, "--episodes", "1").out
+
+
 @pytest.fixture(scope="module")
 def played(run: Path) -> str:
-    return gymdr("play", run, "--episodes", "1").out
+    return play(run)
 
 
 def test_play_tells_return_and_randomized_values(played: str) -> None:
@@ -126,7 +132,7 @@ def test_play_tells_return_and_randomized_values(played: str) -> None:
 
 
 def test_the_same_seed_plays_the_same_episode(run: Path, played: str) -> None:
-    assert gymdr("play", run, "--episodes", "1").out == played
+    assert play(run) == played
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes close differently there")
