@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_plot_of_several_runs_writes_beside_none_of_them(
 
 def play(run: Path) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.evaluation.play._picture", lambda envs: None)  # drawing takes most of the time
+        patch.setattr("pygame.time.Clock", lambda: SimpleNamespace(tick=lambda fps: 0))  # nobody watches
         return gymdr("play", run, "--episodes", "1").out
 
 

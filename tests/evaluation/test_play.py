@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -50,8 +51,9 @@ def test_the_seed_decides_draws_and_episodes(run: Any, tmp_path: Path, monkeypat
     assert episodes[0].params["gravity"] != episodes[1].params["gravity"]
 
 
-def test_a_window_shows_the_policy(run: Any) -> None:
-    # SDL's dummy driver stands in for a display
+def test_a_window_shows_the_policy(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # SDL's dummy driver stands in for a display, at which nobody watches
+    monkeypatch.setattr(pygame.time, "Clock", lambda: SimpleNamespace(tick=lambda fps: 0))
     episodes = list(play.play_policy(*run, episodes=1, seed=3, video=None))
     assert episodes[0].length > 10
 
