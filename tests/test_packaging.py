@@ -15,8 +15,6 @@ import gym_dr
 from tests.evaluation.tiny_run import TINY
 
 ROOT = Path(__file__).parent.parent
-
-
 WHERE = "import gym_dr; print(gym_dr.__file__, gym_dr.__version__)"
 
 
