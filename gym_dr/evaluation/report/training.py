@@ -122,9 +122,9 @@ def draw_growth(groups: Sequence[Group]) -> Section:
         key="growth",
         title="How the draws followed the policy",
         lead="What the sampler drew as training went on.",
-        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes; "
-        "the bands hold half and nine tenths of the draws. Dashed lines are the ends of the randomization, beyond "
-        "which nothing is drawn.",
+        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes "
+        "(the mean of a switch); the bands hold half and nine tenths of the draws. Dashed lines are the ends of the "
+        "randomization, beyond which nothing is drawn.",
         views=views,
         choice="Policy",
     )
