@@ -18,7 +18,6 @@ TARGETS = {"Hopper": 2200.0, "HalfCheetah": 2500.0, "Walker2d": 2300.0, "Ant": 1
 # name -> what differs from the defaults
 CANDIDATES: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "std-half": {"initial_std": 0.5},
     "relu": {"activation": "relu"},
     "gae-0.9": {"gae_lambda": 0.9},
     "constant-lr": {"schedule": "constant"},

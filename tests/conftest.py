@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,41 +22,59 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def empty_pictures() -> Iterator[pytest.MonkeyPatch]:
-    """Pictures of training are left empty, since drawing them takes longer than the trainings of most tests."""
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector, and processes that are forked, the many objects of modules and collected tests."""
+    gc.collect()
+    gc.freeze()
+
+
+def leave_empty(patch: pytest.MonkeyPatch) -> None:
+    """Has every picture be an empty one, and that of a run be written without anything being drawn for it."""
     from matplotlib.figure import Figure  # after MPLBACKEND is set
+
+    from gym_dr.evaluation.plots import read_metrics, save_figure
 
     draw = Figure.savefig
 
     def save(figure: Any, *args: Any, **kwargs: Any) -> None:
-        figure.clear()
-        figure.set_size_inches(1, 1)
-        draw(figure, *args, **kwargs)
+        draw(Figure(figsize=(1, 1)), *args, **kwargs)
 
+    def plot_training(folders: Any, path: Path) -> None:
+        for folder in folders:
+            read_metrics(folder)
+        save_figure(Figure(), path, dpi=110)
+
+    patch.setattr(Figure, "savefig", save)
+    one_run = sys.modules.get("gym_dr.experiments.one_run")  # where it is not loaded, few runs are trained
+    if one_run is not None:
+        patch.setattr(one_run, "plot_training", plot_training)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_pictures() -> Iterator[pytest.MonkeyPatch]:
+    """Pictures of training are left empty, since drawing them takes longer than the trainings of most tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", save)
+        leave_empty(patch)
         yield patch
 
 
 @pytest.fixture
 def full_pictures(empty_pictures: pytest.MonkeyPatch) -> Iterator[None]:
     """Pictures as users get them, for tests that look at them."""
-    from matplotlib.figure import Figure
-
-    emptied = Figure.savefig
     empty_pictures.undo()
     yield
-    empty_pictures.setattr(Figure, "savefig", emptied)
+    leave_empty(empty_pictures)
+
+
+def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
+    """In place of ``launch._launch_local``: no processes, each of which would import everything again."""
+    from gym_dr.experiments import launch
+
+    assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
+    return {}
 
 
 @pytest.fixture
 def seeds_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trains several seeds without processes, each of which imports everything again; test_launch.py has them."""
-    from gym_dr.experiments import launch
-
-    def launch_here(folders: Any, workers: int, *arguments: Any) -> dict[str, Any]:
-        assert not any(launch.train_folder(str(folder.path), *arguments) for folder in folders)
-        return {}
-
-    monkeypatch.setattr(launch, "_launch_local", launch_here)
+    """Trains several seeds without processes; test_launch.py has them."""
+    monkeypatch.setattr("gym_dr.experiments.launch._launch_local", launch_here)

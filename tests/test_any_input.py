@@ -28,8 +28,8 @@ from tests.toml_text import toml_text
 NUM_ENVS = 3
 LANDER, CONTINUOUS, HOPPER = "gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3", "gym_dr/HopperDR-v5"
 # each example makes a few steps: enough to see a change, few enough for the normal suite
-steps = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-specs = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+steps = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+specs = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 # ---- what is written as a randomization ------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import gym_dr
 from tests.evaluation.tiny_run import TINY
 
 ROOT = Path(__file__).parent.parent
+WHERE = "import gym_dr; print(gym_dr.__file__, gym_dr.__version__)"
 
 
 def run(cwd: Path, *command: str | Path, **env: str) -> str:
@@ -75,9 +76,9 @@ def test_an_installed_wheel_lists_and_trains_elsewhere(wheel: Path, tmp_path: Pa
     run(tmp_path, *pip, "--target", str(site), str(wheel))
     gymdr = [sys.executable, site / "bin" / "gymdr"]
     env = {"PYTHONPATH": str(site)}
-    where = run(tmp_path, sys.executable, "-c", "import gym_dr; print(gym_dr.__file__)", **env)
-    assert Path(where.strip()).is_relative_to(site)
-    assert run(tmp_path, *gymdr, "--version", **env).split()[-1] == gym_dr.__version__
+    where, version = run(tmp_path, sys.executable, "-c", WHERE, **env).split()
+    assert Path(where).is_relative_to(site)
+    assert version == gym_dr.__version__
     listed = run(tmp_path, *gymdr, "list", "envs", **env)
     assert "gym_dr/LunarLanderDR-v3" in listed
     assert "gym_dr/HopperDR-v5" in listed

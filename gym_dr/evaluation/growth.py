@@ -21,7 +21,8 @@ from gym_dr.wrappers.disturbed_space import split
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # quantiles that are drawn: two bands and the median
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # quantiles that are drawn: two bands and the median, ...
+MIDDLE = 2  # ... which is the mean of a switch
 WINDOWS = 60  # of equally many episodes, over the training
 DID = {  # columns of sampler.csv that are drawn, where they are there
     "success_rate": "Success rate",
@@ -63,6 +64,8 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
         if low < high:
             values = table[name].to_numpy(np.float64)
             quantiles = np.stack([np.quantile(values[part], SHARES) for part in parts], axis=1)
+            if space[name].kind == "bool":  # a median of switches says nothing
+                quantiles[MIDDLE] = [values[part].mean() for part in parts]
             ends = float(low), float(high)
             found.append(Growth(name=name, unit=space[name].unit, ends=ends, updates=updates, quantiles=quantiles))
     return found
@@ -101,7 +104,7 @@ def plot_growth(folder: RunFolder, config: RunConfig, path: Path) -> None:
         for inner, alpha in ((0, 0.2), (1, 0.4)):
             low, high = one.quantiles[inner], one.quantiles[-1 - inner]
             ax.fill_between(one.updates, low, high, color="C0", alpha=alpha, linewidth=0)
-        ax.plot(one.updates, one.quantiles[2], color="C0")
+        ax.plot(one.updates, one.quantiles[MIDDLE], color="C0")
         for end in one.ends:
             ax.axhline(end, color="0.4", linestyle="--", linewidth=1)
         ax.set_title(one.name, parse_math=False)

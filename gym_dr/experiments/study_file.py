@@ -29,14 +29,8 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
-TABLES = (
-    "settings",
-    "randomization",
-    "randomize",
-    "variants",
-    "evaluation",
-    "comparisons",
-)  # beside one an algorithm or a sampler
+# beside one for each algorithm and sampler
+TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")
 OF_THE_STUDY = ("env", "seed")  # settings that no variant has of its own
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 

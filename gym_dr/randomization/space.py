@@ -20,7 +20,7 @@ KINDS = ("float", "int", "bool")
 # what tables of episodes have columns for beside parameters
 COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
-    | {"update", "env_index", "draw_index", "progress"}
+    | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
 )
 
 

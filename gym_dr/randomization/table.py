@@ -50,8 +50,7 @@ class ParamTable:
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self._pins: Array | None = None  # shape of current, nan where not pinned
         self._given_index: Indices | None = None  # (num_envs,), of given draws; -1 where the sampler draws
-        self._keys = _info_keys(self.names)
-        self._everyone: Mask = np.ones((len(self.names) + 2, num_envs), np.bool_)  # info's masks: copying is quicker
+        self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
         self._given: Array = np.zeros((len(self._drawn), num_envs))  # draws in place of the sampler's
@@ -175,6 +174,11 @@ class ParamTable:
         """Whether there are rows that some sub-environments do not report."""
         return len(self.names) > len(self.space.nominal)
 
+    def _lay_out_info(self) -> None:
+        """Prepares what ``info`` needs of the names: the key of each and that of its mask, and masks of everyone."""
+        self._keys = [(name, f"_{name}") for name in self.names]
+        self._everyone: Mask = np.ones((len(self.names) + 2, self.num_envs), np.bool_)  # to copy, which is quicker
+
     def _draw(self, envs: Indices) -> Array:
         """The draws of episodes that begin, shape ``(drawn parameters, len(envs))``; sets their index."""
         self.index[envs] += 1
@@ -193,8 +197,7 @@ class ParamTable:
         new = [name for name in names if name not in self.names]
         if new:
             self.names += new
-            self._keys = _info_keys(self.names)
-            self._everyone = np.ones((len(self.names) + 2, self.num_envs), np.bool_)
+            self._lay_out_info()
             padding = ((0, len(new)), (0, 0))
             self._base = np.pad(self._base, padding[0], constant_values=np.nan)
             self.current = np.pad(self.current, padding, constant_values=np.nan)
@@ -248,8 +251,3 @@ class _DrawCache:
         drawn = self.sampler.draw(np.repeat(self.words[needed], self._depth), indices.ravel())
         for row, name in enumerate(self.sampler.support):
             self._ahead[row, needed, : self._depth] = drawn[name].reshape(indices.shape)
-
-
-def _info_keys(names: list[str]) -> list[tuple[str, str]]:
-    """The keys of ``info["params"]``: each name, and that of its mask."""
-    return [(name, f"_{name}") for name in names]

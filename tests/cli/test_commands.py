@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,9 +115,15 @@ def test_plot_of_several_runs_writes_beside_none_of_them(
     assert (tmp_path / "comparison.png").is_file()
 
 
+def play(run: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pygame.time.Clock", lambda: SimpleNamespace(tick=lambda fps: 0))  # nobody watches
+        return gymdr("play", run, "--episodes", "1").out
+
+
 @pytest.fixture(scope="module")
 def played(run: Path) -> str:
-    return gymdr("play", run, "--episodes", "1").out
+    return play(run)
 
 
 def test_play_tells_return_and_randomized_values(played: str) -> None:
@@ -126,7 +133,7 @@ def test_play_tells_return_and_randomized_values(played: str) -> None:
 
 
 def test_the_same_seed_plays_the_same_episode(run: Path, played: str) -> None:
-    assert gymdr("play", run, "--episodes", "1").out == played
+    assert play(run) == played
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes close differently there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gym_dr.evaluation.report import evaluation
@@ -58,12 +59,15 @@ def test_a_mistake_is_refused_before_anything_is_played(command: str, args: tupl
 def test_a_function_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(evaluation, name, value)
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # test_report.py has them
     result = gymdr("report", *BRAKE, *TRUST)
     assert result.code == 0, result.err
     assert f"gymdr report {' '.join((*BRAKE, *TRUST))}" in Path("report.html").read_text()
 
 
-def test_a_function_is_watched_on_the_draws_of_the_preset_default() -> None:
+def test_a_function_is_watched_on_the_draws_of_the_preset_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    # drawing takes most of the time
+    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     result = gymdr("play", *BRAKE, *TRUST, "--episodes", "1", "--video", "flight.gif")
     assert result.code == 0, result.err
     assert "gravity" in result.out

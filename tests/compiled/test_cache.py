@@ -134,8 +134,8 @@ def test_two_processes_may_start_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
-    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for _ in range(3)]
-    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert output.stdout == "hits 1\n"
     assert output.stderr == ""

@@ -9,11 +9,23 @@ import pytest
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, MODES, Contract, Mode
 
-ENTRIES = ENVIRONMENTS.values()
+ENTRIES = list(ENVIRONMENTS.values())
 FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(ENTRIES)}  # module -> its first id
 
-# makes many environments, for which the equality tests of each family have quicker ways
-LONG = ("everything_is_as_in_a_sync_environment",)
+# What depends on an id's own physics, parameters and spaces; the rest is code that the ids of a module share, and is
+# slow for those after the first, its sibling.
+OWN = {
+    "draws_are_keyed_by_seed_and_number_of_resets_and_episodes_follow",
+    "exact_values_hold_for_one_episode_and_options_are_left_alone",
+    "impossible_actions_change_nothing",
+    "spaces_types_and_info_are_as_gymnasium_collects_them_from_single_environments",
+    "every_sub_environment_gives_a_picture_in_a_render_mode_alone",
+    "pushes_change_what_comes_where_they_reach_the_environment",
+    "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
+}
+# Worker processes are Gymnasium's: every contract for the very first id, and this one for the first of each module; the
+# others are slow.
+SAME = "everything_is_as_in_a_sync_environment"
 
 
 def cells() -> list[Any]:
@@ -24,7 +36,10 @@ def cells() -> list[Any]:
                 continue
             first = entry.id in FAMILIES.values()
             for contract in ENVIRONMENT_CONTRACTS[name]:
-                quick = first or (name in ("native", "single") and contract.__name__ not in LONG)
+                if name == "async":
+                    quick = entry == ENTRIES[0] or (first and contract.__name__ == SAME)
+                else:
+                    quick = first or (name != "sync" and contract.__name__ in OWN)
                 marks: list[Any] = [] if quick else [pytest.mark.slow]
                 cell = f"{entry.id.removeprefix('gym_dr/')}-{name}-{contract.__name__}"
                 found.append(pytest.param(Mode(env_id=entry.id, name=name), contract, marks=marks, id=cell))

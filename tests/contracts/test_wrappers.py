@@ -52,7 +52,8 @@ def cells() -> list[Any]:
                 wrap=wrap, mode=Mode(env_id=env_id, name=mode), passes_rollouts=passes and mode == "native"
             )
             for contract in WRAPPER_CONTRACTS:
-                marks: list[Any] = [] if (env_id, mode) in MODES[:3] else [pytest.mark.slow]
+                quick = (env_id == LANDER and mode != "async") or (mode == "native" and name.startswith("run"))
+                marks: list[Any] = [] if quick else [pytest.mark.slow]  # its siblings are the same wrapper's others
                 cell = f"{name}-{env_id.removeprefix('gym_dr/')}-{mode}-{contract.__name__}"
                 found.append(pytest.param(case, contract, marks=marks, id=cell))
     return found

@@ -30,6 +30,7 @@ import gym_dr
 
 LANDER, HOPPER = "gym_dr/LunarLanderContinuousDR-v3", "gym_dr/HopperDR-v5"
 NUM_ENVS, STEPS = 2, 30
+PICTURES = 12  # steps where each is drawn: an episode, and the beginning of the next
 MODES = list(AutoresetMode)
 
 
@@ -116,10 +117,10 @@ REFUSED = {(name, SAME) for name in WRAPPERS if name.endswith("Observation")} | 
 }
 
 
-def play(envs: Any, mode: AutoresetMode) -> list[Any]:
+def play(envs: Any, mode: AutoresetMode, steps: int = STEPS) -> list[Any]:
     """Some episodes; everything that came back."""
     rows = [envs.reset(seed=3)]
-    for t in range(STEPS):
+    for t in range(steps):
         actions: Any = np.full((NUM_ENVS, 2), np.sin(t), np.float32)
         if isinstance(rows[0][0], torch.Tensor):
             actions = torch.as_tensor(actions)
@@ -178,7 +179,7 @@ CELLS = [
 def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
     name: str, kind: str, mode: AutoresetMode
 ) -> None:
-    outcomes = []
+    outcomes, steps = [], PICTURES if name in RENDERED else STEPS
     for which in (kind, "sync"):
         envs = make(which, mode, inner=INNER.get(name, ()), render_mode="rgb_array" if name in RENDERED else None)
         try:
@@ -186,10 +187,10 @@ def test_every_wrapper_of_gymnasium_gives_the_same_as_around_a_sync_environment(
                 with pytest.raises(
                     (ValueError, BufferError, AssertionError), match=rf"autoreset_mode|DLPack|{NO_MESSAGE}"
                 ):
-                    play(WRAPPERS[name](envs), mode)
+                    play(WRAPPERS[name](envs), mode, steps)
             else:
                 envs = WRAPPERS[name](envs)
-                outcomes.append(plain(play(envs, mode)))
+                outcomes.append(plain(play(envs, mode, steps)))
         finally:
             envs.close()
     assert not outcomes or outcomes[0] == outcomes[1]
@@ -254,12 +255,16 @@ def test_a_masked_reset_leaves_the_others_alone(kind: str) -> None:
         env.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    # Gymnasium's own kinds are slow; ours are their siblings
+    ["native", "supervised", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],
+)
 def test_videos_are_recorded(kind: str, tmp_path: Path) -> None:
     envs = wrappers.RecordVideo(
         make(kind, AutoresetMode.NEXT_STEP, render_mode="rgb_array"), str(tmp_path / "videos"), video_length=5
     )
-    play(envs, AutoresetMode.NEXT_STEP)
+    play(envs, AutoresetMode.NEXT_STEP, PICTURES)
     envs.close()
     assert list(tmp_path.glob("videos/*.mp4"))
 

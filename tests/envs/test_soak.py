@@ -59,7 +59,7 @@ def use(kind: str) -> None:
         "gym_dr/AntDR-v5 native",  # its engine is another: simulations and threads of its own
     ],
 )
-@pytest.mark.parametrize("rounds", [pytest.param(5, id="5"), pytest.param(1000, marks=pytest.mark.slow, id="1000")])
+@pytest.mark.parametrize("rounds", [pytest.param(2, id="2"), pytest.param(1000, marks=pytest.mark.slow, id="1000")])
 def test_environments_that_were_closed_leave_nothing(
     kind: str, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

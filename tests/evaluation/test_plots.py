@@ -25,7 +25,8 @@ def write_metrics(path: Path, updates: int = 60, offset: float = 0.0) -> RunFold
 
 
 def colours(path: Path) -> int:
-    return len(np.unique(imread(path).reshape(-1, 4).round(2), axis=0))
+    # hundredths of red, green, blue and alpha in one number, which sorts far faster than rows of four
+    return len(np.unique((imread(path) * 100).round().astype(np.int64) @ 101 ** np.arange(4)))
 
 
 def test_one_run_is_drawn(tmp_path: Path) -> None:

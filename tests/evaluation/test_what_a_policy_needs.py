@@ -99,7 +99,11 @@ def test_a_disturbed_episode_is_played_again_exactly_for_its_film(comparison: Co
         assert film_strips.replay(comparison, episode).episode_return == pytest.approx(returns[3], rel=1e-9)
 
 
-def test_playing_shows_a_policy_its_disturbances_and_its_draw(root: Path, tmp_path: Path) -> None:
+def test_playing_shows_a_policy_its_disturbances_and_its_draw(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # drawing takes most of the time
+    monkeypatch.setattr(play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
     policy = opened(root)[1]
     episodes = list(play.play_policy(policy, policy.randomization, episodes=2, seed=1, video=str(tmp_path / "out.gif")))
     assert all(0 <= episode.params["obs_delay"] <= 3 for episode in episodes)

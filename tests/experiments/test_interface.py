@@ -274,6 +274,7 @@ def test_a_run_without_a_checkpoint_is_not_evaluated(tmp_path: Path) -> None:
 def test_a_report_is_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(report_evaluation, name, value)
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # the command's test has them
     page = gym_dr.report(run, output=tmp_path / "page.html", evaluation=tmp_path / "e", progress=False)
     assert page == tmp_path / "page.html"
     assert page.stat().st_size > 1_000_000

@@ -30,6 +30,7 @@ from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.folder import RunFolder
 from tests.cli.command import gymdr, refused
 from tests.cli.gated import gated, wait_at_gate, wait_until_told
+from tests.conftest import launch_here
 
 TINY = ["--updates", "4", "--rollout-steps", "16", "--num-envs", "2", "--eval-episodes", "2", "--hidden-sizes", "8"]
 
@@ -56,7 +57,9 @@ def result(root: Path) -> dict[str, Any]:
 def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("seeds") / "runs"
     tiny: dict[str, Any] = {"updates": 4, "rollout_steps": 16, "num_envs": 2, "eval_episodes": 2, "hidden_sizes": (8,)}
-    runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2), workers=1, progress=False, **tiny)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launcher, "_launch_local", launch_here)
+        runs = gym_dr.train("a2c", run_dir=root, seeds=(1, 2), workers=1, progress=False, **tiny)
     assert isinstance(runs, Runs)
     assert runs.summary.loc["evaluation on nominal", "seeds"] == 2
     return root

@@ -28,7 +28,13 @@ from gym_dr.training.registry import ALGORITHMS
 
 PARTS = ("point_mass", "random_search", "growing")
 ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
-CELLS = [(name, contract) for name, contracts in ENVIRONMENT_CONTRACTS.items() for contract in contracts]
+SAME = "everything_is_as_in_a_sync_environment"
+CELLS = [
+    # its siblings are those of the other modes, and those of worker processes in tests/contracts
+    pytest.param(name, contract, marks=[pytest.mark.slow] if name == "async" and contract.__name__ != SAME else [])
+    for name, contracts in ENVIRONMENT_CONTRACTS.items()
+    for contract in contracts
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -154,7 +154,8 @@ def check(algorithm: str, points: int, seed: int, base: Path) -> int:
     random.seed(seed)
     whole = ["train", algorithm, *OPTIONS[algorithm], "--run-dir"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        gym_dr.experiments.one_run.plot_training = lambda *_: None  # pictures take longer than the training here
+        for draw in ("plot_training", "plot_growth"):  # pictures take longer than the training here
+            setattr(gym_dr.experiments.one_run, draw, lambda *_: None)
         main([*whole, str(base / "warm")])  # in this process, which so imports and compiles what its forks then have
     began = time.perf_counter()
     assert run([*whole, str(base / "whole")]) == 0

@@ -33,7 +33,7 @@ def kill(points: int, seed: int, base: Path, *algorithms: str) -> list[int]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")
 def test_a_run_killed_anywhere_resumes_to_the_same_bits(tmp_path: Path) -> None:
-    assert min(kill(2, 1, tmp_path, *OPTIONS)) >= 2
+    assert min(kill(1, 1, tmp_path, *OPTIONS)) >= 1
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -104,8 +105,9 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
     handlers: list[Any] = []
     before = signal.getsignal(signal.SIGINT)
 
-    def make(*args: Any, **kwargs: Any) -> None:
+    def make(*args: Any, **kwargs: Any) -> Any:
         handlers.append(signal.getsignal(signal.SIGINT))
+        return SimpleNamespace()
 
     monkeypatch.setattr(gym, "make_vec", make)
     monkeypatch.setattr(environments, "SupervisedVectorEnv", make)

@@ -15,8 +15,10 @@ import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.experiments.configure import resolve_config
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.space import COLUMNS
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.config import build_config, read_config_file
+from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.testing.algorithms import CutError, rows
@@ -94,6 +96,7 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
         train(tmp_path / f"{cut_at}", sampler, cut_at)
         assert content(train(tmp_path / f"{cut_at}", sampler)) == content(whole)
     run: Any = gym_dr.load_run(whole.path)
+    assert set(rows(whole.draws)[0]) <= COLUMNS | set(param_space_of(PENDULUM) or ())
     for row in rows(whole.draws):
         key = np.array([seed_word(int(row["source_seed"]))], np.uint64), np.array([int(row["source_index"])])
         drawn = run.sampler.replay(*key, int(row["version"]))

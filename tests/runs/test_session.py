@@ -262,7 +262,7 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> str:
     return "growing"
 
 
-@pytest.mark.parametrize("more", [{}, {"resample_every": 1}, {"vectorization": "sync"}, {"context": "observation"}])
+@pytest.mark.parametrize("more", [{}, {"vectorization": "sync"}, {"context": "observation"}])
 def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dict[str, Any], tmp_path: Path) -> None:
     config = build_config(
         A2C, {**SETTINGS, "sampler": growing, **more}, OPTIONS, {"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)}

@@ -76,6 +76,7 @@ def test_continuous_actions_train(env_id: str) -> None:
     assert all(session.envs.single_action_space.contains(action) for action in actions)
 
 
+@pytest.mark.slow  # its sibling is the contract it_learns_what_is_trivial_...
 def test_it_learns_to_balance_a_pole() -> None:
     session = FakeSession("CartPole-v1", num_envs=8)
     config = A2CConfig(updates=150, rollout_steps=32, gamma=0.98, actor_lr=0.003, normalize_advantages=True)

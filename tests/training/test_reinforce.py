@@ -123,6 +123,7 @@ def test_nothing_of_an_update_is_kept() -> None:
     assert max(counts[2:]) <= counts[1]  # the first update makes the optimizer's state
 
 
+@pytest.mark.slow  # its sibling is the contract it_learns_what_is_trivial_...
 def test_it_learns_to_balance_a_pole() -> None:
     session = FakeSession("CartPole-v1", num_envs=10)
     train(session, ReinforceConfig(updates=60, lr=0.01))

@@ -426,8 +426,8 @@ def test_many_sub_environments_equal_the_plain_formula_bit_for_bit(mode: Autores
         return PlainDisturb(WideTape(length), rules, [0.5, 2.0])
 
     many = SyncVectorEnv([partial(WideTape, length) for length in lengths], autoreset_mode=mode)
-    results = random_calls(DisturbVector(many, rules, [0.5, 2.0]), mode, 150)
-    expected = random_calls(SyncVectorEnv([partial(plain, n) for n in lengths], autoreset_mode=mode), mode, 150)
+    results = random_calls(DisturbVector(many, rules, [0.5, 2.0]), mode, 110)
+    expected = random_calls(SyncVectorEnv([partial(plain, n) for n in lengths], autoreset_mode=mode), mode, 110)
     assert_same(results[0][0], expected[0][0], atol=0.0)
     assert_same(results[1:], expected[1:], atol=0.0)
 

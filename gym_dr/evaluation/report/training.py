@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.growth import DID, SHARES, WINDOWS, Growth, read_growth, read_updates
+from gym_dr.evaluation.growth import DID, MIDDLE, SHARES, WINDOWS, Growth, read_growth, read_updates
 from gym_dr.evaluation.plots import read_log, read_metrics
 from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Group, without_runs
@@ -122,9 +122,9 @@ def draw_growth(groups: Sequence[Group]) -> Section:
         key="growth",
         title="How the draws followed the policy",
         lead="What the sampler drew as training went on.",
-        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes; "
-        "the bands hold half and nine tenths of the draws. Dashed lines are the ends of the randomization, beyond "
-        "which nothing is drawn.",
+        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes "
+        "(the mean of a switch); the bands hold half and nine tenths of the draws. Dashed lines are the ends of the "
+        "randomization, beyond which nothing is drawn.",
         views=views,
         choice="Policy",
     )
@@ -143,7 +143,7 @@ def _growth_of(one: Growth, suffix: str) -> Panel:
             traces.append(go.Scatter(y=y, line={"width": 0, "color": colour}, **shared, **style))
     hover = "median %{y:.4g} near update %{x:.0f}<extra></extra>"
     median = {**shared, "hoverinfo": None, "hovertemplate": hover}
-    traces.append(go.Scatter(y=one.quantiles[2].tolist(), line={"width": 2.5, "color": colour}, **median))
+    traces.append(go.Scatter(y=one.quantiles[MIDDLE].tolist(), line={"width": 2.5, "color": colour}, **median))
     for end in one.ends:
         dashed = {"width": 1.2, "dash": "dash", "color": series(5)[0]}
         traces.append(go.Scatter(y=[end] * len(x), line=dashed, **shared))

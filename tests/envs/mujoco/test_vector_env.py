@@ -107,7 +107,7 @@ def make_and_close(name: str) -> None:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
 @pytest.mark.parametrize("name", ["Hopper", "Ant"])
-@pytest.mark.parametrize("rounds", [15, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [5, pytest.param(1000, marks=pytest.mark.slow)])
 def test_closing_gives_threads_and_memory_back(name: str, rounds: int) -> None:
     for _ in range(10):
         make_and_close(name)

@@ -51,7 +51,7 @@ def heuristic_actions(env: Any) -> Callable[[Any, int], Any]:
 def test_nominal_episodes_equal_gymnasiums_bit_for_bit(continuous: bool, render_mode: str | None) -> None:
     theirs = stock.LunarLander(continuous=continuous, render_mode=render_mode)
     ours = LunarLanderDR(continuous=continuous, render_mode=render_mode, randomization="none")
-    for seed in range(12):
+    for seed in range(6 if render_mode is None else 2):
         if seed % 2:
             assert play(ours, seed, heuristic_actions(ours)) == play(theirs, seed, heuristic_actions(theirs))
         else:
@@ -74,7 +74,7 @@ def test_wind_and_gravity_equal_gymnasiums_keywords(continuous: bool) -> None:
     values = {"gravity": -7.25, "enable_wind": True, "wind_power": 17.0, "turbulence_power": 0.75}
     theirs = stock.LunarLander(continuous=continuous, **values)
     ours = LunarLanderDR(continuous=continuous, randomization=values)
-    for seed in range(8):
+    for seed in range(4):
         assert play(ours, seed, heuristic_actions(ours)) == play(theirs, seed, heuristic_actions(theirs))
 
 
@@ -90,7 +90,7 @@ def test_engines_legs_and_push_equal_gymnasium_with_other_module_constants(monke
         "leg_spring_torque": 20.0,
     }
     theirs, ours = stock.LunarLander(), LunarLanderDR(randomization=values)
-    for seed in range(8):
+    for seed in range(4):
         assert play(ours, seed, heuristic_actions(ours)) == play(theirs, seed, heuristic_actions(theirs))
 
 
@@ -114,10 +114,10 @@ def test_every_parameter_changes_the_episode(name: str) -> None:
     changed = 1.0 if param.kind == "bool" else 0.5 * (param.nominal + param.high)
     base: dict[str, float] = {"enable_wind": 1.0} if name in ("wind_power", "turbulence_power") else {}
     without, with_change = LunarLanderDR(randomization=base), LunarLanderDR(randomization={**base, name: changed})
-    seeds = range(3)
-    assert [play(without, s, heuristic_actions(without)) for s in seeds] != [
-        play(with_change, s, heuristic_actions(with_change)) for s in seeds
-    ]
+    assert any(
+        play(without, seed, heuristic_actions(without)) != play(with_change, seed, heuristic_actions(with_change))
+        for seed in range(3)
+    )
 
 
 def test_other_instances_and_gymnasiums_module_keep_their_physics() -> None:

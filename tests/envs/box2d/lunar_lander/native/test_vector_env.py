@@ -183,12 +183,13 @@ def test_a_child_process_steps_after_a_fork() -> None:
     assert (got == expected).all()
 
 
-def test_a_hundred_thousand_sub_environments_work() -> None:
-    envs = LunarLanderVectorEnv(100_000)
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_very_many_sub_environments_work(count: int) -> None:
+    envs = LunarLanderVectorEnv(count)
     observations, info = envs.reset(seed=0)
-    assert observations.shape == (100_000, 8)
-    assert np.isfinite(envs.step(np.zeros(100_000, np.int64))[0]).all()
-    assert len(np.unique(info["params"]["gravity"])) > 95_000  # the rest is at a bound
+    assert observations.shape == (count, 8)
+    assert np.isfinite(envs.step(np.zeros(count, np.int64))[0]).all()
+    assert len(np.unique(info["params"]["gravity"])) > 0.95 * count  # the rest is at a bound
     envs.close()
 
 
