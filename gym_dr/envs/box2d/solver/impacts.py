@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, contacts, manifolds, position, time_of_impact
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, SLOT_STRIDE
@@ -82,7 +82,7 @@ def _polygon(world, env, body):
     )
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _impact_time(world, env, body, ground, scratch, ground_time):
     """When this contact has an impact, as a fraction of the whole step (1: not in this step)."""
     rows, floats, ints = world.rows, scratch.floats, scratch.ints
@@ -97,7 +97,7 @@ def _impact_time(world, env, body, ground, scratch, ground_time):
     return min(ground_time + (ONE - ground_time) * t, ONE) if t <= ONE else ONE
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _earliest(world, env, scratch):
     """The contact with the earliest impact (or NO_CONTACT), and that time."""
     contact_ints, floats, ints = world.contact_ints, scratch.floats, scratch.ints
@@ -284,7 +284,7 @@ def _start(world, env, floats, ints):
         floats[at.W_GROUND_TIMES + i] = ZERO
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def resolve(world, env, scratch):
     """What follows ``Solve`` in a step of the world: ``FindNewContacts``, then all impacts of one environment."""
     rows, status, contact_ints = world.rows, world.status, world.contact_ints

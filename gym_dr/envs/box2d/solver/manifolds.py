@@ -473,7 +473,7 @@ def _forget(world, env, contact):
     status[env, at.S_CONTACTS] = last
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def update_all(world, env, scratch):
     """``b2ContactManager::Collide``: drop contacts whose fat boxes parted, renew the others, newest first."""
     contact_ints, status = world.contact_ints, world.status
