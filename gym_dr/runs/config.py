@@ -279,8 +279,11 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
 
     What an older version did not write, since it had no such option, has its default there.
     """
-    own = {**_defaults(config.options), **saved.get(config.algorithm, {})}
-    return _differences({**_defaults(config.settings), **saved, config.algorithm: own}, config.to_dict())
+    sections = {config.algorithm: config.options}
+    if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
+        sections[config.settings.sampler] = config.sampler_options
+    filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
+    return _differences({**_defaults(config.settings), **saved, **filled}, config.to_dict())
 
 
 def _defaults(options: Any) -> dict[str, Any]:

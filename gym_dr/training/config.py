@@ -70,7 +70,9 @@ class PPOConfig:
     """PPO: clipped policy steps, several epochs a rollout (Schulman et al. 2017).
 
     The defaults are those that CleanRL and the paper have for robots, with the same 2,048 transitions a rollout and
-    minibatches of 64, but from 8 environments. A family of environments may have others (``EnvFamily.defaults``).
+    minibatches of 64, but from 8 environments and with smaller deviations at first, which matter much (Andrychowicz et
+    al. 2021, "What Matters In On-Policy Reinforcement Learning", section 3.2). A family of environments may have others
+    (``EnvFamily.defaults``).
     """
 
     updates: int = option(488, "rollouts of rollout_steps x num_envs transitions, each learned from for some epochs")
@@ -89,6 +91,7 @@ class PPOConfig:
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("tanh", "relu or tanh, between layers")
     init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    initial_std: float = option(0.5, "standard deviation of continuous actions at first, in halves of their range")
     state_dependent_std: bool = option(False, "let the actor choose the deviation of continuous actions by observation")
     critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
@@ -102,7 +105,7 @@ class PPOConfig:
             {
                 "at least 1": ("updates", "epochs", "minibatches"),
                 "between 0 and 1": ("gamma", "gae_lambda"),
-                "above 0 and finite": ("clip_range", "lr", "optimizer_eps"),
+                "above 0 and finite": ("clip_range", "lr", "optimizer_eps", "initial_std"),
                 "0 or above and finite": ("value_clip", "target_kl"),
             },
             {"activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
