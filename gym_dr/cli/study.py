@@ -22,9 +22,9 @@ from gym_dr.experiments.study import study
 def command(file: str, **options: Any) -> None:
     """Train, evaluate and compare variants over seeds, from one file.
 
-    FILE names the variants, the seeds and where policies are evaluated; docs/studies.md has the format. What is there
-    already is kept: a study that was stopped or killed goes on with the same command and ends with the same files, and
-    another variant or seed trains only that.
+    FILE names the variants, the seeds and where policies are evaluated; docs/guides/studies.md has the format. What is
+    there already is kept: a study that was stopped or killed goes on with the same command and ends with the same
+    files, and another variant or seed trains only that.
     """
     found = study(file, command=command_line(), **options)
     click.echo(found.tables.markdown())
