@@ -14,7 +14,7 @@ from gym_dr.experiments.study import study
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="the study's own folder")
-@click.option("--launcher", default="local", show_default=True, help="what trains: local or ray")
+@click.option("--launcher", metavar="local|ray", default="local", show_default=True, help="what trains")
 @click.option("--workers", type=click.IntRange(min=1), help="runs at a time on this machine  [default: cores]")
 @click.option("--ray-address", help="of a running Ray cluster  [default: one is started on this machine]")
 @click.option("--overwrite", multiple=True, metavar="VARIANT", help="train a variant again that was edited; repeatable")
