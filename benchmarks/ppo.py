@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from gym_dr.runs.session import WINDOW, RunSession
 from gym_dr.training.registry import find_algorithm
 
 SOLVED = 200.0  # mean of the last 100 training returns
+Solved: TypeAlias = tuple[float, float]  # seconds and steps that it took
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 # stock id, environments here and there, Stable-Baselines3's keywords where they are not its defaults, times to reach
@@ -102,7 +104,7 @@ class _UntilSolved(BaseCallback):
 
     def __init__(self, limit: float) -> None:
         super().__init__()
-        self.seconds: float | None = None
+        self.found: Solved | None = None
         self._limit, self._begun = limit, time.perf_counter()
         self._returns: deque[float] = deque(maxlen=WINDOW)
 
@@ -110,43 +112,46 @@ class _UntilSolved(BaseCallback):
         self._returns.extend(info["episode"]["r"] for info in self.locals["infos"] if "episode" in info)
         spent = time.perf_counter() - self._begun
         if len(self._returns) == WINDOW and np.mean(self._returns) > SOLVED:
-            self.seconds = spent
-        return self.seconds is None and spent < self._limit
+            self.found = spent, self.num_timesteps
+        return self.found is None and spent < self._limit
 
 
-def solve_with_theirs(seed: int, limit: float) -> float | None:
-    """Seconds, or None where the time was not enough."""
+def solve_with_theirs(seed: int, limit: float) -> Solved | None:
     model, watch = their_model("gym_dr/LunarLanderDR-v3", seed), _UntilSolved(limit)
     with contextlib.closing(model.get_env()):
         model.learn(10**9, callback=watch)
-    return watch.seconds
+    return watch.found
 
 
-def solve_with(name: str, seed: int, limit: float) -> float | None:
-    """Seconds that an algorithm of ours needs with its defaults, or None."""
+def solve_with(name: str, seed: int, limit: float) -> Solved | None:
+    """An algorithm of ours with its defaults."""
     algorithm = find_algorithm(name)
     config = build_config(algorithm, {"seed": seed, "eval_episodes": 0}, {}, "none")
-    found: Mapping[str, Any] = time_to_threshold(config, algorithm, SOLVED, limit)
-    return found["seconds"] if found["passed"] else None
+    found = time_to_threshold(config, algorithm, SOLVED, limit)
+    return (found["seconds"], found["steps"]) if found["passed"] else None
 
 
-def compare_time_to_solve(seeds: int, limit: float) -> None:
-    """Prints seconds of every seed as they come, then medians."""
-    sides: dict[str, Callable[[int, float], float | None]] = {
-        "a2c": lambda seed, limit: solve_with("a2c", seed, limit),
-        "ppo": lambda seed, limit: solve_with("ppo", seed, limit),
-        "Stable-Baselines3": solve_with_theirs,
-    }
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for name in ("a2c", "ppo"):
-        solve_with(name, 1, 0.0)  # compiles
+SOLVERS: dict[str, Callable[[int, float], Solved | None]] = {
+    "a2c": lambda seed, limit: solve_with("a2c", seed, limit),
+    "ppo": lambda seed, limit: solve_with("ppo", seed, limit),
+    "Stable-Baselines3": solve_with_theirs,
+}
+
+
+def compare_time_to_solve(names: list[str], seeds: int, limit: float) -> None:
+    """Prints seconds and steps of every seed as they come, then medians, with infinity for what was not solved."""
+    found: dict[str, list[Solved]] = {name: [] for name in names}
+    for name in names:
+        SOLVERS[name](1, 0.0)  # compiles
     for seed in range(1, seeds + 1):
-        for name, solve in sides.items():
-            spent = solve(seed, limit)
-            found[name].append(limit if spent is None else spent)
-            print(f"{name}, seed {seed}: {'not solved' if spent is None else f'{spent:.1f} s'}", flush=True)
-    for name, values in found.items():
-        print(f"  {name:20} {statistics.median(values):8.1f} s ({min(values):.1f} to {max(values):.1f})")
+        for name in names:
+            solved = SOLVERS[name](seed, limit) or (math.inf, math.inf)
+            found[name].append(solved)
+            print(f"{name}, seed {seed}: {solved[0]:.1f} s, {solved[1]:,} steps", flush=True)
+    for name, runs in found.items():
+        seconds, steps = [run[0] for run in runs], [run[1] for run in runs]
+        spread = f"({min(seconds):.1f} to {max(seconds):.1f})"
+        print(f"  {name:20} {statistics.median(seconds):8.1f} s {spread}, {statistics.median(steps):,.0f} steps")
 
 
 def main() -> None:
@@ -156,12 +161,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="what is timed on a busy machine")
     parser.add_argument("--solve", type=int, metavar="SEEDS", help="time to solve instead of speed")
+    parser.add_argument("--solvers", default=",".join(SOLVERS), help="which of them are to solve")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds of one training that is to solve")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     load_plugins()
     if arguments.solve:
-        compare_time_to_solve(arguments.solve, arguments.limit)
+        compare_time_to_solve(arguments.solvers.split(","), arguments.solve, arguments.limit)
         return
     for env_id in JOBS:
         compare_speed(env_id, arguments.rollouts, arguments.rounds, CLOCKS[arguments.clock])

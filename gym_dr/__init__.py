@@ -5,6 +5,7 @@ from __future__ import annotations
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.experiments.evaluate import evaluate
+from gym_dr.experiments.pretrained import pretrained
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.study import study
@@ -69,6 +70,7 @@ __all__ = [
     "evaluate",
     "load_plugins",
     "load_run",
+    "pretrained",
     "report",
     "study",
     "train",

@@ -77,6 +77,10 @@ class _NormalActor(nn.Module):
         """Means and standard deviations for observations ``(N, obs)``."""
         raise NotImplementedError
 
+    def set_std(self, std: float) -> None:
+        """Begins with a standard deviation, 1 being half of an action's range; what untrained layers add remains."""
+        raise NotImplementedError
+
     def log_of(self, std: Tensor) -> Tensor:
         """Logarithms of standard deviations that ``distribution`` gave."""
         return std.log()
@@ -118,6 +122,9 @@ class GaussianActor(_NormalActor):
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         return self.network(observations), self.log_std.exp()
 
+    def set_std(self, std: float) -> None:
+        nn.init.constant_(self.log_std, math.log(std))
+
     def log_of(self, std: Tensor) -> Tensor:
         return self.log_std
 
@@ -143,6 +150,11 @@ class TwoHeadedGaussianActor(_NormalActor):
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = self.network(observations).chunk(2, dim=-1)
         return mean, nn.functional.softplus(raw) + STD_FLOOR
+
+    def set_std(self, std: float) -> None:
+        wanted = torch.as_tensor(0.5 * std * (self.space.high - self.space.low), dtype=torch.float32)
+        with torch.no_grad():  # inverse of the softplus
+            linear_layers(self.network)[-1].bias[self.size :] = wanted + (-torch.expm1(-wanted)).log()
 
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""

@@ -27,7 +27,7 @@ from gym_dr.training.batch import Batch, minibatches
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
-from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
+from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.sampling import CompiledSampler
 
@@ -41,7 +41,7 @@ def train(session: Session, config: PPOConfig) -> None:
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
     """Networks and optimizers as the configuration has them; see ``ActorCritic``."""
-    return ActorCritic(
+    agent = ActorCritic(
         envs,
         seed,
         device,
@@ -52,6 +52,9 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
         reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
         **shared_options(config),
     )
+    if not isinstance(agent.actor, CategoricalActor):
+        agent.actor.set_std(config.initial_std)
+    return agent
 
 
 def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, float]:

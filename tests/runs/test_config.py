@@ -53,6 +53,15 @@ def test_differences_from_a_saved_configuration_are_named_and_options_it_did_not
     ]
 
 
+def test_options_that_a_saved_sampler_did_not_have_are_no_differences() -> None:
+    config = build_config(A2C, {"sampler": "doraemon"}, {}, "wide", {"success": 200.0})
+    saved = config.to_dict()
+    del saved["doraemon"]["alpha"]
+    assert differences(saved, config) == []
+    edited = build_config(A2C, {"sampler": "doraemon"}, {}, "wide", {"success": 150.0})
+    assert differences(saved, edited) == ["doraemon.success was 200.0 and is 150.0"]
+
+
 def test_an_environment_without_parameters_has_no_randomization_in_its_form() -> None:
     form = json.loads(build_config(A2C, {"env": "CartPole-v1"}, {}, None).to_json())
     assert "randomization" not in form

@@ -92,9 +92,8 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
     whole = train(tmp_path / "whole", sampler)
     assert len({row["version"] for row in rows(whole.draws)}) > 1
     assert rows(whole.sampler)
-    for cut_at in (1, 4):  # before the first checkpoint and after it
-        train(tmp_path / f"{cut_at}", sampler, cut_at)
-        assert content(train(tmp_path / f"{cut_at}", sampler)) == content(whole)
+    train(tmp_path / "cut", sampler, cut_at=4)  # after the first checkpoint
+    assert content(train(tmp_path / "cut", sampler)) == content(whole)
     run: Any = gym_dr.load_run(whole.path)
     assert set(rows(whole.draws)[0]) <= COLUMNS | set(param_space_of(PENDULUM) or ())
     for row in rows(whole.draws):

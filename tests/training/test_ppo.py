@@ -14,7 +14,7 @@ from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training import ppo
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.config import PPOConfig
-from gym_dr.training.networks import STD_FLOOR
+from gym_dr.training.networks import STD_FLOOR, CategoricalActor
 from gym_dr.training.ppo import LOSSES, learn, load_policy, make_agent, train
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout
@@ -306,6 +306,16 @@ def test_continuous_actions_train(changes: dict[str, Any]) -> None:
     policy = load_policy(session.state, session.envs, config)
     actions = policy(session.envs.reset(seed=0)[0])
     assert all(session.envs.single_action_space.contains(action) for action in actions)
+
+
+@pytest.mark.parametrize("state_dependent_std", [False, True])
+def test_continuous_actions_begin_with_the_initial_deviation(state_dependent_std: bool) -> None:
+    config = replace(CONFIG, initial_std=0.3, state_dependent_std=state_dependent_std)
+    agent = make_agent(gym.make_vec("Pendulum-v1", 1, vectorization_mode="sync"), config, 1, "cpu")
+    assert not isinstance(agent.actor, CategoricalActor)
+    _, std = agent.actor.distribution(torch.zeros(1, 3))
+    expected = 0.6 if state_dependent_std else 0.3  # torques are -2..2, to which the other actor's are scaled later
+    assert std.item() == pytest.approx(expected, rel=0.01)
 
 
 def test_it_learns_to_balance_a_pole() -> None:
