@@ -21,23 +21,18 @@ from gym_dr.randomization.presets import presets
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
+from tests.pages import ROOT, blocks, run_program
 from tests.toml_text import toml_text
 
-ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 MADE = {"_build", "families"}  # by Sphinx
 PAGES = [README, *sorted(path for path in (ROOT / "docs").rglob("*.md") if not MADE & set(path.parts))]
-NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations runs it
+NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.py runs it
 
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
 
 # a person's hands are played by test_play.py; the install lines are run by .ci/run
 NOT_RUN_HERE = ("pip install", "gymdr play --human")
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    """Code blocks of a page, the innermost where fences are nested."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
@@ -48,7 +43,7 @@ def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks(page, "python")), str(page), "exec"), {})
+    run_program(page)
 
 
 LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]

@@ -13,7 +13,7 @@ from gym_dr.options import check_choices, expect, option
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
-# What holds for a whole episode, and of which a batch has few examples, is easily learned by heart. Smaller inputs are
+# What holds for a whole episode, and of which a batch has few examples, is easily memorised. Smaller inputs are
 # learned more slowly: from [-1, 1] A2C learned worse than without the draw, from a quarter of it better
 CONTEXT_SPAN = 0.25
 
