@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import TrainingError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs.environments import make_vector_env

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import gym_dr
 from gym_dr.cli.options import read_randomize
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import GymDrError, InvalidActionError
 from gym_dr.randomization.distributions import DISTRIBUTIONS
 from gym_dr.randomization.draws import draw

@@ -66,7 +66,9 @@ def test_adding_a_family_twice_does_nothing() -> None:
 def test_an_id_keeps_its_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
     for registry in (FAMILIES, ENVIRONMENTS):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # type: ignore[attr-defined]
-    env = EnvId(id="gym_dr/Test-v0", entry_point="gym_dr.envs.lunar_lander.env:LunarLanderDR", max_episode_steps=7)
+    env = EnvId(
+        id="gym_dr/Test-v0", entry_point="gym_dr.envs.box2d.lunar_lander.env:LunarLanderDR", max_episode_steps=7
+    )
     try:
         add_family(EnvFamily(name="Test", ids=(env,)), "tests")
         assert gym.spec(env.id).max_episode_steps == 7

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from gym_dr.compiled.kernel import KernelCompiler
+
 # "numpy": a division by zero gives inf or nan, as in C, instead of a Python exception (which is a branch).
 # fastmath stays off: reassociation and contraction would change the last bit, and every bit counts here.
 # _nrt: few functions allocate, and without numba's runtime slices are not reference-counted.
@@ -12,8 +14,12 @@ _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nog
 ENTRY: Final = _EXACT
 """Options of a function that Python calls."""
 
-KERNEL: Final = _EXACT | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Options of a function that compiled functions call: without the wrappers it compiles in half the time."""
+KERNEL: Final = _EXACT | {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": KernelCompiler,
+}
+"""Options of a function that compiled functions call: without machine code of its own it compiles in half the time."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
 """Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar, or

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import UnknownNameError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler, Task

@@ -279,5 +279,7 @@ def checked(env_id: str) -> list[str]:
 
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", LANDER, HOPPER, "gym_dr/InvertedPendulumDR-v5"])
 def test_gymnasiums_checker_finds_nothing_new(env_id: str) -> None:
+    if "Lander" in env_id:
+        pytest.importorskip("Box2D")
     found, stock = (checked(name) for name in (env_id, env_id.removeprefix("gym_dr/").replace("DR", "")))
     assert found == stock  # of Hopper-v5 too it says that observations have no bounds

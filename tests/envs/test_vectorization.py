@@ -70,6 +70,7 @@ def test_resetting_some_changes_no_draw_of_the_others() -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async", "native"])
 def test_nominal_vector_environments_equal_gymnasiums(mode: str) -> None:
+    pytest.importorskip("Box2D")
     ours = make(mode, randomization="none")
     theirs = gym.make_vec("LunarLander-v3", NUM_ENVS, vectorization_mode="sync")
     assert (ours.reset(seed=2)[0] == theirs.reset(seed=2)[0]).all()

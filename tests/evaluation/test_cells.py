@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Normal, Randomization, Scale, Uniform
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import Box, CellSet

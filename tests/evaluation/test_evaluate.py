@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from gym_dr import Randomization
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation import cells, policies
 from gym_dr.evaluation.cells import CellSet

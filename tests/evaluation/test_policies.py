@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gym_dr import Randomization
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation import cells, generalization
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gym_dr import Bernoulli, Normal, Randomization, Uniform
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from gym_dr import Randomization
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.statistics import mean_with_interval, point_statistics, policy_statistics, statistic_names
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from gym_dr import Correlation, Randomization, Uniform
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.files import load_randomization, read_table
 from tests.strategies import few, randomizations

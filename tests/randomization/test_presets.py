@@ -12,8 +12,8 @@ import pytest
 
 import gym_dr  # noqa: F401  files the presets of its environments
 from gym_dr import Bernoulli, Normal, Param, ParamSpace, Randomization, Uniform, add_preset
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import presets, resolve

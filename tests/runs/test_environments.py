@@ -13,7 +13,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import Constant, Randomization
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.runs import environments, session

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS

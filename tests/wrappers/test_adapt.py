@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import gym_dr.wrappers.adapt
 from gym_dr import AdaptParams, EpisodeRecord, Randomization, ResampleParams
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.adaptive.prioritized import Prioritized, PrioritizedOptions
 from gym_dr.randomization.draws import seed_word

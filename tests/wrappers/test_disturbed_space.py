@@ -8,7 +8,7 @@ import pytest
 
 import gym_dr
 from gym_dr import Constant, Randomization, Uniform
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace

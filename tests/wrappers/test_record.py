@@ -10,7 +10,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from packaging.version import Version
 
 from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
-from gym_dr.envs.lunar_lander.params import LUNAR_LANDER, PRESETS
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER, PRESETS
 from gym_dr.randomization.draws import draw
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"

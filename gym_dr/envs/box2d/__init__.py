@@ -1,0 +1,1 @@
+"""Gymnasium's environments on Box2D, and Box2D's algorithm in compiled code."""

@@ -1,0 +1,135 @@
+"""What Box2D's environments offer to ``NativeVectorEnv``, as far as they do it alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.compiled.pcg64 import generator, seeded
+from gym_dr.envs.backend import Backend, Outcome, Rollout
+from gym_dr.envs.box2d.solver.layout import BODY, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.solver.memory import World
+from gym_dr.envs.box2d.stepping import Stepper
+from gym_dr.errors import ConfigError
+from gym_dr.randomization.table import ParamTable
+
+
+class Environments(Protocol):
+    """What is kept of every sub-environment, among others; first axis: sub-environment."""
+
+    @property
+    def world(self) -> World:
+        """Bodies and ground."""
+
+    @property
+    def params(self) -> Array:
+        """(N, parameters) of the episodes under way."""
+
+    @property
+    def streams(self) -> npt.NDArray[np.uint64]:
+        """(N, STREAM) random streams."""
+
+    @property
+    def observations(self) -> Floats:
+        """(N, size)."""
+
+    @property
+    def rewards(self) -> Array:
+        """(N,)."""
+
+    @property
+    def terminations(self) -> Mask:
+        """(N,)."""
+
+
+class Box2DBackend(Backend):
+    """Many small worlds in compiled code.
+
+    Attributes:
+        memory: Of all sub-environments.
+        stepper: Steps them.
+    """
+
+    push_size = 2
+    bodies: ClassVar[int]  # of a world
+    memory: Any  # an Environments, made by ``allocate``
+    stepper: Stepper | Any = None
+
+    def _take(self, num_envs: int, memory: Environments, stepper: Stepper) -> Array:
+        """Keeps what a subclass has allocated; returns memory for the parameters."""
+        self.memory, self.stepper = memory, stepper
+        self.num_threads = stepper.threads
+        self.observations = memory.observations
+        self._all: Indices = np.arange(num_envs)
+        params: Array = memory.params.T
+        return params
+
+    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
+        """Takes the actions of the next step."""
+        raise NotImplementedError
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """See ``Backend.rollout``; threads share the work of one step, not of many."""
+        return self.stepper.rollout if self.num_threads == 1 else None
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        for i, seed in zip(envs, seeds, strict=True):
+            self.memory.streams[i] = seeded(seed)
+
+    def generators(self) -> tuple[np.random.Generator, ...]:
+        """See ``Backend.generators``; drawing from them changes nothing."""
+        return tuple(map(generator, self.memory.streams))
+
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+        """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action."""
+        self.stepper.begin(envs)
+        self.stepper.step(envs)
+
+    def begin(self, envs: Indices) -> None:
+        self.stepper.begin(envs)
+
+    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+        self._set_actions(actions)
+        if begun is not None:
+            self.stepper.begin(begun)
+        self.stepper.step(self._all)
+        return Outcome(self.memory.rewards.copy(), self.memory.terminations.copy(), {})
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        """Moves all bodies at once."""
+        rows = self.memory.world.rows
+        for body in range(self.bodies):
+            for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
+                # rounded once, as where Box2D takes a number from Python
+                rows[envs, body * BODY + place] = rows[envs, body * BODY + place] + velocities[:, axis]
+
+    def close(self) -> None:
+        if self.stepper is not None:
+            self.stepper.close()
+
+
+def bytes_needed(memory: Environments) -> int:
+    """Bytes of a sub-environment, with its parameters and draws ahead; ``memory`` is that of one."""
+    arrays = sum(array.nbytes for array in cast(Any, memory))
+    return int(arrays + 8 * (6 * memory.params.shape[1] + 8))
+
+
+def check_memory(num_envs: int, each: int) -> None:
+    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into the machine's free memory."""
+    needed = num_envs * each
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be given up
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        free = 2**36
+    if needed > free:
+        raise ConfigError(
+            f"Expected num_envs that fit into memory: {num_envs} need {needed / 2**30:.1f} GiB, "
+            f"there are {free / 2**30:.1f} GiB."
+        )

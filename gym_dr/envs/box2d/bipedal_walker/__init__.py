@@ -1,0 +1,1 @@
+"""BipedalWalker with randomized physics and terrain."""

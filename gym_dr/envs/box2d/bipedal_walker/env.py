@@ -1,0 +1,285 @@
+"""BipedalWalker on Box2D with parameters that change from episode to episode.
+
+Gymnasium's class (MIT licence) gives the spaces, the drawing and the contact listener. The world and the step are built
+here, because Gymnasium writes what a parameter sets into the code as module constants and literals. A test holds both
+to equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
+for ever, whose broad phase, and with it the order of contacts, depends on the past, so that only the first episode of
+a Gymnasium environment depends on its seed alone. That one is the one that is equal.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import Box2D
+import numpy as np
+import numpy.typing as npt
+from Box2D.b2 import edgeShape, fixtureDef, polygonShape, rayCastCallback, revoluteJointDef
+from gymnasium.envs.box2d.bipedal_walker import BipedalWalker, ContactDetector
+from gymnasium.utils import EzPickle
+
+from gym_dr.arrays import Array
+from gym_dr.compiled import pcg64
+from gym_dr.envs.box2d.bipedal_walker import constants as const
+from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
+from gym_dr.envs.box2d.bipedal_walker.generate import terrain
+from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import EnvStateError
+from gym_dr.randomization.episode import RandomizedEnv
+
+Observation = npt.NDArray[np.float32]
+f32 = np.float32
+
+_CATEGORY, _GROUND_MASK, _GROUND_CATEGORY = 0x0020, 0x001, 0x0001
+_HULL_COLORS = (127, 51, 229), (76, 76, 127)
+_BOX_COLORS = (255, 255, 255), (153, 153, 153)
+
+
+class _Ray(rayCastCallback):  # type: ignore[misc]  # Box2D has no types
+    """Finds what of the ground a ray hits first; ``p1`` and ``p2`` are drawn."""
+
+    fraction = 1.0
+    p1: Any
+    p2: Any
+
+    def ReportFixture(self, fixture: Any, point: Any, normal: Any, fraction: float) -> float:  # noqa: N802
+        if not fixture.filterData.categoryBits & _GROUND_CATEGORY:
+            return -1.0
+        self.p2, self.fraction = point, fraction
+        return fraction
+
+
+class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
+    """BipedalWalker-v3 whose gravity, motors, masses, friction, joints, lidar and terrain are new at each reset."""
+
+    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    push_size = 2  # numbers that ``push`` takes
+    hull: Any
+    prev_shaping: Any
+
+    def __init__(
+        self,
+        *,
+        hardcore: bool = False,
+        randomization: Any = "default",
+        render_mode: str | None = None,
+        context: str = "info",
+        context_params: Any = None,
+    ) -> None:
+        """Builds the environment; the first world is built by ``reset``.
+
+        Args:
+            hardcore: Whether there are pits, stumps and stairs, as in Gymnasium.
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            render_mode: None, "human" or "rgb_array".
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
+        """
+        space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
+        self._randomize(space, randomization, context, context_params)
+        BipedalWalker.__init__(self, render_mode=render_mode, hardcore=hardcore)
+        self.observation_space = self.context.extend_space(self.observation_space)
+        # replaces what BipedalWalker recorded for pickling: its constructor takes other arguments
+        made_with = {"hardcore": hardcore, "randomization": randomization, "render_mode": render_mode}
+        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode with new parameters in a new world.
+
+        Args:
+            seed: Seeds terrain, clouds and push, and starts the sequence of draws anew.
+            options: ``{"params": {name: value}}`` gives exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible value in ``options``; nothing has changed then.
+        """
+        self._begin_episode(seed, options)
+        self._build_world()
+        if self.render_mode == "human":
+            self.render()
+        observation, _, _, _, info = self.step(np.zeros(4, np.float32))
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Advances the physics by 1/50 s.
+
+        Args:
+            action: Share of the motors' torque at hip, knee, other hip, other knee, in [-1, 1], shape ``(4,)``; its
+                sign is the direction. Rounded to float32, as the action space has it.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is not four finite numbers.
+        """
+        with np.errstate(over="ignore"):
+            shares = check_numbers(action, (4,)).astype(f32)
+        if self.hull is None:
+            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        params = self.episode.current
+        sizes = np.clip(np.abs(shares), f32(0), f32(1))
+        speeds = f32(params["hip_speed"]), f32(params["knee_speed"])
+        for i, joint in enumerate(self.joints):
+            joint.motorSpeed = float(speeds[i % 2] * np.sign(shares[i]))
+            joint.maxMotorTorque = float(f32(params["motor_torque"]) * sizes[i])
+        self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
+
+        x, y = self.hull.position
+        self._look(x, y, params["lidar_range"])
+        state = self._state()
+        self.scroll = x - const.VIEWPORT_W / SCALE / 5
+        potential = const.PROGRESS_REWARD * x / SCALE - const.TILT_COST * abs(state[0])
+        reward = f32(0.0 if self.prev_shaping is None else potential - self.prev_shaping)
+        self.prev_shaping = potential
+        for size in sizes:  # in float32, as the actions are
+            reward = f32(reward - f32(const.TORQUE_COST) * size)
+        fell = bool(self.game_over or x < 0)
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._visible(np.array(state, dtype=f32), {})
+        terminated = fell or x > const.GOAL_X
+        return observation, const.FALL_REWARD if fell else float(reward), terminated, False, info
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of hull and legs at once, as a blow would.
+
+        Args:
+            velocity: What is added, m/s, shape ``(2,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        if self.hull is None:
+            raise EnvStateError("Expected reset() before push(): there is no episode yet.")
+        for body in (self.hull, *self.legs):
+            before = body.linearVelocity
+            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
+
+    def _build_world(self) -> None:
+        """Builds terrain, clouds and walker; random numbers are drawn in the order in which Gymnasium draws them."""
+        self._destroy()
+        self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
+        self.world.contactListener_bug_workaround = ContactDetector(self)
+        self.world.contactListener = self.world.contactListener_bug_workaround
+        self.game_over = False
+        self.prev_shaping = None
+        self.scroll = 0.0
+        self.lidar_render = 0
+        self._build_terrain()
+        self._generate_clouds()
+        push = self.episode.current["initial_random"]
+        self.hull = self._build_body(
+            const.START_Y, 0.0, polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.HULL_POLY]), "hull"
+        )
+        self.hull.color1, self.hull.color2 = _HULL_COLORS
+        self.hull.ApplyForceToCenter((self.np_random.uniform(-push, push), 0), True)
+        self.legs, self.joints = [], []
+        for side in (-1, +1):
+            self._build_leg(side)
+        self.drawlist = [*self.terrain, *self.legs, self.hull]
+        self.lidar = [_Ray() for _ in range(const.LIDAR_RAYS)]
+
+    def _build_terrain(self) -> None:
+        friction = self.episode.current["ground_friction"]
+        bits = self.np_random.bit_generator
+        streams = pcg64.pack(bits.state)[None]
+        heights, boxes = terrain(streams, self.episode.current, self.hardcore)
+        bits.state = cast(Any, pcg64.unpack(streams[0]))
+        self.terrain, self.terrain_poly = [], []
+        for left, right, top, bottom in boxes.tolist():
+            corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+            self._add_ground(fixtureDef(shape=polygonShape(vertices=corners), friction=friction), *_BOX_COLORS)
+        self._build_edges(heights, friction)
+        self.terrain.reverse()
+
+    def _build_edges(self, heights: Array, friction: float) -> None:
+        """The ground's edges, and what Gymnasium's drawing paints below them."""
+        corners = [(i * TERRAIN_STEP, y) for i, y in enumerate(heights.tolist())]
+        for i in range(const.TERRAIN_LENGTH - 1):
+            ends = corners[i : i + 2]
+            color = (76, 255 if i % 2 == 0 else 204, 76)
+            fixture = fixtureDef(shape=edgeShape(vertices=ends), friction=friction, categoryBits=_GROUND_CATEGORY)
+            self._add_ground(fixture, color, color)
+            self.terrain_poly.append(([*ends, (ends[1][0], 0), (ends[0][0], 0)], (102, 153, 76)))
+
+    def _add_ground(self, fixture: Any, color1: Any, color2: Any) -> None:
+        body = self.world.CreateStaticBody(fixtures=fixture)
+        body.color1, body.color2 = color1, color2
+        self.terrain.append(body)
+
+    def _build_body(self, y: float, angle: float, shape: Any, kind: str) -> Any:
+        """A part of the walker, ``kind`` "hull" or "leg"."""
+        params = self.episode.current
+        return self.world.CreateDynamicBody(
+            position=(const.START_X, y),
+            angle=angle,
+            fixtures=fixtureDef(
+                shape=shape,
+                density=params[f"{kind}_density"],
+                friction=const.HULL_FRICTION if kind == "hull" else params["leg_friction"],
+                categoryBits=_CATEGORY,
+                maskBits=_GROUND_MASK,
+                restitution=0.0,
+            ),
+        )
+
+    def _build_leg(self, side: int) -> None:
+        """Builds upper and lower leg of one side (-1 or +1) with their joints."""
+        params = self.episode.current
+        above = self.hull
+        anchor_y = const.LEG_DOWN
+        for part, width in enumerate((const.LEG_W, const.LOWER_WIDTH * const.LEG_W)):
+            y = const.START_Y - const.LEG_H * (2 * part + 1) / 2 - const.LEG_DOWN
+            box = polygonShape(box=(width / 2, const.LEG_H / 2))
+            leg = self._build_body(y, side * const.LEG_TILT, box, "leg")
+            leg.color1 = (153 - side * 25, 76 - side * 25, 127 - side * 25)
+            leg.color2 = (102 - side * 25, 51 - side * 25, 76 - side * 25)
+            leg.ground_contact = False
+            name = "knee" if part else "hip"
+            joint = revoluteJointDef(
+                bodyA=above,
+                bodyB=leg,
+                localAnchorA=(0, anchor_y),
+                localAnchorB=(0, const.LEG_H / 2),
+                enableMotor=True,
+                enableLimit=True,
+                maxMotorTorque=params["motor_torque"],
+                motorSpeed=1,
+                lowerAngle=params[f"{name}_lower"],
+                upperAngle=params[f"{name}_upper"],
+            )
+            self.legs.append(leg)
+            self.joints.append(self.world.CreateJoint(joint))
+            above, anchor_y = leg, -const.LEG_H / 2
+
+    def _look(self, x: float, y: float, reach: float) -> None:
+        """Casts the lidar's rays from the hull's origin at (x, y), m."""
+        for i, ray in enumerate(self.lidar):
+            angle = const.LIDAR_SWEEP * i / const.LIDAR_RAYS
+            ray.fraction = 1.0
+            ray.p1 = (x, y)
+            ray.p2 = (x + math.sin(angle) * reach, y - math.cos(angle) * reach)
+            self.world.RayCast(ray, ray.p1, ray.p2)
+
+    def _state(self) -> list[float]:
+        """The observation before it is rounded to float32; speeds are scaled by the nominal ones."""
+        velocity = self.hull.linearVelocity
+        state = [
+            self.hull.angle,
+            2.0 * self.hull.angularVelocity / FPS,
+            0.3 * velocity.x * (const.VIEWPORT_W / SCALE) / FPS,
+            0.3 * velocity.y * (const.VIEWPORT_H / SCALE) / FPS,
+        ]
+        for hip, knee, lower in zip(self.joints[::2], self.joints[1::2], self.legs[1::2], strict=True):
+            state += [hip.angle, hip.speed / const.SPEED_HIP, knee.angle + 1.0, knee.speed / const.SPEED_KNEE]
+            state.append(1.0 if lower.ground_contact else 0.0)
+        return state + [ray.fraction for ray in self.lidar]

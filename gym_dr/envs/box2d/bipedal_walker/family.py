@@ -1,0 +1,42 @@
+"""BipedalWalker's ids, keys and presets: two families, since the hardcore variant has parameters of its own."""
+
+from __future__ import annotations
+
+from gym_dr.envs.box2d.bipedal_walker.params import (
+    BIPEDAL_WALKER,
+    BIPEDAL_WALKER_HARDCORE,
+    HARDCORE_PRESETS,
+    PRESETS,
+)
+from gym_dr.envs.box2d.entry import entry_point
+from gym_dr.envs.family import EnvFamily, EnvId
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+
+_HERE = "gym_dr.envs.box2d.bipedal_walker"
+_KEYS: dict[tuple[str, ...], tuple[float, ...]] = {  # hip, knee, other hip, other knee
+    ("left",): (1.0, 0.0, -1.0, 0.0),
+    ("right",): (-1.0, 0.0, 1.0, 0.0),
+    ("up",): (0.0, 1.0, 0.0, 1.0),
+    ("down",): (0.0, -1.0, 0.0, -1.0),
+}
+
+
+def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, hardcore: bool) -> EnvFamily:
+    env = EnvId(
+        id=f"gym_dr/{space.name}DR-v3",
+        entry_point=entry_point(_HERE, "BipedalWalkerDR"),
+        vector_entry_point=f"{_HERE}.native.vector_env:BipedalWalkerVectorEnv",
+        max_episode_steps=steps,
+        reward_threshold=300,
+        kwargs={"hardcore": True} if hardcore else {},
+        stock=f"{space.name}-v3",
+        keys=_KEYS,
+    )
+    return EnvFamily(name=space.name, ids=(env,), presets=presets)
+
+
+FAMILIES = (
+    _family(BIPEDAL_WALKER, PRESETS, 1600, False),
+    _family(BIPEDAL_WALKER_HARDCORE, HARDCORE_PRESETS, 2000, True),
+)

@@ -1,0 +1,155 @@
+"""The start of an episode: terrain, bodies, and what the parameters make of them, in Gymnasium's order of draws."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled import pcg64
+from gym_dr.compiled.options import KERNEL
+from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.envs.box2d.bipedal_walker import ground
+from gym_dr.envs.box2d.bipedal_walker.native import layout as at
+from gym_dr.envs.box2d.bipedal_walker.native import shapes
+from gym_dr.envs.box2d.bipedal_walker.native.layout import (
+    BODIES,
+    HULL,
+    LOWER_0,
+    LOWER_1,
+    ROW,
+    STATUS,
+    UPPER_0,
+    UPPER_1,
+)
+from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver.broad_phase import begin_contacts, place
+from gym_dr.envs.box2d.solver.shapes import centroid, mass_properties, set_normals
+
+f32 = np.float32
+ZERO = f32(0)
+_EDGES = walker.TERRAIN_LENGTH - 1
+_CLOUD_DRAWS = walker.CLOUDS * (1 + 2 * walker.CLOUD_CORNERS)
+_ALL = np.int64((1 << BODIES) - 1)
+_FAT = f32(0.2)  # m, more than what a fat box of the ground goes beyond its shape
+_UPPER_Y = f32(walker.START_Y - walker.LEG_H / 2 - walker.LEG_DOWN)
+_LOWER_Y = f32(walker.START_Y - walker.LEG_H * 3 / 2 - walker.LEG_DOWN)
+
+
+@njit(**KERNEL)
+def _obstacles(params, env):
+    """Parameters of the hardcore variant."""
+    return ground.Obstacles(
+        params[env, at.P_OBSTACLES],
+        params[env, at.P_OBSTACLES + 1],
+        params[env, at.P_OBSTACLES + 2],
+        params[env, at.P_OBSTACLES + 3],
+        params[env, at.P_OBSTACLES + 4],
+        params[env, at.P_OBSTACLES + 5],
+        params[env, at.P_OBSTACLES + 6],
+    )
+
+
+@njit(**KERNEL)
+def _set_box(boxes, env, i, box, friction):
+    """A box of the ground: corners as Box2D orders them, from the right one below on."""
+    left, right, top, bottom = f32(box[0]), f32(box[1]), f32(box[2]), f32(box[3])
+    own = boxes[env, i]
+    own[0], own[1], own[2], own[3] = right, bottom, right, top
+    own[4], own[5], own[6], own[7] = left, top, left, bottom
+    corners = own[: solver.BOX_NORMALS]
+    set_normals(corners, np.int64(solver.BOX_CORNERS), own[solver.BOX_NORMALS : solver.BOX_CENTROID])
+    x, y = centroid(corners, np.int64(solver.BOX_CORNERS))
+    own[solver.BOX_CENTROID] = x
+    own[solver.BOX_CENTROID + 1] = y
+    own[solver.BOX_FRICTION] = friction
+
+
+@njit(**KERNEL)
+def _build_terrain(walkers, env):
+    """Edges and boxes of the ground."""
+    memory, _, heights, boxes, _ = walkers
+    world, params = memory.world, memory.params
+    hardcore = params.shape[1] > at.P_OBSTACLES
+    obstacles = _obstacles(params, env) if hardcore else ground.Obstacles(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    roughness = params[env, at.P_ROUGHNESS]
+    count = ground.generate(memory.streams, env, roughness, hardcore, obstacles, heights, boxes)
+    friction = f32(params[env, at.P_GROUND_FRICTION])
+    highest = f32(heights[0])
+    for i in range(_EDGES):
+        world.edges[env, i, 0] = f32(i * walker.TERRAIN_STEP)
+        world.edges[env, i, 1] = f32(heights[i])
+        world.edges[env, i, 2] = f32((i + 1) * walker.TERRAIN_STEP)
+        world.edges[env, i, 3] = f32(heights[i + 1])
+        world.edges[env, i, solver.EDGE_FRICTION] = friction
+        highest = max(highest, f32(heights[i + 1]))
+    for i in range(count):
+        _set_box(world.boxes, env, i, boxes[i], friction)
+        highest = max(highest, f32(boxes[i, 2]))
+    world.status[env, solver.S_BOXES] = count
+    world.highest[env] = highest + _FAT
+
+
+@njit(**KERNEL)
+def _set_properties(properties, env, body, values, friction):
+    inv_mass, inv_inertia, center_x, center_y = values
+    properties[env, body, solver.INV_MASS] = inv_mass
+    properties[env, body, solver.INV_INERTIA] = inv_inertia
+    properties[env, body, solver.LOCAL_CENTER_X] = center_x
+    properties[env, body, solver.LOCAL_CENTER_Y] = center_y
+    properties[env, body, solver.FRICTION] = friction
+
+
+@njit(**KERNEL)
+def _apply_parameters(world, params, env):
+    """Derived physics, once an episode: masses, friction, joint limits."""
+    rows, properties, polygons = world.rows, world.properties, world.shapes
+    hull = mass_properties(polygons, shapes.HULL, f32(params[env, at.P_HULL_DENSITY]))
+    upper = mass_properties(polygons, shapes.UPPER, f32(params[env, at.P_LEG_DENSITY]))
+    lower = mass_properties(polygons, shapes.LOWER, f32(params[env, at.P_LEG_DENSITY]))
+    rows[env, at.HULL_INV_MASS] = hull[0]
+    rows[env, at.HULL_INV_INERTIA] = hull[1]
+    rows[env, at.HULL_CENTER_X] = hull[2]
+    rows[env, at.HULL_CENTER_Y] = hull[3]
+    rows[env, at.UPPER_INV_MASS] = upper[0]
+    rows[env, at.UPPER_INV_INERTIA] = upper[1]
+    rows[env, at.LOWER_INV_MASS] = lower[0]
+    rows[env, at.LOWER_INV_INERTIA] = lower[1]
+    for k in range(4):
+        rows[env, at.HIP_LOWER + k] = f32(params[env, at.P_HIP_LOWER + k])
+    rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
+    friction = f32(params[env, at.P_LEG_FRICTION])
+    _set_properties(properties, env, HULL, hull, f32(walker.HULL_FRICTION))
+    _set_properties(properties, env, UPPER_0, upper, friction)
+    _set_properties(properties, env, LOWER_0, lower, friction)
+    _set_properties(properties, env, UPPER_1, upper, friction)
+    _set_properties(properties, env, LOWER_1, lower, friction)
+
+
+@njit(**KERNEL)
+def begin(walkers, env):
+    """Build a new world; returns the random push on the hull (N), which its first step applies."""
+    memory = walkers.memory
+    world, params, streams = memory.world, memory.params, memory.streams
+    for k in range(ROW):
+        world.rows[env, k] = ZERO
+    for k in range(STATUS):
+        world.status[env, k] = 0
+    _apply_parameters(world, params, env)
+    _build_terrain(walkers, env)
+    for k in range(pcg64.STREAM):
+        memory.clouds[env, k] = streams[env, k]
+    for _ in range(_CLOUD_DRAWS):
+        pcg64.next_word(streams, env)
+    x, y = f32(walker.START_X), f32(walker.START_Y)
+    push = params[env, at.P_INITIAL_RANDOM]
+    force = pcg64.uniform(streams, env, -push, push - -push)
+    place(world, env, HULL, x, y, ZERO)
+    place(world, env, UPPER_0, x, _UPPER_Y, f32(-walker.LEG_TILT))
+    place(world, env, LOWER_0, x, _LOWER_Y, f32(-walker.LEG_TILT))
+    place(world, env, UPPER_1, x, _UPPER_Y, f32(walker.LEG_TILT))
+    place(world, env, LOWER_1, x, _LOWER_Y, f32(walker.LEG_TILT))
+    begin_contacts(world, env, _ALL)
+    return f32(force)

@@ -1,0 +1,100 @@
+"""Ten rays from the hull to the ground, as Box2D casts them (``b2EdgeShape::RayCast``, ``b2PolygonShape::RayCast``).
+
+Box2D asks a tree for what a ray may hit and shortens the ray at each hit. What is left at the end is the nearest hit,
+in whatever order shapes come; so here only those are looked at that lie below the ray.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import KERNEL
+from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.broad_phase import segment
+from gym_dr.envs.box2d.solver.shapes import unit
+
+f32 = np.float32
+ZERO, ONE = f32(0), f32(1)
+_ANGLES = [walker.LIDAR_SWEEP * i / walker.LIDAR_RAYS for i in range(walker.LIDAR_RAYS)]
+SINES, COSINES = np.array([math.sin(a) for a in _ANGLES]), np.array([math.cos(a) for a in _ANGLES])
+ROOM = f32(0.02)  # m, for rounding
+_EDGES = walker.TERRAIN_LENGTH - 1
+
+
+@njit(**KERNEL)
+def _cast_edge(world, env, edge, ray, fraction):
+    """Share of the ray up to an edge, or ``fraction`` if it does not get there."""
+    px, py, dx, dy = ray
+    x1, y1, x2, y2 = segment(world, env, edge)
+    # most edges lie clearly on one side of the ray, for which no root is needed
+    room = ROOM * (abs(dx) + abs(dy))
+    side_1 = dx * (y1 - py) - dy * (x1 - px)
+    side_2 = dx * (y2 - py) - dy * (x2 - px)
+    if (side_1 > room and side_2 > room) or (side_1 < -room and side_2 < -room):
+        return fraction
+    ex = x2 - x1
+    ey = y2 - y1
+    nx, ny = unit(ey, -ex)
+    denominator = nx * dx + ny * dy
+    if denominator == ZERO:
+        return fraction
+    t = (nx * (x1 - px) + ny * (y1 - py)) / denominator
+    if t < ZERO or fraction < t:
+        return fraction
+    qx = px + t * dx
+    qy = py + t * dy
+    along = ((qx - x1) * ex + (qy - y1) * ey) / (ex * ex + ey * ey)
+    return fraction if along < ZERO or along > ONE else t
+
+
+@njit(**KERNEL)
+def _cast_box(world, env, i, ray, fraction):
+    """The same for a box."""
+    px, py, dx, dy = ray
+    box = world.boxes[env, i]
+    lower = ZERO
+    upper = fraction
+    enters = False
+    for k in range(at.BOX_CORNERS):
+        nx = box[at.BOX_NORMALS + 2 * k]
+        ny = box[at.BOX_NORMALS + 2 * k + 1]
+        numerator = nx * (box[2 * k] - px) + ny * (box[2 * k + 1] - py)
+        denominator = nx * dx + ny * dy
+        if denominator == ZERO:
+            if numerator < ZERO:
+                return fraction
+        elif denominator < ZERO and numerator < lower * denominator:
+            lower = numerator / denominator
+            enters = True
+        elif denominator > ZERO and numerator < upper * denominator:
+            upper = numerator / denominator
+        if upper < lower:
+            return fraction
+    return lower if enters else fraction
+
+
+@njit(**KERNEL)
+def cast(world, env, x, y, i, reach):
+    """Share of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not get there."""
+    end_x = f32(np.float64(x) + SINES[i] * reach)
+    end_y = f32(np.float64(y) - COSINES[i] * reach)
+    ray = x, y, end_x - x, end_y - y
+    fraction = ONE
+    for box in range(world.status[env, at.S_BOXES]):
+        left, right = world.boxes[env, box, 4], world.boxes[env, box, 0]
+        if left <= end_x + ROOM and right >= x - ROOM:
+            fraction = _cast_box(world, env, box, ray, fraction)
+    first = np.int64(np.floor((x - ROOM) / world.edge_width)) - 1
+    first = min(max(first, np.int64(0)), np.int64(_EDGES))
+    for edge in range(first, _EDGES):
+        if world.edges[env, edge, 0] > x + fraction * (end_x - x) + ROOM:
+            break  # beyond the nearest hit so far
+        fraction = _cast_edge(world, env, edge, ray, fraction)
+    return fraction

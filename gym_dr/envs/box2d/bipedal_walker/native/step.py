@@ -1,0 +1,110 @@
+"""One step of many walkers, from top to bottom in the order in which it happens.
+
+    begin episodes     episode.begin, for environments marked fresh
+    drive              _drive: the action sets speed and torque of the motors; gravity and the first push
+    collide            manifolds.update_all                            -> which contacts touch
+    solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
+    look ahead         impacts.resolve: new contacts and impacts
+    observe            observe.observe, with the lidar
+
+Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
+from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
+from gym_dr.envs.box2d.bipedal_walker.native import layout as at
+from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BODIES, LOWER_0, LOWER_1
+from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
+from gym_dr.envs.box2d.solver import impacts, island, manifolds
+from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT, LANES
+
+f32 = np.float32
+ZERO, ONE = f32(0), f32(1)
+
+
+@njit(**KERNEL)
+def _drive(memory, actions, env):
+    """Speeds and impulse limits of the motors: an action's sign and size."""
+    rows, params = memory.world.rows, memory.params
+    torque = f32(params[env, at.P_MOTOR_TORQUE])
+    for i in range(ACTIONS):
+        action = actions[env, i]
+        speed = f32(params[env, at.P_HIP_SPEED + (i & 1)])
+        rows[env, at.SPEED_0 + i] = speed if action > ZERO else (-speed if action < ZERO else ZERO)
+        rows[env, at.IMPULSE_0 + i] = DT * (torque * min(abs(action), ONE))
+
+
+@njit(**KERNEL)
+def _apply_forces(rows, env, push):
+    """Velocities after gravity on all bodies, and a push along x (N) on the hull."""
+    gravity = rows[env, at.GRAVITY]
+    rows[env, solver.VELOCITY_X] += DT * (rows[env, at.HULL_INV_MASS] * push)
+    for body in range(BODIES):
+        rows[env, body * BODY + solver.VELOCITY_Y] += DT * gravity
+
+
+@njit(**KERNEL)
+def _class_of(world, env):
+    """Which environments this one is alike to solve: see ``island.sort``."""
+    contact_ints = world.contact_ints
+    left, right, others, pair = 0, 0, 0, 0
+    for i in range(world.status[env, solver.S_CONTACTS]):
+        if contact_ints[env, i, solver.C_TOUCHING] == 0:
+            continue
+        body = np.int64(contact_ints[env, i, solver.C_BODY])
+        left += 1 if body == LOWER_0 else 0
+        right += 1 if body == LOWER_1 else 0
+        others += 1 if body not in (LOWER_0, LOWER_1) else 0
+        pair = 2 if contact_ints[env, i, solver.C_POINTS] > 1 else pair
+    touching = min(left, 3) + 4 * min(right, 3) + 16 * min(others, 3)
+    return 4 * touching + pair + (0 if world.rows[env, at.SOLVED] != ZERO else 1)
+
+
+@njit(**INLINE)
+def _before_solving(walkers, env):
+    """Begin the episode if it is fresh, drive and collide; returns its class."""
+    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
+    world = memory.world
+    push = ZERO
+    if world.status[env, solver.S_FRESH] != 0:
+        push = episode.begin(walkers, env)
+        world.status[env, solver.S_FRESH] = 1
+        for i in range(ACTIONS):
+            actions[env, i] = ZERO
+    _drive(memory, actions, env)
+    if world.status[env, solver.S_CONTACTS] > 0:
+        manifolds.update_all(world, env, scratch)
+    _apply_forces(world.rows, env, push)
+    return _class_of(world, env)
+
+
+@njit(**ENTRY)
+def step(walkers, envs, first, last):
+    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
+    world, ints = memory.world, scratch.ints
+    for start in range(first, last, CHUNK):
+        count = min(CHUNK, last - start)
+        for place in range(count):
+            env = envs[start + place]
+            ints[solver.I_CLASS + place] = (_before_solving(walkers, env) << 40) | env
+        island.sort(ints, count)
+        for place in range(0, count, 2 * LANES):
+            island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
+        for place in range(count):
+            env = envs[start + place]
+            impacts.resolve(world, env, scratch)
+            observe.observe(memory, actions, env)
+            if world.status[env, solver.S_FRESH] != 0:
+                memory.rewards[env] = 0.0
+                memory.terminations[env] = False
+                world.status[env, solver.S_FRESH] = 0

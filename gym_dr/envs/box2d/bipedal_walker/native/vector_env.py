@@ -1,0 +1,86 @@
+"""The native BipedalWalker: the compiled physics behind the vector environment of all families."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Floats
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
+from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.envs.box2d.bipedal_walker import ground
+from gym_dr.envs.box2d.bipedal_walker.native.drawing import draw
+from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BLOCK, BODIES
+from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments, Walkers
+from gym_dr.envs.box2d.bipedal_walker.native.step import step
+from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
+from gym_dr.envs.box2d.solver.layout import S_FRESH
+from gym_dr.envs.box2d.solver.memory import Scratch
+from gym_dr.envs.box2d.stepping import Stepper, threads_for
+from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector_arguments import check_numbers
+
+cache_on_disk(step, "the native BipedalWalker (about 25 s)")
+
+# Gymnasium's bounds: the hull, then each leg, then the lidar
+_LEG = [math.pi, 5.0, math.pi, 5.0, 5.0]
+_HIGH = np.array([math.pi, 5.0, 5.0, 5.0, *_LEG, *_LEG, *[1.0] * walker.LIDAR_RAYS], np.float32)
+_LOW = -_HIGH
+_LOW[[8, 13]] = -0.0
+
+
+class BipedalWalkerBackend(Box2DBackend):
+    """Many walkers in compiled code."""
+
+    bodies = BODIES
+    metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
+
+    def __init__(self, *, hardcore: bool = False) -> None:
+        """Makes the spaces."""
+        self.hardcore = bool(hardcore)
+        self.space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
+        self.observation_space = gym.spaces.Box(_LOW, _HIGH)
+        self.action_space = gym.spaces.Box(-1, +1, (ACTIONS,), np.float32)
+
+    def allocate(self, num_envs: int, num_threads: int | None) -> Array:
+        check_memory(num_envs, bytes_needed(Environments.allocate(1, len(self.space), self.hardcore)))
+        memory = Environments.allocate(num_envs, len(self.space), self.hardcore)
+        self._actions: Floats = np.zeros((num_envs, ACTIONS), np.float32)
+        groups = [
+            Walkers(
+                memory,
+                self._actions,
+                np.zeros(ground.LENGTH),
+                np.zeros((ground.MAX_BOXES, 4)),
+                Scratch.allocate(BLOCK),
+            )
+            for _ in range(threads_for(num_envs, num_threads))
+        ]
+        results = memory.observations, memory.rewards, memory.terminations
+        numbers = cast(Any, self._actions)  # the one that takes numbers in float32
+        exchange = Exchange(np.zeros(num_envs, np.int64), numbers, memory.world.status[:, S_FRESH], *results)
+        return self._take(num_envs, memory, Stepper(step, groups, exchange))
+
+    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
+        return check_numbers(actions, (len(self._actions), ACTIONS))
+
+    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
+        with np.errstate(over="ignore"):  # beyond float32 is beyond the bounds too
+            self._actions[:] = actions
+
+    def render(self, env: int) -> Any:
+        """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene."""
+        return draw(self.memory, env)
+
+
+class BipedalWalkerVectorEnv(NativeVectorEnv):
+    """Many BipedalWalker-v3 with randomized physics; its own keyword is ``hardcore``, as in Gymnasium."""
+
+    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> BipedalWalkerBackend:
+        return BipedalWalkerBackend(**kwargs)

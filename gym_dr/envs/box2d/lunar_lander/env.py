@@ -1,0 +1,271 @@
+"""LunarLander on Box2D with parameters that change from episode to episode.
+
+Gymnasium's class (MIT licence) gives the spaces, the drawing and the contact listener. The world and the step are built
+here, because Gymnasium writes engine powers, masses and friction into the code as module constants and literals:
+changing those would leak into every other environment of the process. A test holds both to equal episodes, bit for bit.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import Box2D
+import numpy as np
+import numpy.typing as npt
+from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
+from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
+from gymnasium.utils import EzPickle
+
+from gym_dr.envs.box2d.lunar_lander import constants as const
+from gym_dr.envs.box2d.lunar_lander import physics
+from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.randomization.episode import RandomizedEnv
+
+Observation = npt.NDArray[np.float32]
+
+_LANDER_CATEGORY, _LEG_CATEGORY, _GROUND_MASK = 0x0010, 0x0020, 0x001
+_LANDER_COLORS = (128, 102, 230), (77, 77, 128)
+
+
+class LunarLanderDR(RandomizedEnv, LunarLander):
+    """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
+
+    # Box2D has no types, and Gymnasium declares these from the None that they start with
+    push_size = 2  # numbers that ``push`` takes
+    lander: Any
+    moon: Any
+    prev_shaping: Any
+    wind_idx: Any
+    torque_idx: Any
+
+    def __init__(
+        self,
+        *,
+        continuous: bool = False,
+        randomization: Any = "default",
+        render_mode: str | None = None,
+        context: str = "info",
+        context_params: Any = None,
+    ) -> None:
+        """Builds the environment; the first world is built by ``reset``.
+
+        Args:
+            continuous: Whether actions are two throttles instead of four choices, as in Gymnasium.
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            render_mode: None, "human" or "rgb_array".
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range is impossible.
+            ConfigError: ``context_params`` without an observation to show them.
+        """
+        self._randomize(LUNAR_LANDER, randomization, context, context_params)
+        LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
+        self.observation_space = self.context.extend_space(self.observation_space)
+        # replaces what LunarLander recorded for pickling: its constructor takes other arguments
+        made_with = {"continuous": continuous, "randomization": randomization, "render_mode": render_mode}
+        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode with new parameters.
+
+        Args:
+            seed: Seeds terrain, push, wind and engines, and starts the sequence of draws anew.
+            options: ``{"params": {name: value}}`` gives exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
+            RandomizationError: An impossible value in ``options``; nothing has changed then.
+        """
+        self._begin_episode(seed, options)
+        self._apply_params()
+        self._build_world()
+        if self.render_mode == "human":
+            self.render()
+        observation, _, _, _, info = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Advances the physics by 1/50 s.
+
+        Args:
+            action: 0 to 3 (nothing, left, main, right engine), or two throttles in [-1, 1], shape ``(2,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is not one of these.
+        """
+        main, side, direction = self._throttles(action)
+        if self.lander is None:
+            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        self._blow_wind()
+        dispersion = self.np_random.uniform(-1.0, +1.0) / SCALE, self.np_random.uniform(-1.0, +1.0) / SCALE
+        position, angle = self.lander.position, self.lander.angle
+        if main > 0.0:
+            self._push(physics.main_engine(position, angle, dispersion, self._main_power, main), 3.5, main)
+        if side > 0.0:
+            thrust = physics.side_engine(position, angle, dispersion, self._side_power, side, direction)
+            self._push(thrust, 0.7, side)
+        self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
+
+        lander = self.lander
+        left, right = (leg.ground_contact for leg in self.legs)
+        state = physics.observe(
+            lander.position, lander.linearVelocity, lander.angle, lander.angularVelocity, left, right
+        )
+        potential = physics.shaping(state)
+        reward = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
+        self.prev_shaping = potential
+        reward -= main * const.MAIN_ENGINE_COST
+        reward -= side * const.SIDE_ENGINE_COST
+        terminated = False
+        if self.game_over or abs(state[0]) >= 1.0:
+            terminated, reward = True, const.CRASH_REWARD
+        if not lander.awake:
+            terminated, reward = True, const.LANDED_REWARD
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._visible(np.array(state, dtype=np.float32), {})
+        return observation, reward, terminated, False, info
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of hull and legs at once, as a blow would.
+
+        Args:
+            velocity: What is added, m/s, shape ``(2,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        if self.lander is None:
+            raise EnvStateError("Expected reset() before push(): there is no episode yet.")
+        for body in (self.lander, *self.legs):
+            before = body.linearVelocity
+            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
+
+    def _apply_params(self) -> None:
+        params = self.episode.current
+        self.gravity = params["gravity"]
+        self.enable_wind = bool(params["enable_wind"])
+        self.wind_power = params["wind_power"]
+        self.turbulence_power = params["turbulence_power"]
+        self._main_power = params["main_engine_power"]
+        self._side_power = params["side_engine_power"]
+
+    def _build_world(self) -> None:
+        """Builds terrain, lander and legs; random numbers are drawn in the order in which Gymnasium draws them."""
+        self._destroy()
+        self.world = Box2D.b2World(gravity=(0, self.gravity))
+        self.world.contactListener_keepref = ContactDetector(self)
+        self.world.contactListener = self.world.contactListener_keepref
+        self.game_over = False
+        self.prev_shaping = None
+        self._build_terrain()
+        self._build_lander()
+        if self.enable_wind:
+            self.wind_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
+            self.torque_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
+        self.legs = [self._build_leg(-1), self._build_leg(+1)]
+        self.drawlist = [self.lander, *self.legs]
+
+    def _build_terrain(self) -> None:
+        friction = self.episode.current["ground_friction"]
+        heights = physics.terrain_heights(self.np_random.uniform(0, const.WORLD_H / 2, size=(const.CHUNKS + 1,)))
+        xs = [const.WORLD_W / (const.CHUNKS - 1) * i for i in range(const.CHUNKS)]
+        corners = list(zip(xs, heights, strict=True))
+        self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (const.WORLD_W, 0)]))
+        self.moon.color1 = self.moon.color2 = (0.0, 0.0, 0.0)
+        self.helipad_x1, self.helipad_x2 = xs[const.CHUNKS // 2 - 1], xs[const.CHUNKS // 2 + 1]
+        self.helipad_y = const.HELIPAD_Y
+        self.sky_polys = []  # what Gymnasium's drawing paints as the sky
+        for p1, p2 in pairwise(corners):
+            self.moon.CreateEdgeFixture(vertices=[p1, p2], density=0, friction=friction)
+            self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
+
+    def _build_lander(self) -> None:
+        params = self.episode.current
+        self.lander = self.world.CreateDynamicBody(
+            position=(const.WORLD_W / 2, const.WORLD_H),
+            angle=0.0,
+            fixtures=fixtureDef(
+                shape=polygonShape(vertices=[(x / SCALE, y / SCALE) for x, y in const.LANDER_POLY]),
+                density=params["lander_density"],
+                friction=const.LANDER_FRICTION,
+                categoryBits=_LANDER_CATEGORY,
+                maskBits=_GROUND_MASK,
+                restitution=0.0,
+            ),
+        )
+        self.lander.color1, self.lander.color2 = _LANDER_COLORS
+        push = params["initial_random"]
+        force = self.np_random.uniform(-push, push), self.np_random.uniform(-push, push)
+        self.lander.ApplyForceToCenter(force, True)
+
+    def _build_leg(self, i: int) -> Any:
+        """Builds the left (-1) or the right (+1) leg and its joint."""
+        leg = self.world.CreateDynamicBody(
+            position=(const.WORLD_W / 2 - i * const.LEG_AWAY / SCALE, const.WORLD_H),
+            angle=i * const.LEG_TILT,
+            fixtures=fixtureDef(
+                shape=polygonShape(box=(const.LEG_W / SCALE, const.LEG_H / SCALE)),
+                density=const.LEG_DENSITY,
+                restitution=0.0,
+                categoryBits=_LEG_CATEGORY,
+                maskBits=_GROUND_MASK,
+            ),
+        )
+        leg.ground_contact = False
+        leg.color1, leg.color2 = _LANDER_COLORS
+        near, far = const.LEG_ANGLE_MAX - const.LEG_ANGLE_TRAVEL, const.LEG_ANGLE_MAX
+        leg.joint = self.world.CreateJoint(
+            revoluteJointDef(
+                bodyA=self.lander,
+                bodyB=leg,
+                localAnchorA=(0, 0),
+                localAnchorB=(i * const.LEG_AWAY / SCALE, const.LEG_DOWN / SCALE),
+                enableMotor=True,
+                enableLimit=True,
+                maxMotorTorque=self.episode.current["leg_spring_torque"],
+                motorSpeed=const.LEG_MOTOR_SPEED * i,
+                lowerAngle=near if i == -1 else -far,
+                upperAngle=far if i == -1 else -near,
+            )
+        )
+        return leg
+
+    def _throttles(self, action: Any) -> tuple[float, float, float]:
+        """Checks the action; returns throttles of main and side engine (0 or 0.5 to 1) and the side's direction."""
+        if not self.continuous:
+            if not self.action_space.contains(action):
+                raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
+            choice = int(action)
+            return (1.0, 0.0, 0.0) if choice == 2 else (0.0, float(choice != 0), float(choice - 2))
+        main, side = np.clip(check_numbers(action, (2,)).astype(np.float64), -1.0, 1.0).tolist()
+        main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
+        if abs(side) <= 0.5:
+            return main_power, 0.0, 0.0
+        return main_power, abs(side), 1.0 if side > 0 else -1.0
+
+    def _blow_wind(self) -> None:
+        """Applies wind and turbulence, which stop as soon as a leg stands on the ground."""
+        if not self.enable_wind or self.legs[0].ground_contact or self.legs[1].ground_contact:
+            return
+        self.lander.ApplyForceToCenter((physics.wind_strength(self.wind_idx) * self.wind_power, 0.0), True)
+        self.wind_idx += 1
+        self.lander.ApplyTorque(physics.wind_strength(self.torque_idx) * self.turbulence_power, True)
+        self.torque_idx += 1
+
+    def _push(self, thrust: physics.Thrust, particle_mass: float, throttle: float) -> None:
+        """Pushes the lander, and when drawing throws a particle the other way."""
+        if self.render_mode is not None:
+            particle = self._create_particle(particle_mass, *thrust.point, throttle)
+            particle.ApplyLinearImpulse((-thrust.impulse[0], -thrust.impulse[1]), thrust.point, True)
+        self.lander.ApplyLinearImpulse(thrust.impulse, thrust.point, True)

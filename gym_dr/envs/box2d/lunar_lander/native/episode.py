@@ -1,0 +1,126 @@
+"""The start of an episode: terrain, bodies, and what the parameters make of them, in Gymnasium's order of draws."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled import pcg64
+from gym_dr.compiled.options import KERNEL
+from gym_dr.envs.box2d.lunar_lander import constants as lander
+from gym_dr.envs.box2d.lunar_lander.native import layout as at
+from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
+from gym_dr.envs.box2d.lunar_lander.native.shapes import HULL, LEG_INV_INERTIA, LEG_INV_MASS
+from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver.broad_phase import place
+from gym_dr.envs.box2d.solver.layout import DT
+from gym_dr.envs.box2d.solver.shapes import mass_properties
+
+f32 = np.float32
+ZERO = f32(0)
+CORNERS = lander.CHUNKS
+_PAD = CORNERS // 2
+HEIGHTS = CORNERS + 1
+_FIRST, _SECOND = np.int64(0), np.int64(1)
+_TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
+_CORNER_STEP = lander.WORLD_W / (CORNERS - 1)
+_ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
+_BASELINE = f32(lander.BASELINE_FRICTION)
+_WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
+
+
+@njit(**KERNEL)
+def _random_height(streams, env, i):
+    """Height of the terrain before smoothing (m); level around the pad, where the random one is drawn all the same."""
+    height = pcg64.uniform(streams, env, 0.0, _TO_PIT)
+    return lander.HELIPAD_Y if _PAD - 2 <= i <= _PAD + 2 else height
+
+
+@njit(**KERNEL)
+def _set_corner(terrain, env, i, left, middle, right):
+    """Corner i ends edge i and begins edge i + 1; its height is smoothed over its neighbours'."""
+    x = f32(_CORNER_STEP * i)
+    y = f32(lander.TERRAIN_SMOOTHING * (left + middle + right))
+    if i > 0:
+        terrain[env, i, 2] = x
+        terrain[env, i, 3] = y
+    if i + 1 < EDGES:
+        terrain[env, i + 1, 0] = x
+        terrain[env, i + 1, 1] = y
+
+
+@njit(**KERNEL)
+def _build_terrain(terrain, streams, env):
+    """Edge 0 is flat at y = 0; the others join the corners of the terrain (m)."""
+    terrain[env, 0, 0] = ZERO
+    terrain[env, 0, 1] = ZERO
+    terrain[env, 0, 2] = f32(lander.WORLD_W)
+    terrain[env, 0, 3] = ZERO
+    first = _random_height(streams, env, _FIRST)
+    second = _random_height(streams, env, _SECOND)
+    left = first
+    middle = second
+    right = second
+    for i in range(2, HEIGHTS):
+        right = _random_height(streams, env, i)
+        _set_corner(terrain, env, i - 1, left, middle, right)
+        left = middle
+        middle = right
+    _set_corner(terrain, env, _FIRST, right, first, second)  # Gymnasium's index -1 is the last height
+
+
+@njit(**KERNEL)
+def _set_properties(properties, env, body, inv_mass, inv_inertia, center_y, friction):
+    properties[env, body, solver.INV_MASS] = inv_mass
+    properties[env, body, solver.INV_INERTIA] = inv_inertia
+    properties[env, body, solver.LOCAL_CENTER_X] = ZERO  # the polygons are symmetric
+    properties[env, body, solver.LOCAL_CENTER_Y] = center_y
+    properties[env, body, solver.FRICTION] = friction
+
+
+@njit(**KERNEL)
+def _apply_parameters(world, params, env):
+    """Derived physics, once an episode: masses, motor impulse, friction."""
+    rows, properties = world.rows, world.properties
+    density = f32(params[env, at.P_LANDER_DENSITY])
+    inv_mass, inv_inertia, _, center_y = mass_properties(world.shapes, HULL, density)
+    rows[env, at.INV_MASS] = inv_mass
+    rows[env, at.INV_INERTIA] = inv_inertia
+    rows[env, at.MASS_CENTER_Y] = center_y
+    rows[env, at.MOTOR_LIMIT] = DT * f32(params[env, at.P_LEG_SPRING_TORQUE])
+    rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
+    _set_properties(properties, env, LANDER, inv_mass, inv_inertia, center_y, f32(lander.LANDER_FRICTION))
+    for leg in range(1, BODIES):
+        _set_properties(properties, env, leg, LEG_INV_MASS, LEG_INV_INERTIA, ZERO, f32(lander.LEG_FRICTION))
+    for edge in range(EDGES):
+        world.edges[env, edge, solver.EDGE_FRICTION] = f32(params[env, at.P_GROUND_FRICTION]) if edge > 0 else _BASELINE
+    world.highest[env] = _ABOVE_TERRAIN
+
+
+@njit(**KERNEL)
+def begin(memory, env):
+    """Build a new world; returns the random push on the lander (N), which its first step applies."""
+    world, params, streams = memory.world, memory.params, memory.streams
+    rows, status = world.rows, world.status
+    for k in range(ROW):
+        rows[env, k] = ZERO
+    for k in range(STATUS):
+        status[env, k] = 0
+    _apply_parameters(world, params, env)
+    _build_terrain(world.edges, streams, env)
+    x = lander.WORLD_W / 2
+    y = f32(lander.WORLD_H)
+    away = lander.LEG_AWAY / lander.SCALE
+    place(world, env, LANDER, f32(x), y, ZERO)
+    push = params[env, at.P_INITIAL_RANDOM]
+    push_x = pcg64.uniform(streams, env, -push, push - -push)
+    push_y = pcg64.uniform(streams, env, -push, push - -push)
+    if params[env, at.P_ENABLE_WIND] != 0.0:
+        status[env, at.S_WIND] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+        status[env, at.S_TURBULENCE] = pcg64.integer(streams, env, lander.WIND_INDEX_LOW, _WIND_SPAN)
+    place(world, env, LEG_0, f32(x + away), y, f32(-lander.LEG_TILT))
+    place(world, env, LEG_1, f32(x - away), y, f32(lander.LEG_TILT))
+    return f32(push_x), f32(push_y)

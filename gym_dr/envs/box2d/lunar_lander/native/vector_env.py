@@ -1,0 +1,89 @@
+"""The native LunarLander: the compiled physics behind the vector environment of all families."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
+from gym_dr.envs.box2d.lunar_lander import constants as lander
+from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
+from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
+from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES
+from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
+from gym_dr.envs.box2d.lunar_lander.native.step import step
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
+from gym_dr.envs.box2d.solver.layout import S_FRESH
+from gym_dr.envs.box2d.solver.memory import Scratch
+from gym_dr.envs.box2d.stepping import Stepper, threads_for
+from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.vector_arguments import check_choices, check_numbers
+
+cache_on_disk(step, "the native LunarLander (about 20 s)")
+
+# Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
+_OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
+_OBSERVATION_LOW = np.array([-2.5, -2.5, -10.0, -10.0, -2 * math.pi, -10.0, 0.0, 0.0], np.float32)
+_GUST_STEPS = 2000  # of an episode for which wind is looked up instead of computed
+
+
+@cache
+def _gusts() -> Array:
+    """Strength of the wind at every index from ``WIND_INDEX_LOW`` on."""
+    return np.array([wind_strength(i) for i in range(WIND_INDEX_LOW, WIND_INDEX_HIGH + _GUST_STEPS)])
+
+
+class LunarLanderBackend(Box2DBackend):
+    """Many landers in compiled code."""
+
+    space = LUNAR_LANDER
+    bodies = BODIES
+    metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
+
+    def __init__(self, *, continuous: bool = False) -> None:
+        """Makes the spaces."""
+        self.continuous = bool(continuous)
+        self.observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
+        self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
+
+    def allocate(self, num_envs: int, num_threads: int | None) -> Array:
+        check_memory(num_envs, bytes_needed(Environments.allocate(1)))
+        memory = Environments.allocate(num_envs)
+        self._choices: Indices = np.zeros(num_envs, np.int64)  # discrete actions of the next step
+        self._throttles: Array = np.zeros((num_envs, 2))  # continuous ones: main, side
+        actions = Actions(self._choices, self._throttles, self.continuous)
+        threads = threads_for(num_envs, num_threads)
+        groups = [Landers(memory, actions, _gusts(), Scratch.allocate(BLOCK)) for _ in range(threads)]
+        results = memory.observations, memory.rewards, memory.terminations
+        exchange = Exchange(self._choices, self._throttles, memory.world.status[:, S_FRESH], *results)
+        return self._take(num_envs, memory, Stepper(step, groups, exchange))
+
+    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
+        num_envs = len(self._choices)
+        return check_numbers(actions, (num_envs, 2)) if self.continuous else check_choices(actions, (num_envs,), 0, 4)
+
+    def _set_actions(self, actions: npt.NDArray[Any]) -> None:
+        if self.continuous:
+            self._throttles[:] = actions
+        else:
+            self._choices[:] = actions
+
+    def render(self, env: int) -> Any:
+        """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""
+        return draw(self.memory, env)
+
+
+class LunarLanderVectorEnv(NativeVectorEnv):
+    """Many LunarLander-v3 with randomized physics; its own keyword is ``continuous``, as in Gymnasium."""
+
+    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
+        return LunarLanderBackend(**kwargs)

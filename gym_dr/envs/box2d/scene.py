@@ -1,0 +1,49 @@
+"""What drawings of Box2D's environments have in common, with pygame alone: Gymnasium's own drawings need Box2D."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.envs.box2d.solver.layout import BODY, CENTER_X, CENTER_Y, COS, LOCAL_CENTER_X, LOCAL_CENTER_Y, SIN
+from gym_dr.envs.box2d.solver.memory import World
+
+Color = tuple[int, int, int]
+Points = Sequence[tuple[float, float]]  # pixels, from the lower left
+
+
+def fill(surface: Any, points: Points, color: Color) -> None:
+    """A polygon with smooth edges."""
+    import pygame
+    from pygame import gfxdraw
+
+    pygame.draw.polygon(surface, color=color, points=points)
+    gfxdraw.aapolygon(surface, points, color)
+
+
+def origin(world: World, env: int, body: int) -> tuple[np.float32, np.float32]:
+    """Where a body is, m."""
+    row, own = world.rows[env, body * BODY :], world.properties[env, body]
+    cosine, sine, x, y = row[COS], row[SIN], own[LOCAL_CENTER_X], own[LOCAL_CENTER_Y]
+    return row[CENTER_X] - (cosine * x - sine * y), row[CENTER_Y] - (sine * x + cosine * y)
+
+
+def body_points(world: World, env: int, body: int, scale: float) -> list[tuple[float, float]]:
+    """A body's corners in pixels."""
+    row, shapes = world.rows[env, body * BODY :], world.shapes
+    polygon = shapes.polygon[body]
+    cosine, sine, size = row[COS], row[SIN], np.float32(scale)
+    x, y = origin(world, env, body)
+    corners = shapes.vertices[polygon, : 2 * shapes.counts[polygon]].reshape(-1, 2)
+    return [(float((cosine * u - sine * v + x) * size), float((sine * u + cosine * v + y) * size)) for u, v in corners]
+
+
+def frame(surface: Any) -> npt.NDArray[np.uint8]:
+    """The surface the right way up, shape ``(height, width, 3)``."""
+    import pygame
+
+    flipped = pygame.transform.flip(surface, False, True)
+    return np.transpose(np.array(pygame.surfarray.pixels3d(flipped)), axes=(1, 0, 2))

@@ -1,0 +1,252 @@
+"""Which body may touch which shape of the ground: Box2D's fat boxes, and the order in which contacts begin.
+
+Each body has a box that is larger than it needs (0.1 m all round, and twice the displacement ahead). Only when the
+body, swept over a step, leaves the box, the box is made anew and compared with those of the ground. A contact exists
+while the fat boxes overlap. The order of contacts decides the order of impulses, and so the last bits of velocities:
+pairs that begin together are sorted by the ground's shape, then body; Box2D puts each at the head of its list and walks
+from the head. Here contacts are kept in the order of their beginning and walked from the last to the first.
+
+Box2D finds pairs by a tree, which is not needed here: it sorts what the tree finds.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY, LANES
+from gym_dr.envs.box2d.solver.shapes import SKIN
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+
+f32 = np.float32
+ZERO = f32(0)
+MARGIN = f32(0.1)  # m, b2_aabbExtension
+LOOK_AHEAD = f32(2)  # steps, b2_aabbMultiplier
+
+
+@njit(**INLINE)
+def segment(world, env, edge):
+    """The ends of an edge of the ground (m): x1, y1, x2, y2."""
+    edges = world.edges
+    return edges[env, edge, 0], edges[env, edge, 1], edges[env, edge, 2], edges[env, edge, 3]
+
+
+@njit(**INLINE)
+def _extent(vertices, count, cosine, sine):
+    """Smallest and largest x and y of a rotated polygon around its body's origin (m)."""
+    low_x = cosine * vertices[0] - sine * vertices[1]
+    low_y = sine * vertices[0] + cosine * vertices[1]
+    high_x = low_x
+    high_y = low_y
+    for i in range(1, count):
+        x = cosine * vertices[2 * i] - sine * vertices[2 * i + 1]
+        y = sine * vertices[2 * i] + cosine * vertices[2 * i + 1]
+        low_x = x if x < low_x else low_x
+        low_y = y if y < low_y else low_y
+        high_x = x if x > high_x else high_x
+        high_y = y if y > high_y else high_y
+    return low_x, low_y, high_x, high_y
+
+
+@njit(**INLINE)
+def _swept_box(vertices, count, cosine_1, sine_1, x1, y1, cosine_2, sine_2, x2, y2):
+    """Bounding box of a body at the start and at the end of a motion, skin included (m)."""
+    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, cosine_1, sine_1)
+    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, cosine_2, sine_2)
+    low_x = min(low_x1 + x1, low_x2 + x2) - SKIN
+    low_y = min(low_y1 + y1, low_y2 + y2) - SKIN
+    high_x = max(high_x1 + x1, high_x2 + x2) + SKIN
+    high_y = max(high_y1 + y1, high_y2 + y2) + SKIN
+    return low_x, low_y, high_x, high_y
+
+
+@njit(**INLINE)
+def _fattened(low_x, low_y, high_x, high_y, dx, dy):
+    """The box with margin, stretched ahead along the displacement."""
+    dx = LOOK_AHEAD * dx
+    dy = LOOK_AHEAD * dy
+    low_x -= MARGIN
+    low_y -= MARGIN
+    high_x += MARGIN
+    high_y += MARGIN
+    low_x = low_x + dx if dx < ZERO else low_x
+    high_x = high_x if dx < ZERO else high_x + dx
+    low_y = low_y + dy if dy < ZERO else low_y
+    high_y = high_y if dy < ZERO else high_y + dy
+    return low_x, low_y, high_x, high_y
+
+
+@njit(**INLINE)
+def update_lane(block, lane, body, vertices, count, center_x, center_y):
+    """New rotation and, if left, new fat box of one body; returns 1 << body if the box was left."""
+    sine, cosine = sin_cos(block[(body * BODY + at.ANGLE) * LANES + lane])
+    old_cosine = block[(body * BODY + at.COS) * LANES + lane]
+    old_sine = block[(body * BODY + at.SIN) * LANES + lane]
+    x1 = block[(body * BODY + at.START_X) * LANES + lane] - (old_cosine * center_x - old_sine * center_y)
+    y1 = block[(body * BODY + at.START_Y) * LANES + lane] - (old_sine * center_x + old_cosine * center_y)
+    x2 = block[(body * BODY + at.CENTER_X) * LANES + lane] - (cosine * center_x - sine * center_y)
+    y2 = block[(body * BODY + at.CENTER_Y) * LANES + lane] - (sine * center_x + cosine * center_y)
+    low_x, low_y, high_x, high_y = _swept_box(vertices, count, old_cosine, old_sine, x1, y1, cosine, sine, x2, y2)
+    fat_low_x = block[(body * BODY + at.BOX_LOW_X) * LANES + lane]
+    fat_low_y = block[(body * BODY + at.BOX_LOW_Y) * LANES + lane]
+    fat_high_x = block[(body * BODY + at.BOX_HIGH_X) * LANES + lane]
+    fat_high_y = block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane]
+    inside = (fat_low_x <= low_x) and (fat_low_y <= low_y) and (high_x <= fat_high_x) and (high_y <= fat_high_y)
+    low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, x2 - x1, y2 - y1)
+    block[(body * BODY + at.BOX_LOW_X) * LANES + lane] = fat_low_x if inside else low_x
+    block[(body * BODY + at.BOX_LOW_Y) * LANES + lane] = fat_low_y if inside else low_y
+    block[(body * BODY + at.BOX_HIGH_X) * LANES + lane] = fat_high_x if inside else high_x
+    block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane] = fat_high_y if inside else high_y
+    block[(body * BODY + at.COS) * LANES + lane] = cosine
+    block[(body * BODY + at.SIN) * LANES + lane] = sine
+    return ZERO if inside else f32(1 << body)
+
+
+@njit(**KERNEL)
+def origin(world, env, body):
+    """A body's origin (m); its rotation is kept in its row."""
+    rows, properties = world.rows, world.properties
+    base = body * BODY
+    x = properties[env, body, at.LOCAL_CENTER_X]
+    y = properties[env, body, at.LOCAL_CENTER_Y]
+    cosine = rows[env, base + at.COS]
+    sine = rows[env, base + at.SIN]
+    return (
+        rows[env, base + at.CENTER_X] - (cosine * x - sine * y),
+        rows[env, base + at.CENTER_Y] - (sine * x + cosine * y),
+    )
+
+
+@njit(**KERNEL)
+def _set_box(rows, env, base, box):
+    rows[env, base + at.BOX_LOW_X] = box[0]
+    rows[env, base + at.BOX_LOW_Y] = box[1]
+    rows[env, base + at.BOX_HIGH_X] = box[2]
+    rows[env, base + at.BOX_HIGH_Y] = box[3]
+
+
+@njit(**KERNEL)
+def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
+    """The same for one body of one row that moved from an old pose of its origin; returns whether it left its box."""
+    rows, shapes = world.rows, world.shapes
+    base = body * BODY
+    polygon = shapes.polygon[body]
+    cosine = rows[env, base + at.COS]
+    sine = rows[env, base + at.SIN]
+    x, y = origin(world, env, body)
+    low_x, low_y, high_x, high_y = _swept_box(
+        shapes.vertices[polygon], shapes.counts[polygon], old_cosine, old_sine, old_x, old_y, cosine, sine, x, y
+    )
+    if (
+        rows[env, base + at.BOX_LOW_X] <= low_x
+        and rows[env, base + at.BOX_LOW_Y] <= low_y
+        and high_x <= rows[env, base + at.BOX_HIGH_X]
+        and high_y <= rows[env, base + at.BOX_HIGH_Y]
+    ):
+        return False
+    _set_box(rows, env, base, _fattened(low_x, low_y, high_x, high_y, x - old_x, y - old_y))
+    return True
+
+
+@njit(**KERNEL)
+def place(world, env, body, x, y, angle):
+    """A body at rest with its origin at (x, y) m and its angle in rad; its fat box has the margin only."""
+    rows, properties, shapes = world.rows, world.properties, world.shapes
+    base = body * BODY
+    sine, cosine = sin_cos(angle)
+    local_x = properties[env, body, at.LOCAL_CENTER_X]
+    local_y = properties[env, body, at.LOCAL_CENTER_Y]
+    rows[env, base + at.COS] = cosine
+    rows[env, base + at.SIN] = sine
+    rows[env, base + at.CENTER_X] = (cosine * local_x - sine * local_y) + x
+    rows[env, base + at.CENTER_Y] = (sine * local_x + cosine * local_y) + y
+    rows[env, base + at.ANGLE] = angle
+    polygon = shapes.polygon[body]
+    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], cosine, sine)
+    low = ((low_x + x) - SKIN) - MARGIN, ((low_y + y) - SKIN) - MARGIN
+    high = ((high_x + x) + SKIN) + MARGIN, ((high_y + y) + SKIN) + MARGIN
+    _set_box(rows, env, base, (low[0], low[1], high[0], high[1]))
+
+
+@njit(**KERNEL)
+def _ground_box(world, env, ground):
+    """The fat box of a shape of the ground (m)."""
+    boxes = world.boxes
+    count = boxes.shape[1]
+    if ground < count:
+        low_x, low_y = boxes[env, ground, 4], boxes[env, ground, 1]  # corners: right low, right high, left high, low
+        high_x, high_y = boxes[env, ground, 0], boxes[env, ground, 3]
+    else:
+        x1, y1, x2, y2 = segment(world, env, ground - count)
+        low_x, low_y, high_x, high_y = min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+    return (low_x - SKIN) - MARGIN, (low_y - SKIN) - MARGIN, (high_x + SKIN) + MARGIN, (high_y + SKIN) + MARGIN
+
+
+@njit(**KERNEL)
+def overlaps(world, env, ground, body):
+    """Whether the fat boxes of a body and a shape of the ground overlap (``b2TestOverlap``: touching counts)."""
+    rows = world.rows
+    base = body * BODY
+    low_x, low_y, high_x, high_y = _ground_box(world, env, ground)
+    return not (
+        rows[env, base + at.BOX_LOW_X] - high_x > ZERO
+        or rows[env, base + at.BOX_LOW_Y] - high_y > ZERO
+        or low_x - rows[env, base + at.BOX_HIGH_X] > ZERO
+        or low_y - rows[env, base + at.BOX_HIGH_Y] > ZERO
+    )
+
+
+@njit(**KERNEL)
+def _begin_contact(world, env, ground, body):
+    """A contact for an overlap that is new; one too many for the memory is left out."""
+    contact_ints, status = world.contact_ints, world.status
+    count = status[env, at.S_CONTACTS]
+    for i in range(count):
+        if contact_ints[env, i, at.C_BODY] == body and contact_ints[env, i, at.C_GROUND] == ground:
+            return
+    if count == contact_ints.shape[1]:
+        return
+    contact_ints[env, count, at.C_BODY] = body
+    contact_ints[env, count, at.C_GROUND] = ground
+    contact_ints[env, count, at.C_TOUCHING] = 0
+    contact_ints[env, count, at.C_POINTS] = 0
+    status[env, at.S_CONTACTS] = count + 1
+
+
+@njit(**KERNEL)
+def _begin_with(world, env, moved, first, last):
+    """New contacts of the bodies in ``moved`` with the ground's shapes from ``first`` up to ``last``."""
+    for ground in range(first, last):
+        for body in range(world.properties.shape[1]):
+            if (moved >> body) & 1 != 0 and overlaps(world, env, ground, body):
+                _begin_contact(world, env, ground, body)
+
+
+@njit(**KERNEL)
+def begin_contacts(world, env, moved):
+    """``FindNewContacts``: a contact for each new overlap of the bodies in ``moved`` (sum of 1 << body)."""
+    rows, width = world.rows, world.edge_width
+    low_x = f32(1e9)
+    high_x = f32(-1e9)
+    for body in range(world.properties.shape[1]):
+        if rows[env, body * BODY + at.BOX_LOW_Y] > world.highest[env]:
+            moved &= ~(1 << body)
+        elif (moved >> body) & 1 != 0:
+            low_x = min(low_x, rows[env, body * BODY + at.BOX_LOW_X])
+            high_x = max(high_x, rows[env, body * BODY + at.BOX_HIGH_X])
+    if moved == 0:
+        return
+    _begin_with(world, env, moved, np.int64(0), world.status[env, at.S_BOXES])
+    boxes, edges = world.boxes.shape[1], world.edges.shape[1]
+    # where edges are all equally wide, only those below a body come into question; more at each end for rounding
+    first = 0
+    last = edges
+    if width > ZERO:
+        first = min(max(np.int64(np.floor((low_x - MARGIN) / width)) - 2, 0), edges)
+        last = max(min(np.int64(np.floor((high_x + MARGIN) / width)) + 3, edges), first)
+    _begin_with(world, env, moved, boxes + first, boxes + last)

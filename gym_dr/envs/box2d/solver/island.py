@@ -1,0 +1,232 @@
+"""``b2World::Solve`` for many worlds: sort those that are alike, bring them into blocks, solve, and bring them back.
+
+What a family of worlds does in its own way, its joints above all, comes as a ``Topology``: compiled functions and
+numbers that are constants wherever it is used.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import KERNEL
+from gym_dr.envs.box2d.solver import contacts, position, sleep, slots
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY, BODY_FLOATS, DT, LANES, MAX_CONTACTS, SLOT, SLOT_FLOATS, SLOT_STRIDE
+
+f32 = np.float32
+ZERO = f32(0)
+BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
+
+
+class Topology(NamedTuple):
+    """How a family of worlds is made."""
+
+    bodies: np.int64
+    order: tuple[np.int64, ...]  # of bodies, in which Box2D's island collects them, and so their contacts
+    packed: np.int64  # fields that a block takes from a row
+    returned: np.int64  # fields that it gives back
+    block: np.int64  # fields of a block
+    prepare_joints: Any  # (block)
+    solve_joints: Any  # (block, iterations), velocities
+    solve_joint_pair: Any  # (two blocks one after the other, iterations)
+    solve_joint_positions: Any  # (block) -> lanes that are solved now
+    update_boxes: Any  # (block): rotations, fat boxes and MOVED
+
+
+@njit(**KERNEL)
+def sort(ints, count):
+    """Counting sort of the chunk's order by class; classes end up sorted with it.
+
+    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, in whether
+    a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that all
+    position iterations will be needed.
+
+    Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
+    """
+    for c in range(at.CLASSES + 1):
+        ints[at.I_HISTOGRAM + c] = 0
+    for place in range(count):
+        ints[at.I_HISTOGRAM + 1 + (ints[at.I_CLASS + place] >> 40)] += 1
+    for c in range(at.CLASSES):
+        ints[at.I_HISTOGRAM + c + 1] += ints[at.I_HISTOGRAM + c]
+    for place in range(count):
+        item = ints[at.I_CLASS + place]
+        c = item >> 40
+        ints[at.I_ORDER + ints[at.I_HISTOGRAM + c]] = item
+        ints[at.I_HISTOGRAM + c] += 1
+    for place in range(count):
+        item = ints[at.I_ORDER + place]
+        ints[at.I_CLASS + place] = item >> 40
+        ints[at.I_ORDER + place] = item & ((1 << 40) - 1)
+
+
+@njit(**KERNEL)
+def _load_rows(rows, ints, first, last, block, packed):
+    """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
+    for lane in range(LANES):
+        place = first + lane
+        env = ints[at.I_ORDER + (place if place < last else first)]
+        for k in range(packed):
+            block[k * LANES + lane] = rows[env, k]
+
+
+@njit(**KERNEL)
+def _store_rows(rows, ints, first, last, block, returned):
+    for lane in range(last - first):
+        env = ints[at.I_ORDER + first + lane]
+        for k in range(returned):
+            rows[env, k] = block[k * LANES + lane]
+
+
+@njit(**KERNEL)
+def _load_slots(world, ints, first, last, body, slot_memory, slot, bases):
+    """Fill a body's slots from number ``slot`` on in every lane; returns the next free number.
+
+    A body needs as many as it has touching contacts in any environment of the block, at most.
+    """
+    needed = 0
+    for place in range(first, last):
+        needed = max(needed, slots.touching(world, ints[at.I_ORDER + place], body))
+    needed = min(needed, MAX_CONTACTS - slot)
+    for k in range(slot * SLOT * LANES, (slot + needed) * SLOT * LANES):
+        slot_memory[k] = ZERO
+    for j in range(slot, slot + needed):
+        ints[bases + j] = body * BODY_FLOATS
+    for lane in range(last - first):
+        slots.load(slot_memory, slot, slot + needed, lane, world, ints[at.I_ORDER + first + lane], body)
+    return slot + needed
+
+
+@njit(**KERNEL)
+def _load_block(topology, world, ints, first, last, block, slot_memory, bases):
+    """Bring environments into a block; returns the number of slots."""
+    _load_rows(world.rows, ints, first, last, block, topology.packed)
+    slot = np.int64(0)
+    if ints[at.I_CLASS + last - 1] >= at.FIRST_TOUCHING:  # sorted, so otherwise none touches
+        for body in topology.order:
+            slot = _load_slots(world, ints, first, last, body, slot_memory, slot, bases)
+    return slot
+
+
+@njit(**KERNEL)
+def _start_velocities(topology, block, slot_memory, count, ints, bases):
+    """Prepare contacts and joints and start from the last step's impulses; says what kind each slot is."""
+    kinds = bases - at.I_BASES + at.I_KINDS
+    for j in range(count):
+        base = ints[bases + j]
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.prepare(block[base : base + BODY_FLOATS], slot)
+        ints[kinds + j] = contacts.kind_of(slot)
+    for j in range(count):
+        base = ints[bases + j]
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        contacts.warm_start(block[base : base + BODY_FLOATS], slot)
+    topology.prepare_joints(block)
+
+
+@njit(**KERNEL)
+def _solve_contacts(block, slot_memory, count, ints, bases):
+    """One velocity iteration of all slots."""
+    kinds = bases - at.I_BASES + at.I_KINDS
+    for j in range(count):
+        base = ints[bases + j]
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        if ints[kinds + j] & contacts.PAIR != 0:
+            contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+        else:
+            contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
+
+
+@njit(**KERNEL)
+def _solve_positions(topology, block, slot_memory, count, ints, bases):
+    """Position iterations until every lane is solved."""
+    head = topology.bodies * BODY
+    kinds = bases - at.I_BASES + at.I_KINDS
+    penetration = block[(head + at.PENETRATION) * LANES : (head + at.PENETRATION + 1) * LANES]
+    solved = block[(head + at.SOLVED) * LANES : (head + at.SOLVED + 1) * LANES]
+    for lane in range(LANES):
+        solved[lane] = ZERO
+    for _ in range(at.POSITION_ITERATIONS):
+        for lane in range(LANES):
+            penetration[lane] = ZERO
+        for j in range(count):
+            base = ints[bases + j]
+            slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+            if ints[kinds + j] & contacts.TWO != 0:
+                contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+            else:
+                contacts.solve_single_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+        if topology.solve_joint_positions(block) == LANES:
+            break
+
+
+@njit(**KERNEL)
+def _finish_block(topology, block, slot_memory, count, ints, bases):
+    """From solved velocities to new poses, rest times and fat boxes."""
+    for body in range(topology.bodies):
+        own = block[body * BODY_FLOATS : (body + 1) * BODY_FLOATS]
+        for k in range(3 * LANES):
+            own[at.START_X * LANES + k] = own[at.CENTER_X * LANES + k]
+        position.integrate(own, DT)
+    _solve_positions(topology, block, slot_memory, count, ints, bases)
+    head = topology.bodies * BODY
+    awake = block[(head + at.AWAKE) * LANES : (head + at.AWAKE + 1) * LANES]
+    solved = block[(head + at.SOLVED) * LANES : (head + at.SOLVED + 1) * LANES]
+    sleep.update(block, topology.bodies, awake, solved)
+    topology.update_boxes(block)
+
+
+@njit(**KERNEL)
+def _store_block(topology, world, ints, first, last, block, slot_memory, count, bases):
+    _store_rows(world.rows, ints, first, last, block, topology.returned)
+    begin = 0
+    while begin < count:  # body by body, as they were loaded
+        base = ints[bases + begin]
+        end = begin
+        while end < count and ints[bases + end] == base:
+            end += 1
+        body = base // BODY_FLOATS
+        for lane in range(last - first):
+            slots.store(slot_memory, begin, end, lane, world, ints[at.I_ORDER + first + lane], body)
+        begin = end
+
+
+@njit(**KERNEL)
+def solve_pair(topology, world, scratch, first, last):
+    """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
+
+    Two blocks are iterated in turn, since the chain of operations of one leaves the processor half idle.
+    """
+    ints, blocks = scratch.ints, scratch.blocks
+    middle = min(first + LANES, last)
+    floats = topology.block * LANES
+    block_a, block_b = blocks[:floats], blocks[floats : 2 * floats]
+    slots_a, slots_b = scratch.slots[:SLOT_FLOATS], scratch.slots[SLOT_FLOATS:]
+    bases_a, bases_b = at.I_BASES, at.I_BASES + np.int64(MAX_CONTACTS)
+    count_a = _load_block(topology, world, ints, first, middle, block_a, slots_a, bases_a)
+    _start_velocities(topology, block_a, slots_a, count_a, ints, bases_a)
+    count_b = np.int64(0)
+    two = last > middle
+    if two:
+        count_b = _load_block(topology, world, ints, middle, last, block_b, slots_b, bases_b)
+        _start_velocities(topology, block_b, slots_b, count_b, ints, bases_b)
+    free = count_a + count_b == 0
+    for _ in range(1 if free else at.VELOCITY_ITERATIONS):
+        joint_iterations = at.VELOCITY_ITERATIONS if free else 1
+        if two:
+            topology.solve_joint_pair(blocks, joint_iterations)
+        else:
+            topology.solve_joints(blocks, joint_iterations)
+        _solve_contacts(block_a, slots_a, count_a, ints, bases_a)
+        _solve_contacts(block_b, slots_b, count_b, ints, bases_b)
+    _finish_block(topology, block_a, slots_a, count_a, ints, bases_a)
+    _store_block(topology, world, ints, first, middle, block_a, slots_a, count_a, bases_a)
+    if two:
+        _finish_block(topology, block_b, slots_b, count_b, ints, bases_b)
+        _store_block(topology, world, ints, middle, last, block_b, slots_b, count_b, bases_b)

@@ -1,0 +1,256 @@
+"""Revolute joints: motor, limit and pin, by sequential impulses over all lanes of a block.
+
+The method is Catto's ("Iterative Dynamics with Temporal Coherence", 2005; b2RevoluteJoint.cpp). With bodies ``A`` and
+``B``, ``r`` the arms from the centres of mass to the pin, and ``m``, ``i`` inverse masses and inertias, the velocity
+error of pin and angle is
+
+    C' = (v_B + w_B x r_B - v_A - w_A x r_A,  w_B - w_A)
+
+and the impulse that removes it is ``-K^-1 C'`` with K the symmetric 3x3 matrix of ``prepare``. A joint at its limit
+takes the angular row only while the limit pushes; otherwise the 2x2 block of the pin is solved alone.
+
+Each function treats one joint in one lane. A family of worlds loops over lanes, and over its joints in the order in
+which Box2D's island collects them; offsets are constants there. ``joint`` and ``work`` are where the fields of the
+joint begin, ``a`` and ``b`` the numbers of its bodies, a ``mass`` is ``(inverse mass, inverse inertia)``, an ``anchor``
+the pin in a body's frame from its centre of mass (m), ``limits`` is lower, upper and reference angle (rad).
+
+Order of operations and association are Box2D's, because float32 rounding depends on them. Impulses are kept with the
+sign that Box2D gives them; the locals ``push_*`` are their negatives, which saves sign flips and rounds the same.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import INLINE
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import BODY, LANES
+from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP, LINEAR_SLOP
+from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+
+f32 = np.float32
+ZERO, ONE = f32(0), f32(1)
+INFINITY = f32(np.inf)
+MAX_ANGULAR_CORRECTION = f32(f32(8) / f32(180) * f32(3.14159265359))  # rad, b2_maxAngularCorrection
+CONTACT_TOLERANCE = f32(f32(-3) * LINEAR_SLOP)  # m, deepest contact that counts as solved
+
+
+@njit(**INLINE)
+def prepare(block, lane, joint, work, a, b, mass_a, mass_b, anchor_a, anchor_b, limits):
+    """Arms, matrix K with what is needed to invert it, and the state of the limit; then the warm start."""
+    m_a, i_a = mass_a
+    m_b, i_b = mass_b
+    lower, upper, reference = limits
+    cos_a = block[(a * BODY + at.COS) * LANES + lane]
+    sin_a = block[(a * BODY + at.SIN) * LANES + lane]
+    cos_b = block[(b * BODY + at.COS) * LANES + lane]
+    sin_b = block[(b * BODY + at.SIN) * LANES + lane]
+    ax = cos_a * anchor_a[0] - sin_a * anchor_a[1]
+    ay = sin_a * anchor_a[0] + cos_a * anchor_a[1]
+    bx = cos_b * anchor_b[0] - sin_b * anchor_b[1]
+    by = sin_b * anchor_b[0] + cos_b * anchor_b[1]
+    k11 = ((m_a + m_b) + (ay * ay) * i_a) + (by * by) * i_b
+    k12 = (-ay * ax) * i_a - (by * bx) * i_b
+    k13 = -ay * i_a - by * i_b
+    k22 = ((m_a + m_b) + (ax * ax) * i_a) + (bx * bx) * i_b
+    k23 = ax * i_a + bx * i_b
+    k33 = i_a + i_b
+    adj_x = k22 * k33 - k23 * k23
+    adj_y = k23 * k13 - k12 * k33
+    adj_z = k12 * k23 - k22 * k13
+
+    angle = (block[(b * BODY + at.ANGLE) * LANES + lane] - block[(a * BODY + at.ANGLE) * LANES + lane]) - reference
+    state = ONE if angle <= lower else (-ONE if angle >= upper else ZERO)
+    same = (state == block[(joint + at.LIMIT_STATE) * LANES + lane]) and (state != ZERO)
+    limit = block[(joint + at.LIMIT_IMPULSE) * LANES + lane]
+    limit = limit if same else ZERO
+    block[(joint + at.LIMIT_STATE) * LANES + lane] = state
+    block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = limit
+
+    block[(work + at.ARM_A_X) * LANES + lane] = ax
+    block[(work + at.ARM_A_Y) * LANES + lane] = ay
+    block[(work + at.ARM_B_X) * LANES + lane] = bx
+    block[(work + at.ARM_B_Y) * LANES + lane] = by
+    block[(work + at.K11) * LANES + lane] = k11
+    block[(work + at.K12) * LANES + lane] = k12
+    block[(work + at.K13) * LANES + lane] = k13
+    block[(work + at.K22) * LANES + lane] = k22
+    block[(work + at.K23) * LANES + lane] = k23
+    block[(work + at.K33) * LANES + lane] = k33
+    block[(work + at.ADJ_X) * LANES + lane] = adj_x
+    block[(work + at.ADJ_Y) * LANES + lane] = adj_y
+    block[(work + at.ADJ_Z) * LANES + lane] = adj_z
+    block[(work + at.INV_DET3) * LANES + lane] = ONE / ((k11 * adj_x + k12 * adj_y) + k13 * adj_z)
+    block[(work + at.INV_DET2) * LANES + lane] = ONE / (k11 * k22 - k12 * k12)
+    block[(work + at.THRESHOLD) * LANES + lane] = ZERO if state != ZERO else INFINITY
+    block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / k33
+
+    px = block[(joint + at.IMPULSE_X) * LANES + lane]
+    py = block[(joint + at.IMPULSE_Y) * LANES + lane]
+    motor = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
+    block[(a * BODY + at.VELOCITY_X) * LANES + lane] -= m_a * px
+    block[(a * BODY + at.VELOCITY_Y) * LANES + lane] -= m_a * py
+    block[(a * BODY + at.OMEGA) * LANES + lane] -= i_a * (((ax * py - ay * px) + motor) + limit)
+    block[(b * BODY + at.VELOCITY_X) * LANES + lane] += m_b * px
+    block[(b * BODY + at.VELOCITY_Y) * LANES + lane] += m_b * py
+    block[(b * BODY + at.OMEGA) * LANES + lane] += i_b * (((bx * py - by * px) + motor) + limit)
+
+
+@njit(**INLINE)
+def velocity(block, lane, body):
+    """A body's velocity: x, y, angular."""
+    return (
+        block[(body * BODY + at.VELOCITY_X) * LANES + lane],
+        block[(body * BODY + at.VELOCITY_Y) * LANES + lane],
+        block[(body * BODY + at.OMEGA) * LANES + lane],
+    )
+
+
+@njit(**INLINE)
+def set_velocity(block, lane, body, value):
+    """Stores a body's velocity."""
+    block[(body * BODY + at.VELOCITY_X) * LANES + lane] = value[0]
+    block[(body * BODY + at.VELOCITY_Y) * LANES + lane] = value[1]
+    block[(body * BODY + at.OMEGA) * LANES + lane] = value[2]
+
+
+@njit(**INLINE)
+def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, velocity_b):
+    """One sequential impulse; returns the new velocities. ``drive`` is the motor's speed (rad/s) and limit (N m s)."""
+    m_a, i_a = mass_a
+    m_b, i_b = mass_b
+    speed, torque_limit = drive
+    vax, vay, wa = velocity_a
+    vbx, vby, wb = velocity_b
+
+    # motor: drive w_B - w_A to its speed, within its torque
+    old = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
+    new = old - block[(work + at.MOTOR_MASS) * LANES + lane] * ((wb - wa) - speed)
+    new = torque_limit if new > torque_limit else new
+    new = -torque_limit if new < -torque_limit else new
+    block[(joint + at.MOTOR_IMPULSE) * LANES + lane] = new
+    wa = wa - i_a * (new - old)
+    wb = wb + i_b * (new - old)
+
+    # pin and limit
+    ax = block[(work + at.ARM_A_X) * LANES + lane]
+    ay = block[(work + at.ARM_A_Y) * LANES + lane]
+    bx = block[(work + at.ARM_B_X) * LANES + lane]
+    by = block[(work + at.ARM_B_Y) * LANES + lane]
+    k11 = block[(work + at.K11) * LANES + lane]
+    k12 = block[(work + at.K12) * LANES + lane]
+    k13 = block[(work + at.K13) * LANES + lane]
+    k22 = block[(work + at.K22) * LANES + lane]
+    k23 = block[(work + at.K23) * LANES + lane]
+    k33 = block[(work + at.K33) * LANES + lane]
+    inv_det3 = block[(work + at.INV_DET3) * LANES + lane]
+    inv_det2 = block[(work + at.INV_DET2) * LANES + lane]
+    adj_x = block[(work + at.ADJ_X) * LANES + lane]
+    adj_y = block[(work + at.ADJ_Y) * LANES + lane]
+    adj_z = block[(work + at.ADJ_Z) * LANES + lane]
+    cx = ((vbx - wb * by) - vax) + wa * ay
+    cy = ((vby + wb * bx) - vay) - wa * ax
+    cz = wb - wa
+    # K^-1 C' by Cramer's rule: C' and its cross products with the columns of K
+    full_x = inv_det3 * ((cx * adj_x + cy * adj_y) + cz * adj_z)
+    full_y = inv_det3 * ((k11 * (cy * k33 - cz * k23) + k12 * (cz * k13 - cx * k33)) + k13 * (cx * k23 - cy * k13))
+    full_z = inv_det3 * ((k11 * (k22 * cz - k23 * cy) + k12 * (k23 * cx - k12 * cz)) + k13 * (k12 * cy - k22 * cx))
+    # the same without the limit, whose accumulated impulse is taken back
+    limit = block[(joint + at.LIMIT_IMPULSE) * LANES + lane]
+    gx = cx - limit * k13
+    gy = cy - limit * k23
+    pin_x = inv_det2 * (k22 * gx - k12 * gy)
+    pin_y = inv_det2 * (k11 * gy - k12 * gx)
+    new_limit = limit - full_z
+    # The limit may only push. THRESHOLD is 0 at a limit and infinite away from it, so that one comparison decides.
+    state = block[(joint + at.LIMIT_STATE) * LANES + lane]
+    pushes = state * new_limit >= block[(work + at.THRESHOLD) * LANES + lane]
+    push_x = full_x if pushes else pin_x
+    push_y = full_y if pushes else pin_y
+    push_z = full_z if pushes else limit
+    block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = new_limit if pushes else ZERO
+    block[(joint + at.IMPULSE_X) * LANES + lane] -= push_x
+    block[(joint + at.IMPULSE_Y) * LANES + lane] -= push_y
+    return (
+        vax + m_a * push_x,
+        vay + m_a * push_y,
+        wa + i_a * ((ax * push_y - ay * push_x) + push_z),
+    ), (
+        vbx - m_b * push_x,
+        vby - m_b * push_y,
+        wb - i_b * ((bx * push_y - by * push_x) + push_z),
+    )
+
+
+@njit(**INLINE)
+def pose(block, lane, body):
+    """A body's centre of mass (m) and angle (rad)."""
+    return (
+        block[(body * BODY + at.CENTER_X) * LANES + lane],
+        block[(body * BODY + at.CENTER_Y) * LANES + lane],
+        block[(body * BODY + at.ANGLE) * LANES + lane],
+    )
+
+
+@njit(**INLINE)
+def set_pose(block, lane, body, old, new, keep):
+    """Stores a body's pose, the ``old`` one if ``keep``."""
+    block[(body * BODY + at.CENTER_X) * LANES + lane] = old[0] if keep else new[0]
+    block[(body * BODY + at.CENTER_Y) * LANES + lane] = old[1] if keep else new[1]
+    block[(body * BODY + at.ANGLE) * LANES + lane] = old[2] if keep else new[2]
+
+
+@njit(**INLINE)
+def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, pose_a, pose_b):
+    """Move and turn both bodies to where limit and pin hold; returns their poses and whether they did."""
+    m_a, i_a = mass_a
+    m_b, i_b = mass_b
+    lower, upper, reference = limits
+    x_a, y_a, angle_a = pose_a
+    x_b, y_b, angle_b = pose_b
+    state = block[(joint + at.LIMIT_STATE) * LANES + lane]
+    # limit
+    angle = (angle_b - angle_a) - reference
+    low = angle - lower
+    low_error = -low
+    low = low + ANGULAR_SLOP
+    low = ZERO if low > ZERO else low
+    low = -MAX_ANGULAR_CORRECTION if low < -MAX_ANGULAR_CORRECTION else low
+    high = angle - upper
+    high_error = high
+    high = high - ANGULAR_SLOP
+    high = MAX_ANGULAR_CORRECTION if high > MAX_ANGULAR_CORRECTION else high
+    high = ZERO if high < ZERO else high
+    correction = low if state > ZERO else high
+    angular_error = low_error if state > ZERO else high_error
+    correction = correction if state != ZERO else ZERO
+    angular_error = angular_error if state != ZERO else ZERO
+    turn = -block[(work + at.MOTOR_MASS) * LANES + lane] * correction
+    angle_a = angle_a - i_a * turn
+    angle_b = angle_b + i_b * turn
+    # pin
+    sin_a, cos_a = sin_cos(angle_a)
+    sin_b, cos_b = sin_cos(angle_b)
+    ax = cos_a * anchor_a[0] - sin_a * anchor_a[1]
+    ay = sin_a * anchor_a[0] + cos_a * anchor_a[1]
+    bx = cos_b * anchor_b[0] - sin_b * anchor_b[1]
+    by = sin_b * anchor_b[0] + cos_b * anchor_b[1]
+    cx = ((x_b + bx) - x_a) - ax
+    cy = ((y_b + by) - y_a) - ay
+    position_error = math.sqrt(cx * cx + cy * cy)
+    k11 = ((m_a + m_b) + (i_a * ay) * ay) + (i_b * by) * by
+    k12 = (-i_a * ax) * ay - (i_b * bx) * by
+    k22 = ((m_a + m_b) + (i_a * ax) * ax) + (i_b * bx) * bx
+    inv_det = ONE / (k11 * k22 - k12 * k12)
+    px = inv_det * (k22 * cx - k12 * cy)
+    py = inv_det * (k11 * cy - k12 * cx)
+    okay = (position_error <= LINEAR_SLOP) and (angular_error <= ANGULAR_SLOP)
+    new_a = x_a + m_a * px, y_a + m_a * py, angle_a + i_a * (ax * py - ay * px)
+    new_b = x_b - m_b * px, y_b - m_b * py, angle_b - i_b * (bx * py - by * px)
+    return new_a, new_b, okay

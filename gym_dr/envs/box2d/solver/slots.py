@@ -1,0 +1,80 @@
+"""From a row's list of contacts to the slots of a block, and back."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions; annotations would say nothing that it checks.
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from gym_dr.compiled.options import KERNEL
+from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.layout import CONTACT_FLOATS, LANES, SLOT, SLOT_STRIDE
+
+f32 = np.float32
+
+
+@njit(**KERNEL)
+def ground_friction(world, env, ground):
+    """Friction of a shape of the ground."""
+    boxes = world.boxes.shape[1]
+    return (
+        world.boxes[env, ground, at.BOX_FRICTION]
+        if ground < boxes
+        else world.edges[env, ground - boxes, at.EDGE_FRICTION]
+    )
+
+
+@njit(**KERNEL)
+def fill(slot, lane, world, env, contact):
+    """Put one contact into one lane of a slot."""
+    contact_ints, properties = world.contact_ints, world.properties
+    body = np.int64(contact_ints[env, contact, at.C_BODY])
+    slot[at.FACE_B * LANES + lane] = f32(contact_ints[env, contact, at.C_FACE_B])
+    slot[at.POINTS * LANES + lane] = f32(contact_ints[env, contact, at.C_POINTS])
+    for k in range(CONTACT_FLOATS):
+        slot[(at.LOCAL_NORMAL_X + k) * LANES + lane] = world.contact_floats[env, contact, k]
+    ground = ground_friction(world, env, np.int64(contact_ints[env, contact, at.C_GROUND]))
+    slot[at.SLOT_FRICTION * LANES + lane] = math.sqrt(ground * properties[env, body, at.FRICTION])
+    slot[at.SLOT_INV_MASS * LANES + lane] = properties[env, body, at.INV_MASS]
+    slot[at.SLOT_INV_INERTIA * LANES + lane] = properties[env, body, at.INV_INERTIA]
+    slot[at.SLOT_CENTER_X * LANES + lane] = properties[env, body, at.LOCAL_CENTER_X]
+    slot[at.SLOT_CENTER_Y * LANES + lane] = properties[env, body, at.LOCAL_CENTER_Y]
+
+
+@njit(**KERNEL)
+def touching(world, env, body):
+    """How many contacts of a body touch."""
+    contact_ints = world.contact_ints
+    count = 0
+    for i in range(world.status[env, at.S_CONTACTS]):
+        if contact_ints[env, i, at.C_BODY] == body and contact_ints[env, i, at.C_TOUCHING] != 0:
+            count += 1
+    return count
+
+
+@njit(**KERNEL)
+def load(slots, first, last, lane, world, env, body):
+    """Put a body's touching contacts, newest first, into the slots from ``first`` up to ``last``."""
+    contact_ints = world.contact_ints
+    slot = first
+    for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
+        if slot < last and contact_ints[env, i, at.C_BODY] == body and contact_ints[env, i, at.C_TOUCHING] != 0:
+            target = slots[slot * SLOT_STRIDE : (slot + 1) * SLOT_STRIDE]
+            fill(target, lane, world, env, i)
+            slot += 1
+
+
+@njit(**KERNEL)
+def store(slots, first, last, lane, world, env, body):
+    """Keep the impulses of those slots for the next step's warm start (``StoreImpulses``)."""
+    contact_ints = world.contact_ints
+    slot = first
+    for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
+        if slot < last and contact_ints[env, i, at.C_BODY] == body and contact_ints[env, i, at.C_TOUCHING] != 0:
+            for k in range(at.NORMAL_IMPULSE_1 - at.LOCAL_NORMAL_X, at.NORMAL_IMPULSE_2 + 2 - at.LOCAL_NORMAL_X):
+                world.contact_floats[env, i, k] = slots[(slot * SLOT + at.LOCAL_NORMAL_X + k) * LANES + lane]
+            slot += 1

@@ -1,0 +1,94 @@
+"""A compiled step behind a plain Python interface: threads and the one call into machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Floats, Indices
+from gym_dr.compiled.pointers import Address, entry_point
+from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.compiled.rollout import Exchange, rollout
+from gym_dr.compiled.steps import Steps
+from gym_dr.compiled.threads import Workers, usable_threads
+from gym_dr.envs.box2d.solver.layout import LANES
+
+ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
+
+
+def threads_for(num_envs: int, num_threads: int | None) -> int:
+    """How many threads step ``num_envs`` sub-environments, ``num_threads`` at most."""
+    if num_threads is not None:
+        return min(num_threads, max(1, num_envs // LANES))
+    return min(usable_threads(), max(1, num_envs // ENVIRONMENTS_A_THREAD))
+
+
+class Stepper:
+    """Steps any subset of some sub-environments."""
+
+    def __init__(self, step: Any, groups: Sequence[Any], exchange: Exchange) -> None:
+        """Compiles the step, or loads what was compiled before.
+
+        Args:
+            step: Compiled ``step(group, envs, first, last)``.
+            groups: All that a step reads and writes, one for each thread with scratch memory of its own.
+            exchange: Of ``groups``.
+        """
+        self._groups, self._exchange = groups, exchange
+        self._fresh: npt.NDArray[np.int64] = exchange.fresh
+        self._workers = Workers(len(groups))
+        step(groups[0], np.zeros(0, np.int64), 0, 0)  # compiles
+        self._step, self._step_address = entry_point(step), Address(step)
+
+    @property
+    def threads(self) -> int:
+        """How many threads step the environments."""
+        return self._workers.threads
+
+    def begin(self, envs: Indices) -> None:
+        """Marks sub-environments so that their next step begins an episode with the parameters in memory."""
+        self._fresh[envs] = 1
+
+    def step(self, envs: Indices) -> None:
+        """Steps ``envs`` (each once) with their actions; results are in memory."""
+        envs = np.ascontiguousarray(envs, np.int64)  # as compiled code takes it
+        if self._workers.threads == 1:
+            self._step(self._groups[0], envs, 0, len(envs))
+            return
+        # whole pairs of blocks for each thread
+        share = -(-len(envs) // self._workers.threads)
+        share += -share % (2 * LANES)
+        tasks: list[Callable[[], None]] = [
+            partial(self._step, group, envs, first, min(first + share, len(envs)))
+            for first, group in zip(range(0, len(envs), share), self._groups, strict=False)
+        ]
+        self._workers.run(tasks)
+
+    def rollout(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+    ) -> int:
+        """Fills rows of ``steps`` with all environments on the calling thread, until an episode ends.
+
+        Args:
+            policy: Chooses the actions.
+            noise: Shape ``(T, num_envs, numbers)`` float32, see ``compiled.policy.choose``.
+            steps: Filled; ``observations[rows[0]]`` is read.
+            elapsed: Shape ``(num_envs,)`` steps of the episodes under way, kept up to date.
+            max_steps: After which an episode is truncated.
+            rows: The first to fill and the one after the last.
+
+        Returns:
+            The row after the last one filled.
+        """
+        stop: int = cast(Any, rollout)(
+            self._step_address, self._groups[0], self._exchange, policy, noise, steps, elapsed, max_steps, rows
+        )
+        return stop
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._workers.close()

@@ -1,0 +1,77 @@
+"""A Box2D environment's state put into a native one, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
+from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.envs.box2d.solver.layout import BODY
+from tests.envs.box2d.exact import EXACT
+from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d, to_box2d
+from tests.envs.box2d.lunar_lander.native.duel import heuristic_policy, random_policy
+
+
+def start(seed: int, policy: Any, steps: int) -> tuple[LunarLanderDR, Any, np.random.Generator]:
+    """A Box2D environment ``steps`` steps into an episode, or where a leg has just touched the ground."""
+    env = LunarLanderDR(randomization="extreme")
+    observation, _ = env.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        observation, _, terminated, _, _ = env.step(policy(rng, env, observation))
+        assert not terminated
+        if observation[6] or observation[7]:
+            break
+    return env, observation, rng
+
+
+@pytest.mark.skipif(not EXACT, reason="bit equality needs x86-64 Linux with glibc")
+@pytest.mark.parametrize(("policy", "steps"), [(random_policy, 25), (random_policy, 50), (heuristic_policy, 500)])
+def test_a_native_environment_goes_on_from_box2ds_state(policy: Any, steps: int) -> None:
+    for seed in range(4):
+        env, observation, rng = start(seed, policy, steps)
+        native = LunarLanderVectorEnv(3, randomization="none")
+        native.reset(seed=99, options={"params": env.params})
+        from_box2d(native._backend.memory, 1, env)
+        for _ in range(400):
+            action = policy(rng, env, observation)
+            observation, reward, terminated, _, _ = env.step(action)
+            theirs = native.step(np.array([0, action, 0]))
+            assert (theirs[0][1] == observation).all()
+            assert (theirs[1][1], theirs[2][1]) == (reward, terminated)
+            if terminated:
+                break
+
+
+def test_a_state_that_goes_to_box2d_and_back_is_the_same() -> None:
+    native = LunarLanderVectorEnv(2, randomization="extreme")
+    native.reset(seed=4)
+    for t in range(60):
+        native.step(np.full(2, t % 4))
+    env = LunarLanderDR(randomization="none")
+    env.reset(seed=0, options={"params": {name: float(values[1]) for name, values in native.params.items()}})
+    memory = native._backend.memory
+    to_box2d(memory, 1, env)
+    rows, stream, terrain = memory.world.rows[1].copy(), memory.streams[1].copy(), memory.world.edges[1].copy()
+    native.reset(seed=0, options={"params": {k: float(v[1]) for k, v in native.params.items()}})
+    from_box2d(memory, 1, env)
+    poses = [body * BODY + field for body in range(3) for field in range(8)]
+    assert np.allclose(memory.world.rows[1][poses], rows[poses], rtol=1e-6, atol=2e-6)
+    assert (memory.streams[1] == stream).all()
+    assert (memory.world.edges[1] == terrain).all()
+
+
+def test_box2d_follows_a_native_state_closely() -> None:
+    native = LunarLanderVectorEnv(1, randomization="none")
+    native.reset(seed=3)
+    for _ in range(40):
+        native.step(np.array([2]))
+    env = LunarLanderDR(randomization="none")
+    env.reset(seed=0)
+    to_box2d(native._backend.memory, 0, env)
+    for t in range(10):
+        observation = env.step(t % 4)[0]
+        assert np.allclose(native.step(np.array([t % 4]))[0][0], observation, atol=0.02)

@@ -1,0 +1,215 @@
+"""What the vector environment promises: the same as a sync one of the same id, in every mode."""
+
+from __future__ import annotations
+
+import multiprocessing
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import gym_dr
+from gym_dr.envs.box2d.backend import bytes_needed
+from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
+from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.randomization.draws import draw
+from tests.envs.box2d.exact import EXACT
+
+exact = pytest.mark.skipif(not EXACT, reason="bit equality needs x86-64 Linux with glibc")
+NUM_ENVS = 5
+STEPS = 90
+
+
+def assert_equal(ours: Any, theirs: Any, where: str = "") -> None:
+    assert type(ours) is type(theirs), where
+    if isinstance(theirs, dict):
+        assert ours.keys() == theirs.keys(), where
+        for key in theirs:
+            assert_equal(ours[key], theirs[key], f"{where}/{key}")
+    elif isinstance(theirs, np.ndarray):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), where
+        if theirs.dtype == object:
+            for a, b in zip(ours, theirs, strict=True):
+                assert_equal(a, b, where)
+        else:
+            assert (ours == theirs).all(), where
+    else:
+        assert ours == theirs, where
+
+
+def pair(mode: AutoresetMode, continuous: bool = False, randomization: Any = "extreme") -> tuple[Any, Any]:
+    name = "gym_dr/LunarLanderContinuousDR-v3" if continuous else "gym_dr/LunarLanderDR-v3"
+    kwargs: dict[str, Any] = {"randomization": randomization, "max_episode_steps": 70}
+    sync = SyncVectorEnv([lambda: gym.make(name, **kwargs) for _ in range(NUM_ENVS)], autoreset_mode=mode)
+    return LunarLanderVectorEnv(NUM_ENVS, continuous=continuous, autoreset_mode=mode, **kwargs), sync
+
+
+def both(envs: tuple[Any, Any], call: str, *args: Any, **kwargs: Any) -> Any:
+    """Calls the same on both, compares, and returns the native answer."""
+    ours = getattr(envs[0], call)(*args, **{k: dict(v) if k == "options" else v for k, v in kwargs.items()})
+    theirs = getattr(envs[1], call)(*args, **{k: dict(v) if k == "options" else v for k, v in kwargs.items()})
+    for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert_equal(a, b, f"{call}[{i}]")
+    return ours
+
+
+def actions(rng: np.random.Generator, continuous: bool = False) -> Any:
+    if continuous:
+        return rng.uniform(-1.3, 1.3, (NUM_ENVS, 2)).astype(np.float32)  # beyond the bounds too: clipped
+    return rng.integers(0, 4, NUM_ENVS)
+
+
+@exact
+@pytest.mark.parametrize("continuous", [False, True], ids=["discrete", "continuous"])
+@pytest.mark.parametrize("mode", AutoresetMode, ids=lambda m: m.value)
+def test_everything_returned_equals_a_sync_environment(mode: AutoresetMode, continuous: bool) -> None:
+    envs, rng, ends = pair(mode, continuous), np.random.default_rng(0), 0
+    both(envs, "reset", seed=3)
+    for _ in range(STEPS):
+        _, _, terminated, truncated, _ = both(envs, "step", actions(rng, continuous))
+        done = terminated | truncated
+        ends += int(done.sum())
+        if mode == AutoresetMode.DISABLED and done.any():
+            both(envs, "reset", options={"reset_mask": done.copy()})
+    assert ends >= NUM_ENVS
+    assert envs[0].metadata["autoreset_mode"] == mode
+
+
+@exact
+def test_seeds_masks_and_exact_parameters_equal_a_sync_environment() -> None:
+    envs, rng = pair(AutoresetMode.NEXT_STEP), np.random.default_rng(1)
+    both(envs, "reset", seed=[9, 2, 30, 2, 2**40])
+    assert envs[0].np_random_seed == envs[1].np_random_seed
+    for _ in range(20):
+        both(envs, "step", actions(rng))
+    mask = np.array([True, False, True, False, False])
+    both(envs, "reset", seed=77, options={"reset_mask": mask})
+    assert envs[0].np_random_seed == envs[1].np_random_seed
+    both(envs, "reset", options={"params": {"gravity": -3.0, "lander_density": 11.0}})
+    for _ in range(80):
+        both(envs, "step", actions(rng))
+
+
+@exact
+def test_pinned_parameters_equal_those_of_a_wrapped_sync_environment() -> None:
+    native, sync = pair(AutoresetMode.NEXT_STEP)
+    envs, rng = (native, gym_dr.VectorParams(sync)), np.random.default_rng(2)
+    both(envs, "reset", seed=3)
+    mask = np.array([True, True, False, False, True])
+    for env in envs:
+        env.set_params({"gravity": np.linspace(-9, -1, NUM_ENVS)}, mask)
+        env.set_params({"leg_spring_torque": 100.0})
+    for _ in range(STEPS):
+        both(envs, "step", actions(rng))
+    for env in envs:
+        env.set_params(None, ~mask)
+    for _ in range(STEPS):
+        both(envs, "step", actions(rng))
+    for env in envs:
+        env.set_params(None)
+    options = {"params": {"main_engine_power": np.arange(NUM_ENVS, dtype=float)}, "reset_mask": mask}
+    both(envs, "reset", options=options)
+    for _ in range(STEPS):
+        both(envs, "step", actions(rng))
+
+
+@exact
+def test_resample_params_gives_the_same_as_around_a_sync_environment() -> None:
+    native, sync = pair(AutoresetMode.NEXT_STEP, randomization="default")
+    envs = tuple(gym_dr.ResampleParams(env, rollout_steps=16, every=2) for env in (native, sync))
+    rng = np.random.default_rng(3)
+    both(envs, "reset", seed=3)
+    for _ in range(STEPS):
+        both(envs, "step", actions(rng))
+
+
+def test_draws_made_ahead_are_the_keyed_draws() -> None:
+    envs = LunarLanderVectorEnv(3, randomization="wide", max_episode_steps=1)
+    _, info = envs.reset(seed=5)
+    seen = [info]
+    for _ in range(300):
+        seen.append(envs.step(np.zeros(3, np.int64))[4])
+    last = seen[-1]
+    drawn = draw(envs.randomization, envs.param_space, np.arange(5, 8, dtype=np.uint64), last["draw_index"])
+    assert (last["draw_index"] == 150).all()
+    for name, values in drawn.items():
+        assert (last["params"][name] == values).all()
+
+
+def test_results_do_not_depend_on_the_number_of_threads_or_of_environments() -> None:
+    runs = []
+    for num_envs, threads in ((160, 1), (160, 3), (64, 2), (40, 1)):
+        envs = LunarLanderVectorEnv(num_envs, num_threads=threads, randomization="extreme")
+        assert envs.num_threads == threads
+        rows = [envs.reset(seed=1)[0][:40]]
+        for t in range(120):
+            step = envs.step((np.arange(num_envs) + t // 9) % 4)
+            rows += [step[0][:40], step[1][:40]]
+        runs.append(rows)
+        envs.close()
+    for rows in runs[1:]:
+        assert all((a == b).all() for a, b in zip(runs[0], rows, strict=True))
+
+
+def test_the_users_numba_threads_are_left_alone() -> None:
+    before = numba.get_num_threads()
+    envs = LunarLanderVectorEnv(64, num_threads=2)
+    envs.reset(seed=0)
+    envs.step(np.zeros(64, np.int64))
+    assert numba.get_num_threads() == before
+
+
+def test_a_child_process_steps_after_a_fork() -> None:
+    envs = LunarLanderVectorEnv(64, num_threads=2)
+    envs.reset(seed=0)
+    expected = envs.step(np.zeros(64, np.int64))[0]
+
+    def child(queue: Any) -> None:
+        envs.reset(seed=0)
+        queue.put(envs.step(np.zeros(64, np.int64))[0])
+
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside threads
+        process = context.Process(target=child, args=(queue,))
+        process.start()
+    got = queue.get(timeout=60)
+    process.join()
+    assert (got == expected).all()
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_very_many_sub_environments_work(count: int) -> None:
+    envs = LunarLanderVectorEnv(count)
+    observations, info = envs.reset(seed=0)
+    assert observations.shape == (count, 8)
+    assert np.isfinite(envs.step(np.zeros(count, np.int64))[0]).all()
+    assert len(np.unique(info["params"]["gravity"])) > 0.95 * count  # the rest is at a bound
+    envs.close()
+
+
+def test_a_sub_environment_takes_less_than_4_kib() -> None:
+    assert bytes_needed(Environments.allocate(1)) < 4096
+
+
+def test_rendering_draws_chosen_sub_environments() -> None:
+    envs = LunarLanderVectorEnv(4, render_mode="rgb_array", randomization="extreme")
+    envs.reset(seed=0)
+    for _ in range(30):
+        envs.step(np.full(4, 2))
+    frames = envs.render([1, 3])
+    assert frames is not None
+    assert [frame.shape for frame in frames] == [(400, 600, 3)] * 2
+    box = gym.make("gym_dr/LunarLanderDR-v3", render_mode="rgb_array", randomization="extreme").unwrapped
+    box.reset(seed=3)
+    for _ in range(30):
+        box.step(2)
+    box._clean_particles(True)  # the engines' sparks are decoration that only Box2D's environment has
+    assert np.abs(frames[1].astype(int) - box.render().astype(int)).mean() < 0.05
+    assert len(envs.render() or ()) == 4
+    envs.close()
