@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.experiments.evaluate import evaluate
@@ -69,6 +70,7 @@ __all__ = [
     "evaluate",
     "load_plugins",
     "load_run",
+    "register_robot",
     "report",
     "study",
     "train",
