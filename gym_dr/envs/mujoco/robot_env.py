@@ -87,16 +87,21 @@ class RobotTask(tasks.Task):
 
         Raises:
             UnknownNameError: A field is none of ``MjData``.
-            RobotError: A function returns something of a wrong shape or type, or NaN, or mixes simulations.
+            RobotError: A function returns something of a wrong shape or type, or NaN, or mixes simulations; or a field
+                that is one number was asked for beside contact forces.
         """
         for name in robot.fields:
             if name not in mujoco_batch.DATA_FIELDS:
                 raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, mujoco_batch.DATA_FIELDS)
+        self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
+        numbers = [name for name in robot.fields if np.ndim(getattr(data, name)) == 0]
+        if self.contact_forces and numbers:
+            forces = ", ".join(sorted(_AFTER_CONTACTS.intersection(robot.fields)))
+            raise RobotError(f"Robot {robot.id!r}: expected fields that are arrays beside {forces}, got {numbers[0]}.")
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)
         measured = ["sensordata"] if model.nsensordata else []
         self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
-        self.contact_forces = not _AFTER_CONTACTS.isdisjoint(self.fields)
         self.size = self._try(data)
 
     def state(

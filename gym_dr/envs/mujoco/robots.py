@@ -72,8 +72,10 @@ def register_robot(
         reward: States before and after a step, of which the latter has the actions as ``ctrl`` -> rewards ``(n,)``.
         reset: A sub-environment's generator and the nominal ``MjModel`` -> the first state of one episode, positions
             ``(nq,)`` and velocities ``(nv,)``.
-        terminated: State after a step -> whose episodes end, ``(n,)`` bool; None where only the limit of steps ends them.
-        fields: What the functions read of ``MjData`` besides ``qpos``, ``qvel``, ``ctrl`` and ``sensordata``: "xpos", ...
+        terminated: State after a step -> whose episodes end, ``(n,)`` bool; None where the limit of steps alone ends
+            them.
+        fields: What the functions read of ``MjData`` besides ``qpos``, ``qvel``, ``ctrl`` and ``sensordata``, such as
+            "xpos".
         frame_skip: Steps of the simulation for each step of the environment.
         max_episode_steps: Steps after which an episode is truncated.
         reward_threshold: Return from which the task counts as solved.
