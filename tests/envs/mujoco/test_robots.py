@@ -71,7 +71,7 @@ def slider(tmp_path: Path, text: str, **changes: Any) -> str:
 
 
 def test_a_robot_has_our_presets_its_own_limit_and_a_step_of_frame_skip(swing: Any) -> None:
-    own = {"heavy": {"body_mass": Scale((1.5, 2.0))}}
+    own = {"heavy": {"body_mass": Scale((1.0, 2.0))}}
     env = gym.make(register(swing, max_episode_steps=7, reward_threshold=3.5, presets=own))
     assert set(presets(OWN)) == {"none", "default", "wide", "random", "extreme", "heavy"}
     assert env.spec is not None
@@ -82,7 +82,7 @@ def test_a_robot_has_our_presets_its_own_limit_and_a_step_of_frame_skip(swing: A
     assert env.unwrapped.data.time == pytest.approx(0.02)  # type: ignore[attr-defined]
     assert env.metadata["render_fps"] == 50
     _, info = gym.make(OWN, randomization="heavy").reset(seed=1)
-    assert 1.5 < info["params"]["body_mass"] < 2.0
+    assert 1.0 < info["params"]["body_mass"] < 2.0
 
 
 @pytest.mark.parametrize("preset", ["none", "default", "wide", "random", "extreme"])

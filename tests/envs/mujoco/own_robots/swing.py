@@ -38,6 +38,6 @@ gym_dr.register_robot(
     fields=["site_xpos"],
     frame_skip=2,
     max_episode_steps=50,
-    presets={"heavy": {"body_mass": Scale((1.5, 2.0))}},
+    presets={"heavy": {"body_mass": Scale((1.0, 2.0))}},
     camera="side",
 )
