@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import mujoco  # type: ignore[import-untyped]
 import numpy as np
@@ -140,7 +140,7 @@ class RobotTask(tasks.Task):
             raise self._wrong("terminated", f"booleans of shape ({n},)", f"{found.dtype} of shape {found.shape}")
         return found.copy()
 
-    def check_numbers(self, name: str, values: Array, qpos: Array) -> None:
+    def check_numbers(self, name: str, values: npt.NDArray[Any], qpos: Array) -> None:
         """Refuses NaN.
 
         Args:
@@ -252,7 +252,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         self.task = RobotTask(chosen, self.model, self.data)
         self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         before = self.task.state(self._field, copied=True)
         self.do_simulation(action, self.frame_skip)
         after = self.task.state(self._field)
@@ -262,7 +262,7 @@ class RobotEnv(MujocoEnv, EzPickle):
         return observations[0], float(rewards[0]), bool(self.task.terminations(after)[0]), False, {}
 
     def reset_model(self) -> Any:
-        self.set_state(*self.task.first_state(self.np_random))
+        cast(Any, self).set_state(*self.task.first_state(self.np_random))
         state = self.task.state(self._field)
         observations = self.task.observations(state)
         self.task.check_numbers("observe", observations, state.qpos)
