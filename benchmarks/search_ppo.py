@@ -18,11 +18,11 @@ TARGETS = {"Hopper": 2200.0, "HalfCheetah": 2500.0, "Walker2d": 2300.0, "Ant": 1
 # name -> what differs from the defaults
 CANDIDATES: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "std-0.5": {"initial_std": 0.5},
-    "std-0.5-relu": {"initial_std": 0.5, "activation": "relu"},
-    "std-0.5-gae-0.9": {"initial_std": 0.5, "gae_lambda": 0.9},
-    "std-0.5-constant-lr": {"initial_std": 0.5, "schedule": "constant"},
+    "std-1": {"initial_std": 1.0},
     "std-0.25": {"initial_std": 0.25},
+    "relu": {"activation": "relu"},
+    "gae-0.9": {"gae_lambda": 0.9},
+    "constant-lr": {"schedule": "constant"},
 }
 
 

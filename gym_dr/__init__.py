@@ -6,6 +6,7 @@ from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.experiments.evaluate import evaluate
+from gym_dr.experiments.pretrained import pretrained
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.study import study
@@ -70,6 +71,7 @@ __all__ = [
     "evaluate",
     "load_plugins",
     "load_run",
+    "pretrained",
     "register_robot",
     "report",
     "study",

@@ -6,14 +6,33 @@ What has such fields, an algorithm or a sampler, has them as options of the comm
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, unknown_name
 
 
-def option(default: Any, help: str) -> Any:
-    """A documented field of a configuration; it becomes a command-line option with this help."""
-    return dataclasses.field(default=default, metadata={"help": help})
+def option(default: Any, help: str, choices: Sequence[str] = ()) -> Any:
+    """A documented field of a configuration; it becomes a command-line option with this help.
+
+    Args:
+        default: Its value if none is given.
+        help: What it is.
+        choices: All values that it may have, where these are few; ``check_choices`` holds it to them.
+    """
+    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices)})
+
+
+def check_choices(config: Any) -> None:
+    """Checks the fields of a configuration that have ``choices``.
+
+    Raises:
+        UnknownNameError: One has another value.
+    """
+    for field in dataclasses.fields(config):
+        known, value = field.metadata.get("choices"), getattr(config, field.name)
+        if known and value not in known:
+            raise unknown_name(field.name, value, known)
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:

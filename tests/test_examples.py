@@ -54,7 +54,7 @@ def test_the_readmes_pictures_are_there() -> None:
 
 
 def test_the_documented_samplers_and_their_options_are_those_that_there_are() -> None:
-    page = (EXAMPLES.parent / "docs" / "adaptive.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "guides" / "adaptive.md").read_text(encoding="utf-8")
     samplers, options = (re.findall(rf"^\| {first}.*$", page, re.MULTILINE) for first in ("`[a-z]", "`--"))
     assert {row.split("`")[1] for row in samplers if ".csv" not in row and ".json" not in row} >= set(SAMPLERS)
     documented: dict[str, set[str]] = {}
@@ -80,7 +80,7 @@ STUDIES = sorted((EXAMPLES / "studies").glob("*.toml"))
 
 
 def test_the_documented_studies_are_those_that_there_are() -> None:
-    page = (EXAMPLES.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "guides" / "studies.md").read_text(encoding="utf-8")
     assert {path.name for path in STUDIES} == set(re.findall(r"examples/studies/(\w+\.toml)\)", page))
 
 

@@ -75,7 +75,7 @@ def _check_room(processes: int, settings: BenchSettings) -> None:
 
 
 def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:
-    """One line of the results; the fields are described in README."""
+    """One line of the results; the fields are described in docs/guides/bench.md."""
     own = rates[mode, num_envs]
     psi = speedup(own, rates[mode, 1])
     serial_fraction = karp_flatt(psi, num_envs)

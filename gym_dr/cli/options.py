@@ -160,4 +160,5 @@ def _option(
         if default is not None:
             shared["show_default"] = ",".join(map(str, default))
         return click.Option([flag], type=NumberList(get_args(hint)[0]), **shared)
-    return click.Option([flag], type=hint, **shared)
+    choices = field.metadata.get("choices")  # checked by the configuration, whose files have them too
+    return click.Option([flag], type=hint, metavar="|".join(choices) if choices else None, **shared)

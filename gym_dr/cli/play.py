@@ -9,12 +9,14 @@ import gymnasium as gym
 
 from gym_dr.cli.options import policy_options
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.experiments.pretrained import NAMES, pretrained
 from gym_dr.plugins.manager import load_plugins
 
 
 @click.command()
 @click.argument("target", required=False, metavar="[RUN|ENV]")
 @policy_options
+@click.option("--pretrained", "name", type=click.Choice(NAMES), help="a policy that comes with the package")
 @click.option("--human", is_flag=True, help="fly ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
 @click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes of the policy")
@@ -22,6 +24,7 @@ from gym_dr.plugins.manager import load_plugins
 def command(
     target: str | None,
     others: tuple[str, ...],
+    name: str | None,
     human: bool,
     video: str | None,
     episodes: int,
@@ -37,12 +40,15 @@ def command(
     from gym_dr.experiments.policies import open_all
     from gym_dr.runs.environments import param_space_of
 
-    given = [*([target] if target else []), *others]
+    given = [*([target] if target else []), *others, *([str(pretrained(name))] if name else [])]
     if len(given) != 1:
-        raise ConfigError(f"Expected one RUN, one --policy, or --human and an ENV, got {len(given)} of them.")
+        raise ConfigError(
+            f"Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got {len(given)} of them."
+        )
     if human:
-        if video or others:
-            raise ConfigError(f"Expected --human or {'--video' if video else '--policy'}, got both.")
+        if video or not target:
+            other = "--video" if video else "--policy" if others else "--pretrained"
+            raise ConfigError(f"Expected --human or {other}, got both.")
         load_plugins()
         play.play_by_hand(given[0], seed)
         return

@@ -46,7 +46,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         *field_options(RunSettings, num_envs=algorithm.num_envs),
         click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
         click.Option(
-            ["--launcher"], default="local", show_default=True, help="what trains several seeds: local or ray"
+            ["--launcher"], metavar="local|ray", default="local", show_default=True, help="what trains several seeds"
         ),
         click.Option(
             ["--workers"], type=click.IntRange(min=1), help="seeds at a time on this machine  [default: cores]"

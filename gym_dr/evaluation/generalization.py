@@ -36,7 +36,7 @@ def generalization(
 
     Args:
         policies: With ``name``, ``algorithm`` and ``trained_on``; those that were trained on none of D, R and E,
-            or by no known algorithm, count nowhere.
+            by no known algorithm, or with a ``sampler`` that learns, so on other draws, count nowhere.
         success: (policy's name, set's name) -> success rate.
 
     Returns:
@@ -44,6 +44,7 @@ def generalization(
         are missing.
     """
     rows = []
+    policies = [policy for policy in policies if "sampler" not in policy]
     for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies if policy["algorithm"]):
         alike = [policy for policy in policies if policy["algorithm"] == algorithm]
         rates = {}

@@ -19,7 +19,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError
 from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
-from gym_dr.randomization.presets import NONE, presets, resolve
+from gym_dr.randomization.presets import CUSTOM, NONE, preset_of, presets, resolve
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -33,7 +33,7 @@ from gym_dr.wrappers.vector_params import with_params
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
-CUSTOM, UNKNOWN = "own", "unknown"  # in place of a preset's name
+UNKNOWN = "unknown"  # in place of a preset's name
 DEFAULT = "default"  # the preset whose draws stand in for those of a training that is unknown
 
 
@@ -111,8 +111,7 @@ class FrozenPolicy:
             return NONE
         if self.randomization is None:
             return UNKNOWN
-        known = {name: resolve(name, space) for name in presets(space.name)}
-        return next((name for name, value in known.items() if value == self.randomization), CUSTOM)
+        return preset_of(self.randomization, space)
 
 
 RunParts = tuple[RunFolder, RunConfig, Algorithm]

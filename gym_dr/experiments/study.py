@@ -126,7 +126,7 @@ def study(
         >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
 
     Args:
-        study: A TOML or JSON file, or a mapping of the same content; docs/studies.md has the format.
+        study: A TOML or JSON file, or a mapping of the same content; docs/guides/studies.md has the format.
         output: The study's own folder.
         launcher: What trains: "local" or "ray".
         workers: Runs at a time on this machine; None for one a core.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,10 @@ from gym_dr.experiments.configure import resolve_config
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.run import Run, Runs
 from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.presets import preset_of
+from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, check_device
+from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.registry import find_algorithm
 
@@ -46,7 +49,7 @@ def train(
 
     Args:
         algorithm: Its name, as in ``gymdr list algorithms``.
-        run_dir: The run's own folder; None for one in ``runs/`` that is named after what is trained and the time.
+        run_dir: The run's own folder; None for one in ``runs/`` that is named after what is trained.
         seeds: Several seeds, a run for each.
         launcher: What trains several seeds: "local" or "ray".
         workers: Seeds at a time on this machine; None for one a core.
@@ -137,7 +140,16 @@ def _make_folders(
     ]
 
 
-def _default_folder(config: RunConfig, *, several: bool) -> str:
-    env = config.settings.env.rpartition("/")[2]
-    seeds = "seeds" if several else f"seed{config.settings.seed}"
-    return f"runs/{config.algorithm}-{env}-{seeds}-{time.strftime('%Y%m%d-%H%M%S')}"
+def _default_folder(config: RunConfig, *, several: bool) -> Path:
+    """A free folder, named after what is trained; reports show the last part of its name."""
+    settings, space = config.settings, param_space_of(config.settings.env)
+    drawn = [] if space is None or config.randomization is None else [preset_of(config.randomization, space)]
+    learning = [] if settings.sampler == UNIFORM else [settings.sampler]
+    name = "-".join([config.algorithm, *drawn, *learning, "seeds" if several else f"seed{settings.seed}"])
+    place = Path("runs") / settings.env.rpartition("/")[2].rpartition(":")[2]
+    return next(path for path in (place / f"{name}{end}" for end in _endings()) if not path.exists())
+
+
+def _endings() -> Iterator[str]:
+    yield ""
+    yield from (f"-{number}" for number in itertools.count(2))

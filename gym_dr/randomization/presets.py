@@ -16,6 +16,7 @@ from gym_dr.registry import Registry
 PRESETS: Registry[tuple[str, str, Randomization]] = Registry("preset")  # space name, preset name, randomization
 
 NONE = "none"  # the preset that every space has: nominal values
+CUSTOM = "own"  # in place of a preset's name
 PROGRAM = "this program"  # owner of presets that no plugin brings
 
 
@@ -46,6 +47,12 @@ def presets(space_name: str) -> dict[str, Randomization]:
     """All presets of a space, by name."""
     own = {name: randomization for space, name, randomization in PRESETS.values() if space == space_name}
     return {NONE: Randomization(), **own}
+
+
+def preset_of(randomization: Randomization, space: ParamSpace) -> str:
+    """The name of the preset that a randomization equals, or "own"."""
+    known = {name: resolve(name, space) for name in presets(space.name)}
+    return next((name for name, value in known.items() if value == randomization), CUSTOM)
 
 
 def resolve(value: Any, space: ParamSpace) -> Randomization:

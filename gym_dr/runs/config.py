@@ -15,7 +15,7 @@ from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
-from gym_dr.options import expect, option
+from gym_dr.options import check_choices, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import resolve
@@ -38,29 +38,26 @@ class RunSettings:
     env: str = option(DEFAULT_ENV, "id of the environment to train on")
     seed: int = option(1, "seed of everything random in the run")
     num_envs: int = option(10, "sub-environments stepped together")
-    vectorization: str = option("auto", f"how they are stepped: {', '.join(VECTORIZATIONS)}")
+    vectorization: str = option("auto", "how they are stepped", VECTORIZATIONS)
     restart_workers: bool = option(
         False, "replace async workers that fail and truncate their episodes, instead of ending the run"
     )
     worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
-    context: str = option("info", f"who sees the draw: {INFO} (only the records), {OBSERVATION} (the policy)")
+    context: str = option("info", "who sees the draw: the records alone, or the policy too", CONTEXTS)
     sampler: str = option(UNIFORM, "where draws come from, see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
         100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
     )
     eval_episodes: int = option(100, "episodes of each evaluation at the end; 0 for none")
-    on_nan: str = option("stop", "what an update does whose loss or observation is not finite: stop or skip")
+    on_nan: str = option("stop", "what to do where a loss or an observation is not finite", ON_NAN)
     device: str = option("cpu", "where the networks are: cpu or cuda")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
         for name, low in lowest.items():
             expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
-        choices = {"context": CONTEXTS, "on_nan": ON_NAN, "vectorization": VECTORIZATIONS}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise unknown_name(name, getattr(self, name), known)
+        check_choices(self)
         expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)
         most = f"at most checkpoint_every ({self.checkpoint_every}), where draws begin anew"
         expect(self.resample_every <= self.checkpoint_every, "resample_every", most, self.resample_every)

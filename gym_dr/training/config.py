@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from gym_dr.options import expect, option
+from gym_dr.options import check_choices, expect, option
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
-# What holds for a whole episode, and of which a batch has few examples, is easily learned by heart. Smaller inputs are
-# learned more slowly: from [-1, 1] A2C learned worse than without the draw, from a quarter of it better (README)
+# What holds for a whole episode, and of which a batch has few examples, is easily memorised. Smaller inputs are
+# learned more slowly: from [-1, 1] A2C learned worse than without the draw, from a quarter of it better
 CONTEXT_SPAN = 0.25
+
+SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh"), ("torch", "orthogonal")
 
 _BOUNDS: dict[str, Callable[[float], bool]] = {
     "at least 1": lambda value: value >= 1,
@@ -40,12 +42,12 @@ class A2CConfig:
     entropy_coef: float = option(0.003, "weight of the entropy bonus")
     actor_lr: float = option(0.002, "learning rate of the actor")
     critic_lr: float = option(0.002, "learning rate of the critic")
-    schedule: str = option("linear", "constant, or linear: learning rates and entropy bonus fall to 0")
-    optimizer: str = option("rmsprop", "rmsprop or adam, for actor and critic")
+    schedule: str = option("linear", "linear: learning rates and entropy bonus fall to 0", SCHEDULES)
+    optimizer: str = option("rmsprop", "of actor and critic", ("rmsprop", "adam"))
     optimizer_eps: float = option(1e-5, "added to the root of the mean squared gradient")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
-    activation: str = option("relu", "relu or tanh, between layers")
-    init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    activation: str = option("relu", "between layers", ACTIVATIONS)
+    init: str = option("orthogonal", "first weights: torch's uniform ones or orthogonal (Saxe et al. 2014)", INITS)
     reward_scale: float = option(0.1, "rewards are multiplied by it for the losses, not for what is reported")
     critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
     normalize_observations: bool = option(False, "shift and scale observations by their running moments")
@@ -60,7 +62,6 @@ class A2CConfig:
                 "between 0 and 1": ("gamma", "gae_lambda"),
                 "above 0 and finite": ("actor_lr", "critic_lr", "optimizer_eps", "reward_scale"),
             },
-            {"optimizer": ("rmsprop", "adam"), "activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
         )
         _check_rollout_steps(self)
 
@@ -86,11 +87,11 @@ class PPOConfig:
     target_kl: float = option(0.0, "mean KL divergence of an epoch after which there is no further one; 0 for any")
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     lr: float = option(0.0003, "learning rate of actor and critic, by Adam")
-    schedule: str = option("linear", "constant, or linear: learning rate and entropy bonus fall to 0")
+    schedule: str = option("linear", "linear: learning rate and entropy bonus fall to 0", SCHEDULES)
     optimizer_eps: float = option(1e-5, "added to the root of the mean squared gradient")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
-    activation: str = option("tanh", "relu or tanh, between layers")
-    init: str = option("orthogonal", "first weights: torch (uniform) or orthogonal (Saxe et al. 2014)")
+    activation: str = option("tanh", "between layers", ACTIVATIONS)
+    init: str = option("orthogonal", "first weights: torch's uniform ones or orthogonal (Saxe et al. 2014)", INITS)
     initial_std: float = option(0.5, "standard deviation of continuous actions at first, in halves of their range")
     state_dependent_std: bool = option(False, "let the actor choose the deviation of continuous actions by observation")
     critic_context: bool = option(False, "show the draw to the critic, which is needed in training only")
@@ -108,7 +109,6 @@ class PPOConfig:
                 "above 0 and finite": ("clip_range", "lr", "optimizer_eps", "initial_std"),
                 "0 or above and finite": ("value_clip", "target_kl"),
             },
-            {"activation": ("relu", "tanh"), "init": ("torch", "orthogonal")},
         )
         _check_rollout_steps(self)
 
@@ -121,10 +121,12 @@ class ReinforceConfig:
     episodes_per_env: int = option(1, "episodes of each sub-environment in an update")
     gamma: float = option(0.99, "discount factor")
     lr: float = option(0.003, "learning rate of the policy, and of the baseline if there is one")
-    schedule: str = option("linear", "constant, or linear: learning rate and entropy bonus fall to 0 over the updates")
+    schedule: str = option("linear", "linear: learning rate and entropy bonus fall to 0 over the updates", SCHEDULES)
     # "normalize" punishes the last steps of episodes that the limit cuts, since their returns lack their future;
     # "learned" knows what the rest is worth
-    baseline: str = option("learned", "subtracted from returns: none, normalize (mean 0, deviation 1) or learned")
+    baseline: str = option(
+        "learned", "subtracted from returns; normalize: mean 0, deviation 1", ("none", "normalize", "learned")
+    )
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     max_grad_norm: float = option(0.0, "largest norm of each network's gradient; 0 for no clipping")
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
@@ -137,18 +139,16 @@ class ReinforceConfig:
                 "between 0 and 1": ("gamma",),
                 "above 0 and finite": ("lr",),
             },
-            {"baseline": ("none", "normalize", "learned")},
         )
 
 
-def _check(config: Any, bounds: dict[str, tuple[str, ...]], choices: dict[str, tuple[str, ...]]) -> None:
+def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
     """Checks fields by name, and those that every algorithm here has."""
     always = {"0 or above and finite": ("entropy_coef", "max_grad_norm")}
     for expected, names in itertools.chain(bounds.items(), always.items()):
         for name in names:
             expect(_BOUNDS[expected](getattr(config, name)), name, expected, getattr(config, name))
-    for name, known in {**choices, "schedule": ("constant", "linear")}.items():
-        expect(getattr(config, name) in known, name, " or ".join(known), getattr(config, name))
+    check_choices(config)
     sizes = config.hidden_sizes
     expect(len(sizes) >= 1 and min(sizes) >= 1, "hidden_sizes", "one or more layers of at least 1 unit", sizes)
     # a configuration may be a stranger's, and evaluating his run must not take all memory

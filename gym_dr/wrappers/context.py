@@ -47,7 +47,7 @@ class DrawContext(ParamsWrapper):
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
             span: What the ends of the ranges become in the observation, instead of 1. Small inputs (0.25) keep a
-                network from learning single draws by heart.
+                network from memorising single draws.
 
         Raises:
             UnknownNameError: There is no such context or parameter.

@@ -77,9 +77,10 @@ def test_a_function_is_watched_on_the_draws_of_the_preset_default(monkeypatch: p
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ((), "Expected one RUN, one --policy, or --human and an ENV, got 0"),
-        (("runs/first", *BRAKE), "Expected one RUN, one --policy, or --human and an ENV, got 2"),
+        ((), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got 0"),
+        (("runs/first", *BRAKE), "Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got 2"),
         (("--human", *BRAKE), "Expected --human or --policy, got both"),
+        (("--human", "--pretrained", "lander"), "Expected --human or --pretrained, got both"),
         (("--human", "CartPole-v1", "--video", "out.gif"), "Expected --human or --video, got both"),
     ],
     ids=str,

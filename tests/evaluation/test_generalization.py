@@ -13,12 +13,14 @@ def test_scores_are_those_of_the_paper() -> None:
         {"name": "r1", "algorithm": "a2c", "trained_on": "random"},
         {"name": "r2", "algorithm": "a2c", "trained_on": "random"},
         {"name": "w", "algorithm": "a2c", "trained_on": "wide"},
+        {"name": "s", "algorithm": "a2c", "trained_on": "random", "sampler": "adr"},
     ]
     rates = {
         "d": (0.9, 0.4, 0.2),
         "r1": (0.8, 0.6, 0.5),
         "r2": (0.8, 0.8, 0.3),
         "w": (0.0, 0.0, 0.0),  # was trained on none of the versions
+        "s": (0.0, 0.0, 0.0),  # nor this, whose draws followed its policy
     }
     success = {(name, cells): rate for name, row in rates.items() for cells, rate in zip(SETS, row, strict=True)}
     (row,) = generalization(policies, success)

@@ -278,3 +278,14 @@ def test_a_report_is_one_file(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     page = gym_dr.report(run, output=tmp_path / "page.html", evaluation=tmp_path / "e", progress=False)
     assert page == tmp_path / "page.html"
     assert page.stat().st_size > 1_000_000
+
+
+def test_folders_are_named_after_what_is_trained_and_never_taken_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Path("runs/LunarLanderDR-v3")
+    asked: list[dict[str, Any]] = [{}, {}, {"seed": 3, "randomize": {"gravity": (-11, -9)}}, {"randomization": "none"}]
+    made = [gym_dr.train("a2c", **TINY, **more).path for more in asked]
+    names = ["a2c-default-seed1", "a2c-default-seed1-2", "a2c-own-seed3", "a2c-none-seed1"]
+    assert made == [place / name for name in names]

@@ -28,6 +28,7 @@ import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.integrations.sb3 import GymnasiumVecEnv, LogDraws, make_vec_env
 from gym_dr.wrappers.vector_params import VectorParams
+from tests.pages import ROOT, run_program
 
 pytestmark = pytest.mark.integration
 
@@ -450,3 +451,9 @@ def test_the_example_trains_evaluates_and_says_what_was_drawn(
     assert lines[-3].startswith("Return over 100 draws: ")
     assert lines[-2].startswith("Worst: ")
     assert "gravity" in lines[-1]
+
+
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_program(ROOT / "docs" / "tutorials" / "stable_baselines3.md")
+    assert (tmp_path / "ppo.zip").exists()

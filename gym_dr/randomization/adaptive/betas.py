@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -147,23 +148,30 @@ def maximised(goal: Function, constraints: Sequence[AtLeast], start: Array, high
     """
     from scipy.optimize import minimize
 
-    def by_logarithm(
-        function: Function, sign: float = 1.0
-    ) -> tuple[Callable[[Array], float], Callable[[Array], Array]]:
-        def at(x: Array) -> Array:
-            return np.exp(x).reshape(start.shape)
+    def by_logarithm(function: Function) -> Function:
+        @lru_cache(maxsize=1)  # the solver asks for value and gradient one after the other
+        def both(x: bytes) -> tuple[float, Array]:
+            shape = np.exp(np.frombuffer(x)).reshape(start.shape)
+            value, gradient = function(shape)
+            return value, (gradient * shape).ravel()
 
-        return lambda x: sign * function(at(x))[0], lambda x: sign * (function(at(x))[1] * at(x)).ravel()
+        return lambda x: both(x.tobytes())
 
-    kept = []
-    for constraint in constraints:
-        value, slope = by_logarithm(constraint.function)
-        kept.append({"type": "ineq", "fun": lambda x, v=value, c=constraint: v(x) - c.lowest, "jac": slope})
-    first = np.log(start).ravel()
-    objective, slope = by_logarithm(goal, -1.0)
+    def slack(constraint: AtLeast) -> dict[str, Any]:
+        function = by_logarithm(constraint.function)
+        return {"type": "ineq", "fun": lambda x: function(x)[0] - constraint.lowest, "jac": lambda x: function(x)[1]}
+
+    objective, first = by_logarithm(goal), np.log(start).ravel()
     limits = [(np.log(LOWEST), np.log(highest))] * first.size
-    options = {"maxiter": _ITERATIONS, "ftol": 1e-9}
-    found = minimize(objective, first, jac=slope, method="SLSQP", bounds=limits, constraints=kept, options=options).x
+    found = minimize(
+        lambda x: -objective(x)[0],
+        first,
+        jac=lambda x: -objective(x)[1],
+        method="SLSQP",
+        bounds=limits,
+        constraints=[slack(constraint) for constraint in constraints],
+        options={"maxiter": _ITERATIONS, "ftol": 1e-9},
+    ).x
     if not np.isfinite(found).all():
         return None
     found = np.clip(found, *limits[0])

@@ -1,4 +1,7 @@
-"""What README shows is run: its Python blocks as one program, its commands with a small budget."""
+"""What README and the pages in docs show is run: Python blocks of a page as one program, commands with a small budget.
+
+Blocks of ``console`` and ``py`` are not run: they need another package, or show a part of a program.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,17 @@ from gym_dr.cli import bench
 from gym_dr.cli.main import cli, main
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
+from gym_dr.randomization.presets import presets
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
+from tests.pages import ROOT, blocks, run_program
 from tests.toml_text import toml_text
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+MADE = {"_build", "families"}  # by Sphinx
+PAGES = [README, *sorted(path for path in (ROOT / "docs").rglob("*.md") if not MADE & set(path.parts))]
+NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.py runs it
 
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
 
@@ -28,16 +35,19 @@ TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
 NOT_RUN_HERE = ("pip install", "gymdr play --human")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
 
 
-def test_the_python_blocks_run_as_one_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_python_blocks_of_a_page_run_as_one_program(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks("python")), "README.md", "exec"), {})
+    run_program(page)
 
 
-COMMANDS = [line for block in blocks("sh") for line in block.splitlines() if not line.startswith(NOT_RUN_HERE)]
+LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]
 
 
 def following(arguments: list[str], option: str) -> str | None:
@@ -50,7 +60,7 @@ TRAININGS = {following(line.split(), "--run-dir"): line for line in COMMANDS if 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands run; the trainings that several need are made once."""
-    path = tmp_path_factory.mktemp("readme")
+    path = tmp_path_factory.mktemp("docs")
     shutil.copytree(ROOT / "examples", path / "examples")
     return path
 
@@ -103,20 +113,30 @@ def test_a_command_runs_and_writes_what_it_names(
             assert path.stat().st_size > 1000 or (path.is_dir() and any(path.iterdir()))
 
 
-def test_readme_shows_every_command_of_the_command_line() -> None:
+def test_the_pages_show_every_command_of_the_command_line() -> None:
     assert {line.split()[1] for line in COMMANDS} == set(cli.list_commands(click.Context(cli)))
 
 
-def test_install_commands_are_one_line_each() -> None:
-    installs = [block for block in blocks("sh") if block.startswith("pip install")]
+def test_readme_has_two_install_commands_of_one_line() -> None:
+    installs = [block for block in blocks(README, "sh") if block.startswith("pip install")]
     assert [block.count("\n") for block in installs] == [1, 1]
 
 
-def test_the_presets_in_the_table_are_those_that_there_are() -> None:
-    from gym_dr.randomization.presets import presets
+def test_the_door_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
 
-    table = README.split("| preset |")[1].split("\n\n")[0]
+
+def test_the_presets_in_the_table_are_those_that_there_are() -> None:
+    page = (ROOT / "docs" / "guides" / "randomization.md").read_text(encoding="utf-8")
+    table = page.split("| preset |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)`", table, flags=re.MULTILINE) == list(presets("LunarLander"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    paths = [(page.parent / target).resolve() for target in targets]
+    assert not [path for path in paths if not path.exists() and not MADE & set(path.parts)]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)

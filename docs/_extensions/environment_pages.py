@@ -1,0 +1,105 @@
+"""Writes a page for each family of environments from the registry, before Sphinx reads the sources.
+
+What a registry cannot know, such as what equals what, is in ``environments/notes/``: a file named after a family is put
+into its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from gym_dr.envs.family import FAMILIES, EnvFamily
+from gym_dr.randomization.presets import presets
+from gym_dr.randomization.space import Param
+from gym_dr.runs.environments import param_space_of
+from gym_dr.wrappers.disturbances import DISTURBANCES
+
+GROUPED_FROM = 6  # parameters of one field of MuJoCo, from which they share a row
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_pages(docs: Path) -> None:
+    """Writes ``environments/families/NAME.md``; files that would not change keep their time."""
+    folder = docs / "environments" / "families"
+    folder.mkdir(exist_ok=True)
+    for family in FAMILIES.values():
+        path, text = folder / f"{family.name}.md", page(family, docs / "environments")
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def page(family: EnvFamily, folder: Path) -> str:
+    """A family's page in Markdown."""
+    first = family.ids[0]
+    params = [param for param in (param_space_of(first.id) or {}).values() if param.name not in DISTURBANCES]
+    picture, note = folder / "pictures" / f"{family.name}.png", folder / "notes" / f"{family.name}.md"
+    parts = [
+        f"# {family.name}",
+        f"![{family.name}](../pictures/{family.name}.png)" if picture.exists() else "",
+        table(
+            ("id", "nominal values give", "episode limit", "solved from", "native"),
+            [
+                (
+                    f"`{env.id}`",
+                    f"`{env.stock}`" if env.stock else "",
+                    f"{env.max_episode_steps} steps",
+                    "" if env.reward_threshold is None else f"{env.reward_threshold:g}",
+                    "yes" if env.vector_entry_point else "no",
+                )
+                for env in family.ids
+            ],
+        ),
+        f"```sh\ngymdr train ppo --env {first.id}\ngymdr play --human {first.id}\ngymdr params {first.id}\n```",
+        note.read_text(encoding="utf-8") if note.exists() else "",
+        "## Parameters",
+        table(("name", "nominal", "from", "to", "unit", "meaning"), parameter_rows(params)),
+        "[Noise, delays and pushes](../../guides/disturbances.md) may vary, too.",
+        "## Presets",
+        *(
+            f"`{name}`\n: {_rules(randomization) if randomization else 'nothing varies'}"
+            for name, randomization in presets(family.name).items()
+        ),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
+    """A row for each parameter, or for many of one field: ``body_mass:torso`` and those beside it."""
+    for field, group in groupby(params, key=lambda param: param.name.partition(":")[0]):
+        factor, *elements = group
+        if len(elements) < GROUPED_FROM:
+            yield from map(row, [factor, *elements])
+            continue
+        yield row(factor)
+        nominal = sorted({param.nominal for param in elements})
+        names = dict.fromkeys(param.name.partition(":")[2].partition(".")[0] for param in elements)
+        axes = dict.fromkeys(param.name.partition(".")[2] for param in elements if "." in param.name)
+        unit, low, high = elements[0].unit, min(p.low for p in elements), max(p.high for p in elements)
+        values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
+        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)}" if axes else ""
+        meaning = f"{elements[-1].doc}, of {', '.join(f'`{name}`' for name in names)}{parts}"
+        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
+
+
+def row(param: Param) -> tuple[str, ...]:
+    """A parameter's row."""
+    unit = param.unit if param.kind == "float" else param.kind
+    return f"`{param.name}`", f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, param.doc
+
+
+def _rules(randomization: Any) -> str:
+    return ", ".join(f"`{name}` = `{rule!r}`" for name, rule in randomization.items())
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -1,0 +1,32 @@
+"""How Sphinx builds the documentation: sphinx-build -W docs docs/_build."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gym_dr
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "gym_dr"
+author = "the gym_dr developers"
+copyright = "2026, the gym_dr developers"
+release = version = gym_dr.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "environment_pages"]
+exclude_patterns = ["_build", "environments/notes"]
+nitpicky = False  # types of numpy and torch are not ours to link
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+autodoc_mock_imports = ["stable_baselines3"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_google_docstring, napoleon_numpy_docstring = True, False
+copybutton_exclude = ".linenos, .gp"
+
+html_theme = "furo"
+html_title = "gym_dr"
+html_show_sourcelink = False

@@ -1,0 +1,35 @@
+"""Policies that come with the package play at once, and as well as is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gym_dr
+from gym_dr.errors import UnknownNameError
+from gym_dr.experiments.pretrained import NAMES
+from tests.cli.command import gymdr
+
+RETURNS = {"lander": 200.0}  # at least, on nominal physics
+
+
+def test_each_has_a_return_that_it_is_held_to() -> None:
+    assert set(NAMES) == set(RETURNS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_returns_what_is_said_of_it(name: str, tmp_path: Path) -> None:
+    found = gym_dr.evaluate(gym_dr.load_run(gym_dr.pretrained(name)), episodes=5, output=tmp_path)
+    assert found.returns("nominal").mean() >= RETURNS[name]
+
+
+def test_it_plays_before_anything_is_trained(tmp_path: Path) -> None:
+    shown = gymdr("play", "--pretrained", "lander", "--episodes", "1", "--video", tmp_path / "flight.gif")
+    assert shown.code == 0, shown.err
+    assert (tmp_path / "flight.gif").exists()
+
+
+def test_an_unknown_one_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'lander'"):
+        gym_dr.pretrained("landr")
