@@ -12,7 +12,7 @@ import pytest
 
 import gym_dr
 from gym_dr import DisturbVector, Scale
-from gym_dr.envs.family import ENVIRONMENTS, family_of
+from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
 from tests.cli.command import TINY, Result, gymdr, refused
@@ -144,6 +144,18 @@ def test_registering_again_replaces_the_robot_as_a_notebook_does(swing: Any) -> 
     assert info["params"] == {"gravity.z": -5.0}
     assert env.step(np.zeros(1))[1] == 42.0
     assert list(ENVIRONMENTS).count(OWN) == 1
+
+
+@pytest.mark.parametrize(("camera", "expected"), [(None, "track"), ("side", "side")])
+def test_pictures_are_drawn_from_the_camera_that_was_chosen_or_from_the_one_that_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, camera: str | None, expected: str
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "egl")  # what would be set for the rest of the process
+    text = body('<camera name="side"/><camera name="track"/>')
+    env: Any = gym.make(slider(tmp_path, text, camera=camera), render_mode="rgb_array")
+    point_camera(env)
+    inner = env.unwrapped
+    assert inner.mujoco_renderer.camera_id == inner.model.camera(expected).id
 
 
 def test_a_relative_path_starts_at_the_file_of_observe(swing: Any) -> None:
