@@ -67,6 +67,11 @@ gym_dr.register_robot(
 )
 
 if __name__ == "__main__":
-    options = {"num_envs": 64, "rollout_steps": 128, "updates": int((sys.argv[2:] or ["250"])[0])}
+    options = {
+        "num_envs": 64,
+        "rollout_steps": 128,
+        "updates": int((sys.argv[2:] or ["250"])[0]),
+        "checkpoint_every": 25,
+    }
     run = gym_dr.train("ppo", env="own_robot:mine/BallInCup-v0", run_dir=sys.argv[1], **options)
     print(gym_dr.evaluate(run, episodes=100).episodes.groupby("set")["return"].mean())
