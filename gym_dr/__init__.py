@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
 from gym_dr.experiments.evaluate import evaluate
@@ -71,6 +72,7 @@ __all__ = [
     "load_plugins",
     "load_run",
     "pretrained",
+    "register_robot",
     "report",
     "study",
     "train",

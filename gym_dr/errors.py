@@ -29,6 +29,10 @@ class EnvStateError(GymDrError, RuntimeError):
     """A call that is not possible in the environment's current state, such as a step before the first reset."""
 
 
+class RobotError(GymDrError, ValueError):
+    """A robot whose model cannot be used, or whose functions return what they must not."""
+
+
 class ConfigError(GymDrError, ValueError):
     """A configuration file or option that cannot be used."""
 

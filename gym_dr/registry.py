@@ -47,6 +47,10 @@ class Registry(Generic[T]):
         if first != (item, owner):
             raise NameClashError(f"Two plugins add the {self.kind} {name!r}: {first[1]} and {owner}.")
 
+    def remove(self, name: str) -> None:
+        """Takes an item out, if it is there."""
+        self._entries.pop(name, None)
+
     def get(self, name: str) -> T:
         """The item of a name.
 

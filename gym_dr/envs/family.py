@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from gym_dr.randomization.presets import add_preset
+from gym_dr.randomization.presets import add_preset, remove_preset
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
 
@@ -81,3 +81,13 @@ def add_family(family: EnvFamily, owner: str) -> None:
                 reward_threshold=env.reward_threshold,
                 kwargs=dict(env.kwargs),
             )
+
+
+def remove_family(family: EnvFamily) -> None:
+    """Takes back what ``add_family`` has registered."""
+    FAMILIES.remove(family.name)
+    for name in family.presets:
+        remove_preset(family.name, name)
+    for env in family.ids:
+        ENVIRONMENTS.remove(env.id)
+        gym.registry.pop(env.id, None)

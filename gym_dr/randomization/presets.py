@@ -38,6 +38,11 @@ def add_preset(space_name: str, name: str, randomization: Randomization, owner: 
     PRESETS.add(f"{name} of {space_name}", (space_name, name, randomization), owner)
 
 
+def remove_preset(space_name: str, name: str) -> None:
+    """Takes out what ``add_preset`` has filed."""
+    PRESETS.remove(f"{name} of {space_name}")
+
+
 def presets(space_name: str) -> dict[str, Randomization]:
     """All presets of a space, by name."""
     own = {name: randomization for space, name, randomization in PRESETS.values() if space == space_name}

@@ -45,7 +45,10 @@ def check_env_id(env_id: str) -> None:
         try:
             importlib.import_module(module)
         except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
-            raise ConfigError(f"Environment {env_id!r}: module {module!r} cannot be imported: {error}.") from None
+            raise ConfigError(
+                f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Modules are looked for as "
+                "Python does, in installed packages and PYTHONPATH."
+            ) from None
     if name not in gym.registry:
         # forgetting "gym_dr/" is likelier than misspelling the rest
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]

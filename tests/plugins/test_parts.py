@@ -15,16 +15,15 @@ import gymnasium as gym
 import pytest
 
 import gym_dr
-from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
 from gym_dr.plugins import manager
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.randomization.presets import PRESETS, presets
+from gym_dr.randomization.presets import presets
 from gym_dr.randomization.sampler import SAMPLERS
-from gym_dr.registry import Registry
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
 from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
 from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
 from gym_dr.training.registry import ALGORITHMS
+from tests.registered import forgotten_afterwards
 
 PARTS = ("point_mass", "random_search", "growing")
 ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
@@ -40,19 +39,13 @@ CELLS = [
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> Iterator[None]:
     """Has gym_dr find the parts as entry points of packages, and forget them afterwards."""
-    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)
-    before, registered = [dict(registry._entries) for registry in registries], dict(gym.registry)
     found = [EntryPoint(part, f"{__package__}.parts.{part}", "gym_dr") for part in PARTS]
-    with pytest.MonkeyPatch.context() as patch:
+    with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(manager, "entry_points", lambda group: found)
         load_plugins.cache_clear()
         load_plugins()  # warns of a broken one
         yield
     load_plugins.cache_clear()
-    for registry, entries in zip(registries, before, strict=True):
-        registry._entries = entries
-    gym.registry.clear()
-    gym.registry.update(registered)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -20,6 +20,8 @@ def follow(env: gym.Env[Any, Any]) -> None:
         return
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         os.environ.setdefault("MUJOCO_GL", "egl")
+    if inner.camera_name is not None:  # somebody has chosen
+        return
     for number in range(inner.model.ncam):
         if inner.model.camera(number).name == "track":
             inner.mujoco_renderer.camera_id = number

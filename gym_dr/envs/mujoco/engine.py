@@ -187,6 +187,7 @@ class OwnDataEngine(Engine):
             mujoco.mj_forward(model, data)
 
         self._parallel(begin, envs)
+        self.ctrl[envs] = 0.0  # as the reset left it
         for source, copied in self._sources:
             source.read_rows(copied, envs)
 

@@ -43,7 +43,7 @@ class RandomizedModel(RandomizedEnv):
         self._editor = ModelEditor(space, env.model)
         self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
         self._bad_state = BAD_STATE
-        self._actions_shape = (int(env.model.nu),)
+        self._actions_shape = cast(Any, self).action_space.shape  # an arm may be moved by its hand, without actuators
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters.
@@ -69,7 +69,7 @@ class RandomizedModel(RandomizedEnv):
         reward, and ``info["diverged"]`` is True.
 
         Args:
-            action: Finite numbers, one for each actuator; MuJoCo clips them to the control range.
+            action: Finite numbers of the action space's shape; MuJoCo clips them to the control range.
 
         Raises:
             EnvStateError: There was no reset yet.

@@ -66,9 +66,10 @@ def _pole(spreads: dict[str, Distribution]) -> Randomization:
     )
 
 
-def _family(
+def robot_presets(
     *others: str, power: Distribution = _POWER, power_outside: Distribution = _POWER_OUTSIDE
 ) -> dict[str, Randomization]:
+    """The presets of a robot, whose ``others`` (fields of its model) are what it moves against."""
     return {
         "default": _links(_NARROW, *others),
         "wide": _links(_WIDE, *others),
@@ -89,9 +90,9 @@ def _pendulum() -> dict[str, Randomization]:
 PRESETS: dict[str, dict[str, Randomization]] = {
     "InvertedPendulum": _pendulum(),
     "InvertedDoublePendulum": _pendulum(),
-    **{name: _family("geom_friction") for name in _LEGGED},
-    "HalfCheetah": _family("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
-    "Swimmer": _family("density", "viscosity"),  # what it pushes against is water
-    "Reacher": _family(),  # its target is a body too, but a kinematic one: its mass changes nothing
-    "Pusher": _family("geom_friction"),
+    **{name: robot_presets("geom_friction") for name in _LEGGED},
+    "HalfCheetah": robot_presets("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
+    "Swimmer": robot_presets("density", "viscosity"),  # what it pushes against is water
+    "Reacher": robot_presets(),  # its target is a body too, but a kinematic one: its mass changes nothing
+    "Pusher": robot_presets("geom_friction"),
 }

@@ -26,6 +26,7 @@ LENGTH = "body_length"  # not a field of MuJoCo's: a link's length moves several
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
 _INERTIA_SLACK = 1e-6  # relative; MuJoCo's own inertias lie on the bound where a body is flat
 _WILD = ("*", "?", "[")
+_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # that may lack a name: as fields have it -> as models do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +53,17 @@ class ModelSpace(ParamSpace):
     ``params`` and ``info["params"]`` report. ``space[name].nominal`` is there for every name.
     """
 
-    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target]) -> None:
-        """Collects parameters; ``model_space`` makes them from a model."""
+    def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target], hints: Mapping[str, str]) -> None:
+        """Collects parameters; ``model_space`` makes them from a model.
+
+        Args:
+            name: What presets are filed under.
+            params: What may vary.
+            targets: What each name does to the model.
+            hints: Field, or name that is none -> why it, or an element of the field, may be missing.
+        """
         super().__init__(name, params)
-        self.targets = targets
+        self.targets, self.hints = targets, hints
         self.nominal = {}
 
     def __getitem__(self, name: str) -> Param:
@@ -65,7 +73,7 @@ class ModelSpace(ParamSpace):
 
     def reporting(self, randomization: Randomization) -> ModelSpace:
         """The same parameters, with those of a randomization as the ones that are reported."""
-        space = ModelSpace(self.name, list(self.values()), self.targets)
+        space = ModelSpace(self.name, list(self.values()), self.targets, self.hints)
         space.nominal = {name: float(self[name].nominal) for name in randomization}
         return space
 
@@ -150,7 +158,15 @@ class ModelSpace(ParamSpace):
                     )
 
     def _unknown(self, name: object) -> UnknownNameError:
-        """The error for a name that is none: lists the elements, or the fields, that the model has."""
+        """The error for a name that is none: lists the elements, or the fields, that the model has, and says why."""
+        text = str(name)
+        head, _, rest = text.partition(":")
+        whole = text.rpartition(".")[0] if "." in rest else text
+        why = [hint for missing, hint in self.hints.items() if fnmatch.fnmatchcase(missing, whole)]
+        hint = why[0] if why else self.hints.get(head, "")
+        return UnknownNameError(f"{self._listing(name)} {hint}".rstrip())
+
+    def _listing(self, name: object) -> UnknownNameError:
         head, colon, rest = str(name).partition(":")
         if not colon or not any(known.startswith(f"{head}:") for known in self):
             fields = dict.fromkeys(known.partition(":")[0].partition(".")[0] for known in self)
@@ -170,7 +186,8 @@ def model_space(name: str, model: Any) -> ModelSpace:
     """
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
-    return ModelSpace(name, [param for param, _ in found], {param.name: target for param, target in found})
+    targets = {param.name: target for param, target in found}
+    return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
 
 
 def field_array(model: Any, name: str) -> Array:
@@ -209,6 +226,31 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
     if field.name == "body_ipos":  # a body compiled as simple has a diagonal inertia matrix for good
         return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
     return True
+
+
+def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
+    """Why names may be missing that somebody looks for in a model; see ``ModelSpace``."""
+    hints = {}
+    for field in FIELDS.values():
+        names = element_names(model, field.objects)
+        for i, element in enumerate(names if field.objects == "body" else ()):
+            if f"{field.name}:{element}" not in known:
+                hints[f"{field.name}:{element}"] = (
+                    f"{field.name}:{element} is compiled away: the centre of mass lies in the origin of its body, and "
+                    "MuJoCo computes without it. Give the body an <inertial> with another pos in the XML."
+                    if field.name == "body_ipos" and model.body_mass[i] > 0
+                    else f"{element!r} has no mass."
+                )
+        kind = _OBJECTS.get(field.objects or "")
+        unnamed = sum(not getattr(model, kind)(i).name for i in range(len(names))) if kind else 0
+        if unnamed:
+            hints[field.name] = (
+                f"{unnamed} of {len(names)} {kind}s have no name in the model and go by one of what they belong to; "
+                "give them a name in the XML to choose them by it."
+            )
+    if not any(name.startswith(LENGTH) for name in known):
+        hints[LENGTH] = f"{LENGTH} is for links that are one capsule or cylinder, in models without contacts."
+    return hints
 
 
 def _value(field: Field, name: str, nominal: float) -> Param:

@@ -32,27 +32,25 @@ class MujocoBackend(Backend):
 
     Attributes:
         engine: The simulations.
-        template: An instance of Gymnasium's class, which draws.
+        template: A single environment of the kind, which draws.
         model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
     """
 
-    def __init__(self, name: str, render_mode: str | None, **kwargs: Any) -> None:
-        """Compiles the model.
+    def __init__(self, name: str, template: Any, task: tasks.Task) -> None:
+        """Copies the model.
 
         Args:
             name: Such as "Hopper"; presets are filed under it.
-            render_mode: None, or one of Gymnasium's but "human".
-            **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
+            template: See the class.
+            task: What it observes and rewards.
         """
-        with quiet_compiler():
-            self.template = stock_class(f"{name}-v5")(render_mode=render_mode, **kwargs)
+        self.template, self._task = template, task
         self._nominal = copy.copy(self.template.model)  # drawing changes the template's model
         self.space = self._model_space = model_space(name, self._nominal)
         self.observation_space = self.template.observation_space
         self.action_space = self.template.action_space
         self.metadata = self.template.metadata
         self.push_size = len(pushed_dofs(self._nominal))
-        self._task: tasks.Task = getattr(tasks, name)(self.template)
         self.model_fields = ModelFields(self._model_space, self._nominal, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
@@ -143,7 +141,10 @@ class MujocoVectorEnv(NativeVectorEnv):
     space_name: str  # what presets are filed under
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> MujocoBackend:
-        return MujocoBackend(self.space_name, render_mode, **kwargs)
+        name = self.space_name
+        with quiet_compiler():
+            template = stock_class(f"{name}-v5")(render_mode=render_mode, **kwargs)
+        return MujocoBackend(name, template, getattr(tasks, name)(template))
 
 
 @cache

@@ -1,0 +1,322 @@
+"""The environments of robots of your own: one task over states, for one simulation as for many."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
+from gymnasium.spaces import Box
+from gymnasium.utils import EzPickle
+from mujoco import batch as mujoco_batch
+
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.backend import Outcome
+from gym_dr.envs.mujoco import tasks
+from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.envs.mujoco.env import RandomizedMujoco
+from gym_dr.envs.mujoco.robots import ROBOTS, Robot
+from gym_dr.envs.mujoco.vector_env import MujocoBackend
+from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.errors import RobotError, unknown_name
+from gym_dr.randomization.table import ParamTable
+
+_ALWAYS = ("qpos", "qvel", "ctrl")
+_AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # by mj_rnePostConstraint, which a batch does not call
+_PROBES = 3  # simulations that a new task is tried on
+
+
+class RobotState:
+    """n simulations at one time, as a robot's functions see them; arrays are read-only.
+
+    What MuJoCo derives (``xpos``, sensors, ...) is, after a step, that of the last simulation step's beginning, as in
+    Gymnasium's environments; ``qpos`` and ``qvel`` are those of its end.
+
+    Attributes:
+        model: The ``MjModel`` with nominal values: ``state.model.site("tip").id``.
+        qpos: ``(n, nq)``.
+        qvel: ``(n, nv)``.
+        ctrl: ``(n, nu)``, the actions of the last step; 0 after a reset.
+        sensordata: ``(n, nsensordata)``.
+    """
+
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+    sensordata: Array
+
+    def __init__(self, model: Any, arrays: dict[str, Array]) -> None:
+        """Takes the fields by name, ``(n, ...)`` each."""
+        self.model = model
+        self._names = tuple(arrays)
+        for name, array in arrays.items():
+            view = array.view()
+            view.flags.writeable = False
+            setattr(self, name, view)
+
+    def sensor(self, name: str) -> Array:
+        """What a sensor measures, ``(n, its dimension)``."""
+        sensor = self.model.sensor(name)
+        return self.sensordata[:, sensor.adr[0] : sensor.adr[0] + sensor.dim[0]]
+
+    def __getattr__(self, name: str) -> Array:
+        """A field that was not asked for.
+
+        Raises:
+            AttributeError: Always; it says how to ask.
+        """
+        hint = f"; for it give register_robot(..., fields=[{name!r}])" if name in mujoco_batch.DATA_FIELDS else ""
+        known = ", ".join(("model", *self.__dict__.get("_names", ())))
+        raise AttributeError(f"The state has {known}, and not {name!r}{hint}.")
+
+
+class RobotTask(tasks.Task):
+    """A robot's functions, whose results are checked."""
+
+    def __init__(self, robot: Robot, model: Any, data: Any) -> None:
+        """Tries the functions.
+
+        Args:
+            robot: With the functions.
+            model: Compiled; it is copied, since draws change it.
+            data: An ``MjData`` of the model.
+
+        Raises:
+            UnknownNameError: A field is none of ``MjData``.
+            RobotError: A function returns something of a wrong shape or type, or NaN, or mixes simulations; or a field
+                that is one number was asked for beside contact forces.
+        """
+        for name in robot.fields:
+            if name not in mujoco_batch.DATA_FIELDS:
+                raise unknown_name(f"field of MjData for robot {robot.id!r}:", name, mujoco_batch.DATA_FIELDS)
+        self.contact_forces = not _AFTER_CONTACTS.isdisjoint(robot.fields)
+        numbers = [name for name in robot.fields if np.ndim(getattr(data, name)) == 0]
+        if self.contact_forces and numbers:
+            forces = ", ".join(sorted(_AFTER_CONTACTS.intersection(robot.fields)))
+            raise RobotError(f"Robot {robot.id!r}: expected fields that are arrays beside {forces}, got {numbers[0]}.")
+        self.robot, self.model = robot, copy.copy(model)
+        self.nq, self.nv = int(model.nq), int(model.nv)
+        measured = ["sensordata"] if model.nsensordata else []
+        self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
+        self.size = self._try(data)
+
+    def state(
+        self, field: Callable[[str], Array], rows: tasks.Rows = slice(None), *, copied: bool = False
+    ) -> RobotState:
+        """The state of some simulations, whose fields a function gives by name."""
+        arrays = {name: field(name)[rows] for name in dict.fromkeys((*_ALWAYS, *self.fields))}
+        return RobotState(self.model, {name: a.copy() for name, a in arrays.items()} if copied else arrays)
+
+    def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The first state of one episode, ``(nq,)`` and ``(nv,)``."""
+        found: Any = self.robot.reset(rng, self.model)
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise self._wrong("reset", f"a pair of positions ({self.nq},) and velocities ({self.nv},)", repr(found))
+        qpos, qvel = (self._checked("reset", x, (n,)) for x, n in zip(found, (self.nq, self.nv), strict=True))
+        for what, values in (("positions", qpos), ("velocities", qvel)):
+            if not np.isfinite(values).all():
+                raise self._wrong("reset", f"finite {what}", str(values))
+        return qpos, qvel
+
+    def observations(self, state: RobotState) -> Array:
+        """Observations ``(n, size)``, a fresh array."""
+        return np.array(self._checked("observe", self.robot.observe(state), (len(state.qpos), self.size)))
+
+    def rewards(self, before: RobotState, after: RobotState) -> Array:
+        """Rewards ``(n,)``, a fresh array."""
+        return np.array(self._checked("reward", self.robot.reward(before, after), (len(after.qpos),)))
+
+    def terminations(self, state: RobotState) -> Mask:
+        """Whose episodes end, ``(n,)``, a fresh array."""
+        n = len(state.qpos)
+        if self.robot.terminated is None:
+            return np.zeros(n, np.bool_)
+        found = np.asarray(self.robot.terminated(state))
+        if found.dtype != np.bool_ or found.shape != (n,):
+            raise self._wrong("terminated", f"booleans of shape ({n},)", f"{found.dtype} of shape {found.shape}")
+        return found.copy()
+
+    def check_numbers(self, name: str, values: npt.NDArray[Any], qpos: Array) -> None:
+        """Refuses NaN.
+
+        Args:
+            name: The function that has returned the values.
+            values: ``(n, ...)``.
+            qpos: Of their simulations, ``(n, nq)``.
+
+        Raises:
+            RobotError: There is one.
+        """
+        if not np.isnan(values).any():
+            return
+        row, *column = np.argwhere(np.isnan(values))[0].tolist()
+        place = f"number {column[0]} of sub-environment {row}" if column else f"sub-environment {row}"
+        raise self._wrong(name, "numbers", f"NaN as {place}, at qpos {qpos[row].tolist()}")
+
+    # ---- as the task of a native environment -------------------------------------------------------------------------
+
+    def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
+        states = [self.first_state(rng) for rng in rngs]
+        return np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states])
+
+    def before(self, engine: Engine) -> RobotState:
+        return self.state(lambda name: _of_engine(engine, name), copied=True)
+
+    def observe(self, engine: Engine, rows: tasks.Rows) -> Array:
+        return self.observations(self.state(lambda name: _of_engine(engine, name), rows))
+
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> tasks.Outcome:
+        after = self.state(lambda name: _of_engine(engine, name))
+        return self.rewards(before, after), self.terminations(after), {}
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+
+    def _try(self, data: Any) -> int:
+        """Calls each function on one simulation and on several; returns the number of observations."""
+        rngs = [np.random.default_rng(seed) for seed in range(_PROBES)]
+        firsts = [self.first_state(rng) for rng in rngs]
+        rows: dict[str, list[Array]] = {name: [] for name in dict.fromkeys((*_ALWAYS, *self.fields))}
+        for qpos, qvel in firsts:
+            mujoco.mj_resetData(self.model, data)
+            data.qpos[:], data.qvel[:] = qpos, qvel
+            mujoco.mj_forward(self.model, data)
+            for name, found in rows.items():
+                found.append(np.array(getattr(data, name)))
+        mujoco.mj_resetData(self.model, data)
+        together = self.state(lambda name: np.stack(rows[name]))
+        one = self.state(lambda name: rows[name][0][None])
+        observed = np.asarray(self.robot.observe(one))
+        if observed.ndim != 2 or len(observed) != 1:
+            raise self._wrong("observe", "shape (n, size), (1, size) for one simulation", f"shape {observed.shape}")
+        self.size = observed.shape[1]
+        for name, alone, all_of_them in (
+            ("observe", self.observations(one), self.observations(together)),
+            ("reward", self.rewards(one, one), self.rewards(together, together)),
+            ("terminated", self.terminations(one), self.terminations(together)),
+        ):
+            self.check_numbers(name, all_of_them, together.qpos)
+            if not np.allclose(alone[0], all_of_them[0], rtol=1e-9, atol=1e-9):
+                among = f"{alone[0]} for a simulation alone and {all_of_them[0]} for it among {_PROBES}"
+                raise self._wrong(name, "rows that depend on their own simulation alone", among)
+        return self.size
+
+    def _checked(self, name: str, values: Any, shape: tuple[int, ...]) -> Array:
+        """What a function has returned as floating-point numbers of a shape."""
+        try:
+            array = np.asarray(values, np.float64)
+        except (TypeError, ValueError):
+            raise self._wrong(name, f"numbers of shape {shape}", repr(values)) from None
+        if array.shape != shape:
+            raise self._wrong(name, f"shape {shape}", f"shape {array.shape}")
+        return array
+
+    def _wrong(self, name: str, expected: str, got: str) -> RobotError:
+        function = getattr(self.robot, name)
+        where = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', function)}"
+        return RobotError(f"Robot {self.robot.id!r}: expected {name} ({where}) to return {expected}, got {got}.")
+
+
+def _of_engine(engine: Engine, name: str) -> Array:
+    array: Array = getattr(engine, name) if name in _ALWAYS else engine.field(name)
+    return array
+
+
+class RobotEnv(MujocoEnv, EzPickle):
+    """One robot at nominal values, as Gymnasium's own environments are."""
+
+    metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"]}
+
+    def __init__(self, robot: str, **kwargs: Any) -> None:
+        """Compiles the model and tries the functions.
+
+        Args:
+            robot: Its id.
+            **kwargs: Those of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
+
+        Raises:
+            UnknownNameError: There is no such robot, or a field is none of ``MjData``.
+            RobotError: The model cannot be compiled or driven, or a function returns what it must not.
+        """
+        chosen = ROBOTS.get(robot)
+        self.space_name = robot
+        try:
+            super().__init__(str(chosen.model), chosen.frame_skip, None, **kwargs)
+        except ValueError as error:  # MuJoCo's
+            raise RobotError(f"Robot {robot!r}: {chosen.model} cannot be compiled: {error}") from None
+        _check_model(robot, self.model, kwargs.get("camera_name"))
+        self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
+        self.task = RobotTask(chosen, self.model, self.data)
+        self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        before = self.task.state(self._field, copied=True)
+        self.do_simulation(action, self.frame_skip)
+        after = self.task.state(self._field)
+        observations, rewards = self.task.observations(after), self.task.rewards(before, after)
+        self.task.check_numbers("reward", rewards, after.qpos)
+        self.task.check_numbers("observe", observations, after.qpos)
+        return observations[0], float(rewards[0]), bool(self.task.terminations(after)[0]), False, {}
+
+    def reset_model(self) -> Any:
+        cast(Any, self).set_state(*self.task.first_state(self.np_random))
+        state = self.task.state(self._field)
+        observations = self.task.observations(state)
+        self.task.check_numbers("observe", observations, state.qpos)
+        return observations[0]
+
+    def _field(self, name: str) -> Array:
+        return np.asarray(getattr(self.data, name))[None]
+
+
+def _check_model(robot: str, model: Any, camera: str | None) -> None:
+    """Refuses a model without joints or actuators, or with an actuator that has no range.
+
+    Raises:
+        RobotError: It is such a model.
+        UnknownNameError: It has no such camera.
+    """
+    for number, what in ((model.njnt, "joint"), (model.nu, "actuator")):
+        if not number:
+            raise RobotError(f"Robot {robot!r}: expected a model with at least one {what}, got none.")
+    free = [i for i in range(model.nu) if not model.actuator_ctrllimited[i]]
+    if free:
+        names = ", ".join(model.actuator(i).name or f"number {i}" for i in free)
+        raise RobotError(
+            f"Robot {robot!r}: expected a ctrlrange for each actuator, from which actions have their bounds, got none "
+            f"for {names}."
+        )
+    cameras = [model.camera(i).name for i in range(model.ncam)]
+    if camera is not None and camera not in cameras:
+        raise unknown_name(f"camera of robot {robot!r}:", camera, cameras)
+
+
+class RobotDR(RandomizedMujoco, RobotEnv):
+    """A robot with randomized physics."""
+
+
+class RobotBackend(MujocoBackend):
+    """Many simulations of a robot."""
+
+    _task: RobotTask
+
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+        super().reset(envs, table, options)
+        self._task.check_numbers("observe", self.observations, self.engine.qpos)
+
+    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+        outcome = super().step(actions, begun, table)
+        self._task.check_numbers("reward", outcome.rewards, self.engine.qpos)
+        self._task.check_numbers("observe", self.observations, self.engine.qpos)
+        return outcome
+
+
+class RobotVectorEnv(NativeVectorEnv):
+    """Many of a robot with randomized physics."""
+
+    def _make_backend(self, render_mode: str | None, robot: str = "", **kwargs: Any) -> RobotBackend:
+        template = RobotEnv(robot, render_mode=render_mode, **kwargs)
+        return RobotBackend(robot, template, template.task)

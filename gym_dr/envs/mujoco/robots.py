@@ -1,0 +1,142 @@
+"""Robots of your own: a model file and a few functions, registered as an environment like ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import parse_env_id
+
+from gym_dr.arrays import Array, Mask
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, remove_family
+from gym_dr.envs.mujoco.presets import robot_presets
+from gym_dr.envs.vector_arguments import check_whole_number
+from gym_dr.errors import RobotError
+from gym_dr.randomization.presets import PRESETS
+from gym_dr.randomization.spec import Randomization
+from gym_dr.registry import Registry, all_or_nothing
+
+if TYPE_CHECKING:  # mujoco is heavy
+    from gym_dr.envs.mujoco.robot_env import RobotState
+
+_MODULE = "gym_dr.envs.mujoco.robot_env"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robot:
+    """A model and its task; see ``register_robot``."""
+
+    id: str
+    model: Path
+    observe: Callable[[RobotState], Array]
+    reward: Callable[[RobotState, RobotState], Array]
+    terminated: Callable[[RobotState], Mask] | None
+    reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
+    frame_skip: int
+    fields: tuple[str, ...]
+
+
+ROBOTS: Registry[Robot] = Registry("robot")  # by id
+
+
+def register_robot(
+    id: str,  # as in gymnasium.register
+    *,
+    model: str | Path,
+    observe: Callable[[RobotState], Array],
+    reward: Callable[[RobotState, RobotState], Array],
+    reset: Callable[[np.random.Generator, Any], tuple[Array, Array]],
+    terminated: Callable[[RobotState], Mask] | None = None,
+    fields: Sequence[str] = (),
+    frame_skip: int = 1,
+    max_episode_steps: int = 1000,
+    reward_threshold: float | None = None,
+    presets: Mapping[str, Any] | None = None,
+    camera: str | None = None,
+) -> None:
+    """Registers an environment: a MuJoCo model, and functions that say what it observes and what it is rewarded for.
+
+    The functions get n simulations at once as a ``RobotState``: ``state.qpos`` is ``(n, nq)``, and so on. Row i of what
+    they return may depend on row i alone; n is 1 in a single environment and ``num_envs`` in a native one. Called again
+    with an id, it replaces that robot, for environments that are made from then on.
+
+    Args:
+        id: Of the environment: "Cart-v0", or "mine/Cart-v0".
+        model: An MJCF or URDF file; a relative path starts at the file that has ``observe``.
+        observe: State -> observations ``(n, size)``.
+        reward: States before and after a step, of which the latter has the actions as ``ctrl`` -> rewards ``(n,)``.
+        reset: A sub-environment's generator and the nominal ``MjModel`` -> the first state of one episode, positions
+            ``(nq,)`` and velocities ``(nv,)``.
+        terminated: State after a step -> whose episodes end, ``(n,)`` bool; None where the limit of steps alone ends
+            them.
+        fields: What the functions read of ``MjData`` besides ``qpos``, ``qvel``, ``ctrl`` and ``sensordata``, such as
+            "xpos".
+        frame_skip: Steps of the simulation for each step of the environment.
+        max_episode_steps: Steps after which an episode is truncated.
+        reward_threshold: Return from which the task counts as solved.
+        presets: Name -> randomization, as a mapping or a ``Randomization``. Those of our robots ("default", "wide",
+            "random" and "extreme") are there too, unless they are given here.
+        camera: Of the model, for pictures; None for the one called "track", or a view of all.
+
+    Raises:
+        RobotError: There is no such file, a function is none, or the id is malformed or another environment's.
+        ConfigError: A number is no whole number above 0.
+        RandomizationError: A preset is impossible.
+    """
+    path = _folder(observe) / model
+    if not path.is_file():
+        raise RobotError(f"Robot {id!r}: expected a model file, got {str(path)!r}, which is not there.")
+    functions = {"observe": observe, "reward": reward, "reset": reset, "terminated": terminated}
+    for name, function in functions.items():
+        if not (callable(function) or (function is None and name == "terminated")):
+            raise RobotError(f"Robot {id!r}: expected a function as {name}, got {function!r}.")
+    try:
+        parse_env_id(id)
+    except gym.error.Error as error:
+        raise RobotError(f"Robot {id!r}: expected an id such as 'Cart-v0' or 'mine/Cart-v0': {error}") from None
+    if id in gym.registry and id not in ROBOTS:
+        raise RobotError(f"Robot {id!r}: Gymnasium knows another environment of that id; choose another one.")
+    robot = Robot(
+        id=id,
+        model=path,
+        observe=observe,
+        reward=reward,
+        terminated=terminated,
+        reset=reset,
+        frame_skip=check_whole_number("frame_skip", frame_skip),
+        fields=(fields,) if isinstance(fields, str) else tuple(fields),
+    )
+    own = {name: Randomization.from_dict(given) for name, given in (presets or {}).items()}
+    env = EnvId(
+        id=id,
+        entry_point=f"{_MODULE}:RobotDR",
+        vector_entry_point=f"{_MODULE}:RobotVectorEnv",
+        max_episode_steps=check_whole_number("max_episode_steps", max_episode_steps),
+        reward_threshold=reward_threshold,
+        kwargs={"robot": id} if camera is None else {"robot": id, "camera_name": camera},
+    )
+    family = EnvFamily(
+        name=id,
+        ids=(env,),
+        presets={**robot_presets("geom_friction"), **own},
+        camera="gym_dr.envs.mujoco.camera:follow",
+    )
+    with all_or_nothing(ROBOTS, FAMILIES, ENVIRONMENTS, PRESETS):
+        if id in ROBOTS:
+            remove_family(FAMILIES.get(id))
+            ROBOTS.remove(id)
+        add_family(family, observe.__module__)
+        ROBOTS.add(id, robot, observe.__module__)
+
+
+def _folder(function: Any) -> Path:
+    """Where the file of a function lies; the current folder where it has none."""
+    try:
+        return Path(inspect.getfile(inspect.unwrap(function))).resolve().parent
+    except TypeError:  # a callable object, or no function at all, which is refused later
+        return Path.cwd()

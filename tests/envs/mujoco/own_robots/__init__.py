@@ -1,0 +1,1 @@
+"""Robots as a user would write them."""

@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr import DisturbVector, Scale
+from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
+from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
+from gym_dr.randomization.presets import presets
+from tests.cli.command import TINY, Result, gymdr, refused
+from tests.envs.mujoco.names import assert_same_episodes
+from tests.registered import forgotten_afterwards
+
+OWN = "tests/Own-v0"
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    with forgotten_afterwards():
+        yield
+
+
+@pytest.fixture
+def swing() -> Any:
+    """The module of a robot; it may be registered or not."""
+    from tests.envs.mujoco.own_robots import swing
+
+    return swing
+
+
+def register(swing: Any, **changes: Any) -> str:
+    """Registers the swing with something else about it."""
+    parts = {name: getattr(swing, name) for name in ("observe", "reward", "terminated", "reset")}
+    parts |= {"model": Path(swing.__file__).with_name("swing.xml"), "fields": ["site_xpos"], "frame_skip": 2}
+    gym_dr.register_robot(OWN, **{**parts, **changes})
+    return OWN
+
+
+def body(inside: str, actuators: str = '<motor joint="j" ctrlrange="-1 1"/>', more: str = "") -> str:
+    """A model of one body that slides."""
+    world = f'<body name="b"><joint name="j" type="slide"/><geom name="g" size="0.1"/>{inside}</body>'
+    return f"<mujoco><worldbody>{world}</worldbody><actuator>{actuators}</actuator>{more}</mujoco>"
+
+
+def plain(state: Any) -> Any:
+    return np.concatenate([state.qpos, state.qvel], axis=1)
+
+
+def at_rest(rng: Any, model: Any) -> Any:
+    return np.zeros(model.nq), np.zeros(model.nv)
+
+
+def slider(tmp_path: Path, text: str, **changes: Any) -> str:
+    """Registers a model that is text, whose observation is its state."""
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    task = {"observe": plain, "reward": lambda before, after: after.qpos[:, 0], "reset": at_rest}
+    gym_dr.register_robot(OWN, model=path, **{**task, **changes})  # type: ignore[arg-type]
+    return OWN
+
+
+# ---- what it is ------------------------------------------------------------------------------------------------------
+
+
+def test_a_robot_has_our_presets_its_own_limit_and_a_step_of_frame_skip(swing: Any) -> None:
+    own = {"heavy": {"body_mass": Scale((1.0, 2.0))}}
+    env = gym.make(register(swing, max_episode_steps=7, reward_threshold=3.5, presets=own))
+    assert set(presets(OWN)) == {"none", "default", "wide", "random", "extreme", "heavy"}
+    assert env.spec is not None
+    assert (env.spec.max_episode_steps, env.spec.reward_threshold) == (7, 3.5)
+    assert family_of(f"some_module:{OWN}") is not None
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    assert env.unwrapped.data.time == pytest.approx(0.02)  # type: ignore[attr-defined]
+    assert env.metadata["render_fps"] == 50
+    _, info = gym.make(OWN, randomization="heavy").reset(seed=1)
+    assert 1.0 < info["params"]["body_mass"] < 2.0
+
+
+@pytest.mark.parametrize("preset", ["none", "default", "wide", "random", "extreme"])
+def test_native_equals_sync_under_every_preset(swing: Any, preset: str) -> None:
+    kwargs: Any = {"randomization": preset, "max_episode_steps": 15}
+    sync = gym.make_vec(register(swing), 3, vectorization_mode="sync", **kwargs)
+    native = gym.make_vec(OWN, 3, vectorization_mode="vector_entry_point", **kwargs)
+    assert assert_same_episodes(sync, native, 40) >= 3
+
+
+FIELDS = ("xpos", "xmat", "site_xpos", "geom_xpos", "cvel", "qacc", "qfrc_constraint", "actuator_force")
+CONTACT = ("cfrc_ext", "cacc")  # which a batch does not compute, so that another engine steps
+
+
+@pytest.mark.parametrize("fields", [("time", *FIELDS), (*FIELDS, *CONTACT)], ids=["batch", "own data"])
+def test_every_field_that_is_named_is_what_a_single_environment_has(swing: Any, fields: tuple[str, ...]) -> None:
+    def observe(state: Any) -> Any:
+        return np.concatenate([getattr(state, name).reshape(len(state.qpos), -1) for name in fields], axis=1)
+
+    register(swing, observe=observe, fields=fields)
+    sync = gym.make_vec(OWN, 2, vectorization_mode="sync", max_episode_steps=6)
+    assert assert_same_episodes(sync, gym.make_vec(OWN, 2, max_episode_steps=6), 15) >= 2
+
+
+def test_the_functions_get_states_of_before_and_after_that_they_cannot_write_to(swing: Any) -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    def reward(before: Any, after: Any) -> Any:
+        seen.append((before, after))
+        return after.qpos[:, 0]
+
+    envs = gym.make_vec(register(swing, reward=reward), 3, vectorization_mode="vector_entry_point")
+    envs.reset(seed=1)
+    envs.step(np.full((3, 1), 0.5))
+    before, after = seen[-1]
+    assert before.qpos.shape == after.qpos.shape == (3, 2)
+    assert (after.ctrl == 0.5).all()
+    assert (before.ctrl == 0.0).all()
+    assert (before.qpos != after.qpos).all()
+    assert after.sensor("bump").shape == (3, 1)
+    with pytest.raises(ValueError, match="read-only"):
+        after.qpos[:] = 0
+    assert after.model.body("cart").mass == 1.0
+
+
+def test_without_terminated_the_limit_alone_ends_episodes(swing: Any) -> None:
+    envs = gym.make_vec(register(swing, terminated=None), 2, max_episode_steps=4)
+    envs.reset(seed=1)
+    ends = [envs.step(np.ones((2, 1)))[2:4] for _ in range(4)]
+    assert not any(terminated.any() for terminated, _ in ends)
+    assert ends[-1][1].all()
+
+
+def test_registering_again_replaces_the_robot_as_a_notebook_does(swing: Any) -> None:
+    register(swing)
+    register(swing, reward=lambda before, after: np.full(len(after.qpos), 42.0), presets={"default": {"gravity.z": -5}})
+    env = gym.make(OWN)
+    _, info = env.reset(seed=1)
+    assert info["params"] == {"gravity.z": -5.0}
+    assert env.step(np.zeros(1))[1] == 42.0
+    assert list(ENVIRONMENTS).count(OWN) == 1
+
+
+@pytest.mark.parametrize(("camera", "expected"), [(None, "track"), ("side", "side")])
+def test_pictures_are_drawn_from_the_camera_that_was_chosen_or_from_the_one_that_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, camera: str | None, expected: str
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "egl")  # what would be set for the rest of the process
+    text = body('<camera name="side"/><camera name="track"/>')
+    env: Any = gym.make(slider(tmp_path, text, camera=camera), render_mode="rgb_array")
+    point_camera(env)
+    inner = env.unwrapped
+    assert inner.mujoco_renderer.camera_id == inner.model.camera(expected).id
+
+
+def test_a_relative_path_starts_at_the_file_of_observe(swing: Any) -> None:
+    register(swing, model="swing.xml")
+    gym.make(OWN).reset(seed=1)
+    with pytest.raises(RobotError, match=r"expected a model file, got '.*own_robots/missing.xml'"):
+        register(swing, model="missing.xml")
+    with pytest.raises(RobotError, match="expected a model file"):
+        register(swing, observe=partial(swing.observe), model="swing.xml")  # has no file: from the current folder
+
+
+# ---- disturbances, training, evaluation, the command line ------------------------------------------------------------
+
+
+def test_a_robot_is_disturbed_and_its_draw_observed(swing: Any) -> None:
+    envs: Any = gym.make_vec(register(swing), 3, context="observation")
+    assert envs.single_observation_space.shape == (11 + len(envs.randomization),)
+    envs = DisturbVector(envs, {"push_speed": 1.0, "push_probability": 1.0, "obs_delay": 1})
+    envs.reset(seed=1)
+    observations, *_ = envs.step(np.zeros((3, 1)))
+    assert observations in envs.observation_space
+
+
+def test_a_run_names_its_robots_module_which_is_imported_again_only_if_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent / "own_robots")
+    run = tmp_path / "run"
+
+    def afresh(*arguments: str | Path) -> Result:
+        """As in a process of its own."""
+        sys.modules.pop("swing", None)
+        with forgotten_afterwards():
+            return gymdr(*arguments)
+
+    trained = afresh("train", "a2c", "--env", "swing:tests/Swing-v0", *TINY, "--run-dir", run)
+    assert trained.code == 0, trained.err
+    command = ("evaluate", run, "--episodes", "2")
+    assert "--trust swing" in refused(afresh(*command))
+    evaluated = afresh(*command, "--trust", "swing")
+    assert evaluated.code == 0, evaluated.err
+    resumed = afresh("resume", run, "--trust", "swing")
+    assert resumed.code == 0, resumed.err
+
+
+def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_for() -> None:
+    with pytest.raises(ConfigError, match="PYTHONPATH"):
+        gym_dr.train("a2c", env="no_such_robot:Foo-v0", progress=False)
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"observe": None}, "expected a function as observe, got None"),
+        ({"reward": "fast"}, "expected a function as reward, got 'fast'"),
+        ({"frame_skip": 0}, "frame_skip to be a whole number above 0, got 0"),
+        ({"max_episode_steps": 2.5}, "max_episode_steps to be a whole number"),
+        ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
+    ],
+)
+def test_impossible_arguments_are_refused_before_anything_is_registered(
+    swing: Any, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((RobotError, ConfigError, RandomizationError), match=message):
+        register(swing, **changes)
+    assert OWN not in gym.registry
+    assert OWN not in ENVIRONMENTS
+    assert set(presets(OWN)) == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [("Hopper-v5", "another environment"), ("gym_dr/HopperDR-v5", "another environment"), ("my robot!", "such as 'C")],
+)
+def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: str, message: str) -> None:
+    spec = gym.registry.get(env_id)
+    with pytest.raises(RobotError, match=message):
+        gym_dr.register_robot(env_id, model="swing.xml", observe=swing.observe, reward=swing.reward, reset=swing.reset)
+    assert gym.registry.get(env_id) is spec
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"observe": lambda s: s.qpos[0]}, r"observe .* to return shape \(n, size\), .* got shape \(2,\)"),
+    ({"observe": lambda s: s.qpos[:1]}, r"observe .* to return shape \(3, 2\), got shape \(1, 2\)"),
+    ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend on their own simulation alone"),
+    ({"observe": lambda s: s.qpos * np.nan}, "observe .* to return numbers, got NaN as number 0 of sub-environment 0"),
+    ({"observe": lambda s: "left"}, r"observe .* shape \(n, size\)"),
+    ({"observe": lambda s: s.xpos}, r"'xpos'; for it give register_robot\(..., fields=\['xpos'\]\)"),
+    ({"observe": lambda s: s.speed}, "not 'speed'"),
+    ({"fields": ["site_pos"]}, "Unknown field of MjData for robot 'tests/Own-v0': 'site_pos'. Did you mean"),
+    ({"fields": ["time", "cfrc_ext"]}, "arrays beside cfrc_ext, got time"),
+    ({"reward": lambda b, a: a.qpos}, r"reward .* to return shape \(1,\), got shape \(1, 2\)"),
+    ({"reward": lambda b, a: 1.0}, r"reward .* to return shape \(1,\), got shape \(\)"),
+    ({"reward": lambda b, a: [None] * len(a.qpos)}, "NaN as sub-environment 0"),
+    ({"terminated": lambda s: s.qpos[:, 0]}, r"terminated .* booleans of shape \(1,\), got float64 of shape \(1,\)"),
+    ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
+    ({"reset": lambda rng, model: (np.zeros(3), np.zeros(2))}, r"reset .* shape \(2,\), got shape \(3,\)"),
+    ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
+    ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+@pytest.mark.parametrize("mode", ["single", "native"])
+def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made(
+    swing: Any, mode: str, changes: dict[str, Any], message: str
+) -> None:
+    register(swing, **changes)
+    with pytest.raises((RobotError, UnknownNameError, AttributeError), match=message):
+        gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
+
+
+@pytest.mark.parametrize("mode", ["single", "sync", "native"])
+@pytest.mark.parametrize("name", ["observe", "reward"])
+def test_nan_is_refused_in_the_step_that_gives_it_with_the_place_and_the_state(
+    swing: Any, mode: str, name: str
+) -> None:
+    def spoilt(values: Any, time: Any) -> Any:
+        return np.where((time > 0.03).reshape(-1, *[1] * (values.ndim - 1)), np.nan, values)  # from the second step on
+
+    changes = {
+        "observe": lambda s: spoilt(swing.observe(s), s.time),
+        "reward": lambda b, a: spoilt(swing.reward(b, a), a.time),
+    }
+    register(swing, fields=["site_xpos", "time"], **{name: changes[name]})
+    modes = {"sync": "sync", "native": "vector_entry_point"}
+    env: Any = gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2, vectorization_mode=modes[mode])
+    env.reset(seed=1)
+    action = np.zeros(env.action_space.shape)
+    env.step(action)
+    with pytest.raises(RobotError, match=rf"{name} .* to return numbers, got NaN as .*sub-environment 0, at qpos \["):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<mujoco><worldbod/></mujoco>", "model.xml cannot be compiled: XML Error"),
+        (body("", actuators=""), "at least one actuator, got none"),
+        ("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>", "at least one joint, got none"),
+        (body("", actuators='<motor name="m" joint="j"/>'), "a ctrlrange for each actuator, .* got none for m"),
+    ],
+)
+def test_models_that_cannot_be_driven_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(RobotError, match=message):
+        gym.make(slider(tmp_path, text))
+
+
+UNNAMED = '<geom size="0.1" pos="1 0 0"/><geom size="0.1" pos="-1 0 0"/>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "name", "message"),
+    [
+        (UNNAMED, "geom_friction:left.slide", "Known: .*g.*2 of 3 geoms have no name in the model"),
+        ("", "body_ipos:b.x", "body_ipos:b is compiled away: .* Give the body an <inertial>"),
+        ("", "body_ipos:b*", "body_ipos:b is compiled away"),
+        ("", "body_mass:world", "'world' has no mass"),
+        (UNNAMED, "body_length:*", "links that are one capsule or cylinder, in models without contacts"),
+    ],
+)
+def test_a_name_that_is_missing_is_answered_with_why(tmp_path: Path, inside: str, name: str, message: str) -> None:
+    slider(tmp_path, body(inside))
+    with pytest.raises(UnknownNameError, match=message):
+        gym.make(OWN, randomization={name: Scale((0.5, 2.0)) if "*" in name else 1.0})
+
+
+# ---- what a model may have -------------------------------------------------------------------------------------------
+
+MESH = '<mesh name="m" vertex="0 0 0  0.1 0 0  0 0.1 0  0 0 0.1"/>'
+MODELS = {
+    "a mesh": body('<geom type="mesh" mesh="m"/>', more=f"<asset>{MESH}</asset>"),
+    "a tendon and a muscle": body(
+        "",
+        '<muscle tendon="t" ctrlrange="0 1"/><position joint="j" kp="10" ctrlrange="-1 1"/>',
+        '<tendon><fixed name="t" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>'
+        '<sensor><tendonpos tendon="t"/></sensor>',
+    ),
+    "an equality and a mocap body": body(
+        '<body name="c" pos="0 0 1"><joint type="ball"/><geom size="0.05"/></body>',
+        more='<equality><connect body1="c" body2="world" anchor="0 0 0"/></equality>',
+    ).replace("<worldbody>", '<worldbody><body name="goal" mocap="true"><site name="s"/></body>'),
+    "two robots": body("").replace(
+        "</worldbody>", '<body name="other" pos="0 1 0"><freejoint/><geom name="h" size="0.1"/></body></worldbody>'
+    ),
+    "runge-kutta and contacts": body("").replace(
+        "<worldbody>",
+        '<option integrator="RK4"/><worldbody><geom name="floor" type="plane" size="1 1 1" pos="0 0 -0.1"/>',
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MODELS.values(), ids=list(MODELS))
+def test_native_equals_sync_for_what_a_model_may_have(tmp_path: Path, text: str) -> None:
+    slider(tmp_path, text, frame_skip=3)
+    sync = gym.make_vec(OWN, 2, vectorization_mode="sync", max_episode_steps=6)
+    assert assert_same_episodes(sync, gym.make_vec(OWN, 2, max_episode_steps=6), 15) >= 2
+
+
+def test_a_urdf_is_a_model_too_once_it_has_an_actuator(tmp_path: Path) -> None:
+    link = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-1" upper="1"/></joint>'
+    path = tmp_path / "arm.urdf"
+    path.write_text(f'<robot name="r"><link name="a"/><link name="b">{link}</link>{joint}</robot>')
+    with pytest.raises(RobotError, match="at least one actuator"):
+        gym.make(slider(tmp_path, path.read_text()))
+    whole = (
+        '<mujoco><asset><model name="arm" file="arm.urdf"/></asset><worldbody><frame>'
+        '<attach model="arm" body="b" prefix="r_"/></frame></worldbody>'
+        '<actuator><motor joint="r_j" ctrlrange="-1 1"/></actuator></mujoco>'
+    )
+    env = gym.make(slider(tmp_path, whole), randomization={"body_mass:r_b": (0.5, 2.0)})
+    assert 0.5 < env.reset(seed=1)[1]["params"]["body_mass:r_b"] < 2.0

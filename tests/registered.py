@@ -1,0 +1,30 @@
+"""Registrations that a test makes, and that others must not meet."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
+from gym_dr.envs.mujoco.robots import ROBOTS
+from gym_dr.randomization.presets import PRESETS
+from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.registry import Registry
+from gym_dr.training.registry import ALGORITHMS
+
+
+@contextlib.contextmanager
+def forgotten_afterwards() -> Iterator[None]:
+    """Takes back what a block registers."""
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, ROBOTS)
+    before, registered = [dict(registry._entries) for registry in registries], dict(gym.registry)
+    try:
+        yield
+    finally:
+        for registry, entries in zip(registries, before, strict=True):
+            registry._entries = entries
+        gym.registry.clear()
+        gym.registry.update(registered)
