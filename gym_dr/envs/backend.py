@@ -42,8 +42,8 @@ class Backend(Protocol):
     vector environment's. Arguments of its methods have been checked, except for actions.
 
     A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none), ``begin`` and
-    ``rollout_report``, which only a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there are none), ``reset_info``
-    (nothing to report) and ``close`` (nothing to end).
+    ``rollout_report``, which only a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there
+    are none), ``reset_info`` (nothing to report) and ``close`` (nothing to end).
     """
 
     space: ParamSpace  # what may vary

@@ -17,9 +17,9 @@ from gymnasium.utils import EzPickle
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
 from gym_dr.envs.classic_control.family import STOCK, TASKS
+from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.equations.kernels import fields_of
 from gym_dr.envs.equations.physics import Physics
-from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError

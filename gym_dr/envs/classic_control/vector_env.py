@@ -15,8 +15,8 @@ from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.envs.backend import Backend, Outcome, Rollout
 from gym_dr.envs.classic_control.env import ClassicControl, class_named
 from gym_dr.envs.classic_control.family import TASKS
-from gym_dr.envs.equations.physics import Physics
 from gym_dr.envs.equations.equations import Bounds
+from gym_dr.envs.equations.physics import Physics
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.stock import class_of
 from gym_dr.envs.vector_arguments import check_choices, check_numbers

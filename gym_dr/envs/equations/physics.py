@@ -13,8 +13,8 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.equations.kernels import LANES, World, fields_of, kernels_of
 from gym_dr.envs.equations.equations import Bounds, Equations
+from gym_dr.envs.equations.kernels import LANES, World, fields_of, kernels_of
 
 
 class Physics:

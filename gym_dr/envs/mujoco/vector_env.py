@@ -26,7 +26,6 @@ from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
 
-
 _CLOSED_FORM = frozenset({"InvertedPendulum"})  # whose equations of motion are known, ...
 _OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes what they are
 
