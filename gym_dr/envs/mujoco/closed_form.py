@@ -21,6 +21,7 @@ from gym_dr.envs.backend import Outcome, Rollout
 from gym_dr.envs.equations.physics import Physics
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import inverted_pendulum
+from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
 from gym_dr.envs.mujoco.space import field_array
 from gym_dr.envs.mujoco.vector_env import MujocoBackend
@@ -50,7 +51,7 @@ class ClosedFormBackend(MujocoBackend):
         self.physics = Physics(equations, self.observations, numbers=self.action_space.shape[0])
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places.items()]
         self.physics.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
-        self._rows = dict(zip(places, np.split(np.arange(sum(map(len, nominal))), _ends(nominal)), strict=True))
+        self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # whose episode's model MuJoCo does not have yet
         self._latest: tuple[Info, Mask | None] = {}, None
 
@@ -68,12 +69,22 @@ class ClosedFormBackend(MujocoBackend):
         self.physics.exchange.fresh[envs] = 0
 
     def begin(self, envs: Indices) -> None:
-        for field, values in self.fields_of(envs, self._table).items():
-            if field in self._rows:
-                columns = inverted_pendulum.PLACES[field]
-                self.physics.params[self._rows[field][:, None], envs] = values.reshape(len(envs), -1)[:, columns].T
+        known = self.model_fields
+        self.plan(self._table)
+        if self.model_fields is not known:
+            self._follow(self.model_fields)
+        fields = self.model_fields.rows(self._table.current[:, envs].T)
+        self.physics.params[self._rows[:, None], envs] = fields[:, self._columns].T
         self._stale[envs] = True
         self.physics.begin(envs, self._bounds)
+
+    def _follow(self, fields: ModelFields) -> None:
+        """Notes which numbers of some fields are which parameters of the equations."""
+        numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
+        found = [
+            (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
+        ]
+        self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         exchange = self.physics.exchange
@@ -155,14 +166,9 @@ class ClosedFormBackend(MujocoBackend):
             self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)
         stale = envs[self._stale[envs]]
         if len(stale):
-            self.engine.write(self.fields_of(stale, self._table), stale)
+            self.engine.write(self.model_fields(self._table.current[:, stale].T), stale)
             self._stale[stale] = False
         states = self.physics.states(envs)
         nq, nv = self.nominal.nq, self.nominal.nv
         self.engine.qpos[envs], self.engine.qvel[envs] = states[:, :nq], states[:, nq : nq + nv]
         self.engine.field(_WARMSTART)[envs] = states[:, nq + nv : nq + 2 * nv]
-
-
-def _ends(parts: Sequence[Array]) -> Indices:
-    """Where all but the last of some parts end when they lie one behind the other."""
-    return np.cumsum([len(part) for part in parts])[:-1]

@@ -127,16 +127,16 @@ class MujocoBackend(Backend):
             self.engine.close()
         self.template.close()
 
-    def fields_of(self, envs: Indices, table: ParamTable) -> dict[str, Array]:
-        """The fields of some sub-environments' models with the table's values: name -> ``(len(envs), ...)``."""
+    def plan(self, table: ParamTable) -> None:
+        """Makes ``model_fields`` anew where the table has other parameters than before."""
         names = tuple(table.names)
         if names != self.model_fields.names:
             self.model_fields = ModelFields(self._model_space, self.nominal, names)
-        return self.model_fields(table.current[:, envs].T)
 
     def _begin(self, envs: Indices, table: ParamTable) -> None:
         """Edits the models of episodes that begin and puts them at their first state."""
-        self.engine.write(self.fields_of(envs, table), envs)
+        self.plan(table)
+        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
         self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
 
 
