@@ -138,7 +138,7 @@ class ClosedFormBackend(MujocoBackend):
         """Has MuJoCo make the steps that are left to it, which it returns the sub-environments of."""
         exchange = self.physics.exchange
         ended = exchange.terminations.nonzero()[0]
-        held = ended[self.physics.states(ended)[:, -1] != 0.0]
+        held: Indices = ended[self.physics.states(ended)[:, -1] != 0.0]
         diverged = self._simulate(held) if len(held) else None
         self._latest = {"reward_survive": exchange.rewards.astype(np.int64)}, diverged
         return held
