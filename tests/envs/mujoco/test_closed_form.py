@@ -191,7 +191,8 @@ def test_a_rollout_stops_for_the_steps_that_mujoco_makes(wild: bool, monkeypatch
     for name in ("rewards", "terminated", "truncated", "raw_actions", "observations"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert_same(dict(enumerate(infos)), dict(enumerate(others)))
-    assert one.truncated.any() and one.terminated.any()
+    assert one.truncated.any()
+    assert one.terminated.any()
 
 
 def test_a_push_moves_the_cart_as_in_mujoco() -> None:
