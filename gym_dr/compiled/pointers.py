@@ -25,12 +25,12 @@ class Address(types.WrapperAddressProtocol):
     def __init__(self, dispatcher: Any) -> None:
         """Points to the one signature that ``dispatcher`` was compiled for."""
         (self._compiled,) = dispatcher.overloads.values()
+        name = self._compiled.fndesc.llvm_cfunc_wrapper_name
+        self._address: int = self._compiled.library.get_pointer_to_function(name)
 
     def __wrapper_address__(self) -> int:
         """Part of numba's interface."""
-        name = self._compiled.fndesc.llvm_cfunc_wrapper_name
-        address: int = self._compiled.library.get_pointer_to_function(name)
-        return address
+        return self._address
 
     def signature(self) -> Any:
         """Part of numba's interface."""

@@ -41,9 +41,9 @@ class Backend(Protocol):
     A backend knows physics, observations and rewards. Seeds, draws, episode limits, autoreset, info and context are the
     vector environment's. Arguments of its methods have been checked, except for actions.
 
-    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none) and ``begin``, which only
-    a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there are none), ``reset_info``
-    (nothing to report) and ``close`` (nothing to end).
+    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none), ``begin`` and
+    ``rollout_report``, which only a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there
+    are none), ``reset_info`` (nothing to report) and ``close`` (nothing to end).
     """
 
     space: ParamSpace  # what may vary
@@ -111,6 +111,10 @@ class Backend(Protocol):
     def begin(self, envs: Indices) -> None:
         """Has the coming rollout's first step begin episodes in some sub-environments, with the table's values."""
         return
+
+    def rollout_report(self) -> tuple[Info, Mask | None]:
+        """What the last row of a rollout reports, and who diverged in it: as ``Outcome`` has them."""
+        return {}, None
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         """Advances every sub-environment, but for those in ``begun``, which it resets.

@@ -336,12 +336,14 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             raise EnvStateError(f"Expected NEXT_STEP autoreset for rollout(), got {self._autoreset.mode.value}.")
         if self._backend.rollout is None or self.context.ranges:
             return self._rollout_by_steps(policy, noise, steps, first, last)
-        begun = self._begin_next(self._autoreset.resets)
+        resets = self._autoreset.resets
+        begun = self._begin_next(resets)
         if begun is not None:
             self._backend.begin(begun)
         stop = self._backend.rollout(policy, noise, steps, self._elapsed, self._max_steps, (first, last))
-        self._autoreset.step(steps.terminated[stop - 1] | steps.truncated[stop - 1])
-        return stop, self._with_params({}, None)
+        t = stop - 1
+        outcome = Outcome(steps.rewards[t], steps.terminated[t], *self._backend.rollout_report())
+        return stop, self._finish(outcome, steps.truncated[t], resets if t == first else None)
 
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int

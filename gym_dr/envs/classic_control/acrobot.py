@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import copysign, cos, floor, pi, sin
 from typing import NamedTuple
 
-from gym_dr.envs.classic_control.task import Task, single, square
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.equations.equations import single, square
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
@@ -196,6 +197,7 @@ def observe(s: State) -> tuple[float, float, float, float, float, float]:
 
 
 TASK = Task(
+    name=SPACE.name,
     space=SPACE,
     presets=PRESETS,
     params=Params,

@@ -131,6 +131,7 @@ def observe(s: State) -> tuple[float, float, float, float]:
 
 
 TASK = Task(
+    name=SPACE.name,
     space=SPACE,
     options={"sutton_barto_reward": 0.0},
     presets=PRESETS,

@@ -17,9 +17,9 @@ from gymnasium.utils import EzPickle
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
 from gym_dr.envs.classic_control.family import STOCK, TASKS
-from gym_dr.envs.classic_control.kernels import fields_of
-from gym_dr.envs.classic_control.physics import Physics
 from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.equations.kernels import fields_of
+from gym_dr.envs.equations.physics import Physics
 from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
@@ -69,8 +69,9 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._randomize(space, randomization, context, context_params)
         super().__init__(render_mode=render_mode, **kwargs)
         numbers = (self.action_space.shape or (0,))[0]
-        size = self.observation_space.shape[0]  # type: ignore[index]  # a Box
-        self._physics = Physics(self.task, 1, observation=size, numbers=numbers, options=self.options)
+        observations = np.zeros((1, *(self.observation_space.shape or ())), np.float32)
+        self._physics = Physics(self.task, observations, numbers=numbers)
+        self._physics.params[len(space) :, 0] = self.options
         self.state = None
         self.observation_space = self.context.extend_space(self.observation_space)
         made_with = {"randomization": randomization, "render_mode": render_mode, **kwargs}

@@ -88,6 +88,7 @@ def observe(s: Any) -> tuple[float, float]:
 
 
 TASK = Task(
+    name=SPACE.name,
     space=SPACE,
     presets=PRESETS,
     params=Params,

@@ -18,7 +18,8 @@ from gym_dr.envs.classic_control.mountain_car import (
     derive,
     observe,
 )
-from gym_dr.envs.classic_control.task import Task, single
+from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.equations.equations import single
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -78,7 +79,7 @@ def begin(position: float) -> State:
 
 def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     """One step; the action is a throttle, of which [-1, 1] is used but all is paid for."""
-    rounded = s.rounded != 0.0
+    action, rounded = single(action), s.rounded != 0.0
     angle = single(3.0 * s.position) if rounded else 3.0 * s.position
     pull = c.gravity * cos(angle)
     # a throttle that is clipped becomes a Python number in Gymnasium, and is multiplied in float64
@@ -103,6 +104,7 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
 
 
 TASK = Task(
+    name=SPACE.name,
     space=SPACE,
     presets=PRESETS,
     params=Params,

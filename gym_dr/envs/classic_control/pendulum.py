@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_dr.envs.classic_control.task import Bounds, Task, number_option, square
+from gym_dr.envs.classic_control.task import Task, number_option
+from gym_dr.envs.equations.equations import Bounds, single, square
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -96,7 +97,7 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     Gymnasium has the torque in float32, and squares it with the C library's powf. A compiler that saw the exponent
     would make a multiplication of it, which is not always the same.
     """
-    torque = np.float32(min(max(action, -c.max_torque), c.max_torque))
+    torque = np.float32(min(max(single(action), -c.max_torque), c.max_torque))
     turn = fmod(s.theta + pi, 2.0 * pi)
     tilt = (turn + 2.0 * pi if turn < 0.0 else turn) - pi
     effort = np.float32(0.001) * np.float32(pow(torque, np.float32(c.two)))
@@ -112,6 +113,7 @@ def observe(s: State) -> tuple[float, float, float]:
 
 
 TASK = Task(
+    name=SPACE.name,
     space=SPACE,
     presets=PRESETS,
     params=Params,

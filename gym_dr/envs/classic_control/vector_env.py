@@ -15,8 +15,8 @@ from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.envs.backend import Backend, Outcome, Rollout
 from gym_dr.envs.classic_control.env import ClassicControl, class_named
 from gym_dr.envs.classic_control.family import TASKS
-from gym_dr.envs.classic_control.physics import Physics
-from gym_dr.envs.classic_control.task import Bounds
+from gym_dr.envs.equations.equations import Bounds
+from gym_dr.envs.equations.physics import Physics
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.stock import class_of
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
@@ -44,11 +44,11 @@ class ClassicControlBackend(Backend):
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         numbers = 0 if self._discrete else cast(Any, self.action_space).shape[0]
-        size = cast(Any, self.observation_space).shape[0]
-        options = self.template.options
-        self.physics = Physics(self.template.task, num_envs, observation=size, numbers=numbers, options=options)
-        self.observations = self.physics.exchange.observations
-        memory: Array = self.physics.params[: len(self.space)]
+        self.observations = np.zeros((num_envs, *cast(Any, self.observation_space).shape), np.float32)
+        self.physics = Physics(self.template.task, self.observations, numbers=numbers)
+        memory: Array
+        memory, options = np.split(self.physics.params, [len(self.space)])
+        options[:] = np.array(self.template.options)[:, None]
         return memory
 
     @property

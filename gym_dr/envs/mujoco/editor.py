@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.mujoco.fields import FIELDS
 from gym_dr.envs.mujoco.space import ModelSpace
 
@@ -29,15 +29,24 @@ def batch_name(field: str) -> str:
     return f"opt.{field}" if field in _OPTIONS else field
 
 
-@dataclass(frozen=True)
-class _Factor:
-    column: int  # in the table of values
-    places: npt.NDArray[np.int64]  # in the flattened field
-    exponent: int
+class _Factors(NamedTuple):
+    """Factors of which no two reach the same number, so that numpy multiplies all at once."""
+
+    columns: Indices  # in the table of values
+    places: Indices  # in the row of all fields
+    squared: Mask
 
 
 class ModelFields:
-    """The fields of a model as functions of some of its parameters, for many sub-environments at once."""
+    """The fields of a model as functions of some of its parameters, for many sub-environments at once.
+
+    All fields lie one behind the other in one row of numbers: in few environments each call of numpy counts.
+
+    Attributes:
+        names: The parameters.
+        nominal: Field -> its nominal values, flattened, in the order of the row.
+        places: Field -> where it lies in the row.
+    """
 
     def __init__(self, space: ModelSpace, model: Any, names: Sequence[str]) -> None:
         """Plans which numbers each name reaches.
@@ -48,24 +57,36 @@ class ModelFields:
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
-        self.fields = list(dict.fromkeys(part.field for name in names for part in space.targets[name].parts))
-        if "body_mass" in self.fields and "body_inertia" not in self.fields:
-            self.fields.append("body_inertia")  # follows the mass
-        self.shapes = {field: np.shape(_field(model, field)) for field in self.fields}
-        self.nominal = {field: np.array(_field(model, field), dtype=np.float64).reshape(-1) for field in self.fields}
-        self._values: dict[str, tuple[list[int], list[int]]] = {field: ([], []) for field in self.fields}
-        self._factors: dict[str, list[_Factor]] = {field: [] for field in self.fields}
+        fields = list(dict.fromkeys(part.field for name in names for part in space.targets[name].parts))
+        if "body_mass" in fields and "body_inertia" not in fields:
+            fields.append("body_inertia")  # follows the mass
+        self.nominal = {field: np.array(_field(model, field), dtype=np.float64).reshape(-1) for field in fields}
+        ends = np.cumsum([len(numbers) for numbers in self.nominal.values()], dtype=np.int64).tolist()
+        self.places = {field: slice(*ends) for field, ends in zip(fields, pairwise([0, *ends]), strict=True)}
+        self._shapes = {field: np.shape(_field(model, field)) for field in fields}
+        self._row: Array = np.concatenate([np.zeros(0), *self.nominal.values()])
+        self._values: tuple[list[int], list[int]] = ([], [])  # columns, places
         self._inertia_named: list[tuple[int, list[int]]] = []  # column, bodies whose inertia it names
+        factors: list[tuple[list[int], list[int], list[bool]]] = []
+        uses: Counter[int] = Counter()  # of each place by factors
         for column, name in enumerate(names):
             target = space.targets[name]
             for part in target.parts:
-                if target.factor:
-                    self._factors[part.field].append(_Factor(column, np.array(part.columns), part.exponent))
-                else:
-                    self._values[part.field][0].append(column)
-                    self._values[part.field][1].append(part.columns[0])
+                for place in (self.places[part.field].start + k for k in part.columns):
+                    if target.factor:
+                        if uses[place] == len(factors):
+                            factors.append(([], [], []))
+                        for numbers, number in zip(
+                            factors[uses[place]], (column, place, part.exponent == 2), strict=True
+                        ):
+                            cast(list[Any], numbers).append(number)
+                        uses[place] += 1
+                    else:
+                        self._values[0].append(column)
+                        self._values[1].append(place)
             if name.startswith("body_inertia"):
                 self._inertia_named.append((column, sorted({place // 3 for place in target.parts[0].columns})))
+        self._factors = [_Factors(*map(np.array, group)) for group in factors]
 
     def __call__(self, values: Array) -> dict[str, Array]:
         """The fields for some sub-environments.
@@ -76,33 +97,34 @@ class ModelFields:
         Returns:
             MuJoCo's name -> array ``(n, *shape of the field)``.
         """
+        rows = self.rows(values)
+        return {field: rows[:, at].reshape(-1, *self._shapes[field]) for field, at in self.places.items()}
+
+    def rows(self, values: Array) -> Array:
+        """All fields of some sub-environments, one behind the other: shape ``(n, numbers)``."""
         missing = np.isnan(values)
         some_missing = bool(missing.any())
         filled = np.where(missing, 1.0, values) if some_missing else values
-        fields = {}
-        for field in self.fields:
-            array = np.tile(self.nominal[field], (len(values), 1))
-            columns, places = self._values[field]
-            if columns:
-                chosen = values[:, columns]
-                array[:, places] = (
-                    np.where(missing[:, columns], self.nominal[field][places], chosen) if some_missing else chosen
-                )
-            for factor in self._factors[field]:
-                array[:, factor.places] *= (filled[:, factor.column] ** factor.exponent)[:, None]
-            fields[field] = array
-        if "body_mass" in fields:
-            self._follow_mass(fields, missing)
-        return {field: array.reshape(-1, *self.shapes[field]) for field, array in fields.items()}
+        rows = np.repeat(self._row[None], len(values), axis=0)
+        columns, places = self._values
+        if columns:
+            chosen = values[:, columns]
+            rows[:, places] = np.where(missing[:, columns], self._row[places], chosen) if some_missing else chosen
+        for group in self._factors:
+            scale = filled[:, group.columns]
+            rows[:, group.places] *= np.where(group.squared, scale * scale, scale)
+        if "body_mass" in self.places:
+            self._follow_mass(rows, missing)
+        return rows
 
-    def _follow_mass(self, fields: dict[str, Array], missing: Mask) -> None:
+    def _follow_mass(self, rows: Array, missing: Mask) -> None:
         """Scales the inertia of bodies with their mass, except where it is named."""
-        nominal = self.nominal["body_mass"]
-        ratio = np.ones_like(fields["body_mass"])
-        np.divide(fields["body_mass"], nominal, out=ratio, where=nominal > 0)
+        mass, nominal = rows[:, self.places["body_mass"]], self.nominal["body_mass"]
+        ratio = np.ones_like(mass)
+        np.divide(mass, nominal, out=ratio, where=nominal > 0)
         for column, bodies in self._inertia_named:
             ratio[:, bodies] = np.where(missing[:, column, None], ratio[:, bodies], 1.0)
-        fields["body_inertia"] *= np.repeat(ratio, 3, axis=1)
+        rows[:, self.places["body_inertia"]] *= np.repeat(ratio, 3, axis=1)
 
 
 def write_fields(model: Any, fields: Mapping[str, Array], row: int) -> None:

@@ -85,6 +85,7 @@ class BatchEngine(Engine):
         self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
         self._first_state = self._batch.state[0].copy()  # what mj_resetData leaves, all of it
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
+        self._counts[...] = QUIET
         self._expanded: dict[str, Array] = {}
         self.diverged = np.zeros(num_envs, np.bool_)
         self.body_mass = np.array(model.body_mass)[None]

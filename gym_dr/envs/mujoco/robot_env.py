@@ -301,16 +301,16 @@ class RobotDR(RandomizedMujoco, RobotEnv):
 class RobotBackend(MujocoBackend):
     """Many simulations of a robot."""
 
-    _task: RobotTask
+    task: RobotTask
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         super().reset(envs, table, options)
-        self._task.check_numbers("observe", self.observations, self.engine.qpos)
+        self.task.check_numbers("observe", self.observations, self.engine.qpos)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         outcome = super().step(actions, begun, table)
-        self._task.check_numbers("reward", outcome.rewards, self.engine.qpos)
-        self._task.check_numbers("observe", self.observations, self.engine.qpos)
+        self.task.check_numbers("reward", outcome.rewards, self.engine.qpos)
+        self.task.check_numbers("observe", self.observations, self.engine.qpos)
         return outcome
 
 

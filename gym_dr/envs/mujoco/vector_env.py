@@ -26,6 +26,9 @@ from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
 
+_CLOSED_FORM = frozenset({"InvertedPendulum"})  # whose equations of motion are known, ...
+_OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes what they are
+
 
 class MujocoBackend(Backend):
     """Many simulations of one model, each with fields of its own.
@@ -33,6 +36,8 @@ class MujocoBackend(Backend):
     Attributes:
         engine: The simulations.
         template: A single environment of the kind, which draws.
+        nominal: Its model as it was.
+        task: What is observed and rewarded.
         model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
     """
 
@@ -42,22 +47,22 @@ class MujocoBackend(Backend):
         Args:
             name: Such as "Hopper"; presets are filed under it.
             template: See the class.
-            task: What it observes and rewards.
+            task: See the class.
         """
-        self.template, self._task = template, task
-        self._nominal = copy.copy(self.template.model)  # drawing changes the template's model
-        self.space = self._model_space = model_space(name, self._nominal)
+        self.template, self.task = template, task
+        self.nominal = copy.copy(self.template.model)  # drawing changes the template's model
+        self.space = self._model_space = model_space(name, self.nominal)
         self.observation_space = self.template.observation_space
         self.action_space = self.template.action_space
         self.metadata = self.template.metadata
-        self.push_size = len(pushed_dofs(self._nominal))
-        self.model_fields = ModelFields(self._model_space, self._nominal, ())
+        self.push_size = len(pushed_dofs(self.nominal))
+        self.model_fields = ModelFields(self._model_space, self.nominal, ())
         self.engine: Engine | Any = None  # made by ``allocate``
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self.num_threads = min(num_threads or usable_threads(), num_envs)
-        engine = OwnDataEngine if self._task.contact_forces else BatchEngine
-        self.engine = engine(self._nominal, num_envs, self.num_threads, self._task.fields)
+        engine = OwnDataEngine if self.task.contact_forces else BatchEngine
+        self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
         self.observations = np.zeros((num_envs, *self.observation_space.shape))
         self._rngs: list[Any] = [None] * num_envs
         self._actions_shape = (num_envs, *self.action_space.shape)
@@ -75,10 +80,10 @@ class MujocoBackend(Backend):
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         self._begin(envs, table)
-        self.observations[envs] = self._task.observe(self.engine, envs)
+        self.observations[envs] = self.task.observe(self.engine, envs)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        engine, task = self.engine, self._task
+        engine, task = self.engine, self.task
         before = task.before(engine)
         engine.ctrl[:] = actions
         stepped = None
@@ -103,11 +108,11 @@ class MujocoBackend(Backend):
         return Outcome(rewards, terminations, info, diverged)
 
     def reset_info(self) -> Info:
-        return self._task.reset_info(self.engine)
+        return self.task.reset_info(self.engine)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Moves roots, or the first joint where there is none."""
-        self.engine.push(envs, pushed_dofs(self._nominal), velocities)
+        self.engine.push(envs, pushed_dofs(self.nominal), velocities)
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
@@ -122,14 +127,17 @@ class MujocoBackend(Backend):
             self.engine.close()
         self.template.close()
 
-    def _begin(self, envs: Indices, table: ParamTable) -> None:
-        """Edits the models of episodes that begin and puts them at their first state."""
+    def plan(self, table: ParamTable) -> None:
+        """Makes ``model_fields`` anew where the table has other parameters than before."""
         names = tuple(table.names)
         if names != self.model_fields.names:
-            self.model_fields = ModelFields(self._model_space, self._nominal, names)
-        if names:
-            self.engine.write(self.model_fields(table.current[:, envs].T), envs)
-        self.engine.start(envs, *self._task.first_states([self._rngs[i] for i in envs.tolist()]))
+            self.model_fields = ModelFields(self._model_space, self.nominal, names)
+
+    def _begin(self, envs: Indices, table: ParamTable) -> None:
+        """Edits the models of episodes that begin and puts them at their first state."""
+        self.plan(table)
+        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
+        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
 
 
 class MujocoVectorEnv(NativeVectorEnv):
@@ -144,7 +152,12 @@ class MujocoVectorEnv(NativeVectorEnv):
         name = self.space_name
         with quiet_compiler():
             template = stock_class(f"{name}-v5")(render_mode=render_mode, **kwargs)
-        return MujocoBackend(name, template, getattr(tasks, name)(template))
+        task = getattr(tasks, name)(template)
+        if name in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs):
+            from gym_dr.envs.mujoco.closed_form import ClosedFormBackend  # heavy: numba
+
+            return ClosedFormBackend(name, template, task)
+        return MujocoBackend(name, template, task)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Compiles a task's functions into loops over many environments.
+"""Compiles the functions of equations into loops over many environments.
 
 Memory is one flat float64 array of blocks: field F of the environment in lane l of block b is at
 ``(b * FIELDS + F) * LANES + l``. LLVM turns a loop over the lanes into SIMD where every function in it allows that.
@@ -28,9 +28,9 @@ from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import uniform
 from gym_dr.compiled.rollout import Exchange
 from gym_dr.compiled.square import square as compiled_square
-from gym_dr.envs.classic_control.task import Task, square
+from gym_dr.envs.equations.equations import Equations, square
 
-# what a task calls -> what equals it and makes SIMD
+# what equations call -> what equals it and makes SIMD
 _FAST: dict[Any, Any] = {
     math.sin: trigonometry.sin,
     math.cos: trigonometry.cos,
@@ -45,13 +45,13 @@ class World(NamedTuple):
     """All sub-environments."""
 
     memory: Array  # (blocks * FIELDS * LANES,)
-    params: Array  # (parameters and options, N) of the episodes that begin
+    params: Array  # (parameters, N) of the episodes that begin
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     exchange: Exchange
 
 
 class Kernels(NamedTuple):
-    """A task's compiled functions, and where its numbers lie."""
+    """The compiled functions of equations, and where its numbers lie."""
 
     begin: Any  # (world, envs, bounds (numbers drawn, 2)): begins episodes
     step: Any  # (world, envs, first, last): steps sub-environments first to last - 1, of which ``first`` begins a block
@@ -60,23 +60,23 @@ class Kernels(NamedTuple):
 
 
 @cache
-def kernels_of(task: Task) -> Kernels:
-    """Makes a task's kernels; they are compiled, or loaded, when they are called first."""
-    # the same offsets for every task: physics, state, what a step takes and leaves, observation, numbers drawn
-    state_at = len(fields_of(task.physics))
-    action_at = state_at + len(fields_of(task.state))
+def kernels_of(equations: Equations) -> Kernels:
+    """Makes the kernels of equations; they are compiled, or loaded, when they are called first."""
+    # the same offsets for all: physics, state, what a step takes and leaves, observation, numbers drawn
+    state_at = len(fields_of(equations.physics))
+    action_at = state_at + len(fields_of(equations.state))
     fresh_at, reward_at, ended_at, seen_at = range(action_at + 1, action_at + 5)
-    first = task.begin(*(low for low, _ in task.start))
-    seen, drawn = len(task.observe(first)), len(task.start)
+    first = equations.begin(*(low for low, _ in equations.start))
+    seen, drawn = len(equations.observe(first)), len(equations.start)
     drawn_at = seen_at + seen
     fields = drawn_at + drawn
     size = fields * LANES
 
-    derive, step_one = _compiled(task.derive), _compiled(task.step)
-    observe, begin_one = _compiled(task.observe), _compiled(task.begin)
-    read_params = _reader(task.params, [f"block[{k}, lane]" for k in range(len(fields_of(task.params)))])
-    read_physics = _reader(task.physics, _places(0, state_at))
-    read_state = _reader(task.state, _places(state_at, action_at - state_at))
+    derive, step_one = _compiled(equations.derive), _compiled(equations.step)
+    observe, begin_one = _compiled(equations.observe), _compiled(equations.begin)
+    read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
+    read_physics = _reader(equations.physics, _places(0, state_at))
+    read_state = _reader(equations.state, _places(state_at, action_at - state_at))
     read_drawn = _reader(begin_one, _places(drawn_at, drawn))
     write_physics = _writer(_places(0, state_at))
     write_state = _writer(_places(state_at, action_at - state_at))
@@ -112,7 +112,7 @@ def kernels_of(task: Task) -> Kernels:
             for lane in range(count):
                 action = np.float64(exchange.choices[at + lane])
                 if exchange.numbers.shape[1] > 0:
-                    action = np.float64(np.float32(exchange.numbers[at + lane, 0]))
+                    action = exchange.numbers[at + lane, 0]
                 block[lane + action_at] = action
                 block[lane + fresh_at] = exchange.fresh[at + lane]
             for lane in range(count):
@@ -130,9 +130,9 @@ def kernels_of(task: Task) -> Kernels:
                 for j in range(seen):
                     exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
 
-    file = Path(inspect.getfile(task.step))
+    file = Path(inspect.getfile(equations.step))
     for kernel in (begin, step):
-        cache_on_disk(kernel, f"the native {task.space.name} (about 5 s)", file)
+        cache_on_disk(kernel, f"the native {equations.name} (about 5 s)", file)
     return Kernels(begin, step, fields, state_at)
 
 

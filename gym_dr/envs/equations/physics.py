@@ -1,10 +1,11 @@
-"""The compiled physics of one task behind a plain Python interface: memory and the calls into machine code."""
+"""Compiled equations behind a plain Python interface: memory and the calls into machine code."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import STREAM
@@ -12,50 +13,47 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.classic_control.kernels import LANES, World, fields_of, kernels_of
-from gym_dr.envs.classic_control.task import Bounds, Task
+from gym_dr.envs.equations.equations import Bounds, Equations
+from gym_dr.envs.equations.kernels import LANES, World, fields_of, kernels_of
 
 
 class Physics:
-    """Steps ``num_envs`` environments of a task.
+    """Steps many environments of one kind.
 
     Attributes:
         exchange: What a step takes and leaves.
-        params: Shape ``(parameters and options, num_envs)``, of the episodes that begin.
+        params: Shape ``(parameters, num_envs)``, of the episodes that begin.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
-    def __init__(
-        self, task: Task, num_envs: int, *, observation: int, numbers: int, options: tuple[float, ...]
-    ) -> None:
+    def __init__(self, equations: Equations, observations: npt.NDArray[Any], *, numbers: int) -> None:
         """Allocates memory and compiles, or loads what was compiled before.
 
         Args:
-            task: What to compile.
-            num_envs: Number of sub-environments.
-            observation: Numbers in an observation.
+            equations: What to compile.
+            observations: Shape ``(num_envs, size)``, overwritten by each step.
             numbers: Numbers in a continuous action; 0 for choices.
-            options: Values of the task's options.
         """
-        self.task, self.num_envs = task, num_envs
+        num_envs = len(observations)
+        self.equations, self.num_envs = equations, num_envs
         self.exchange = Exchange(
             choices=np.zeros(num_envs, np.int64),
             numbers=np.zeros((num_envs, numbers)),
             fresh=np.zeros(num_envs, np.int64),
-            observations=np.zeros((num_envs, observation), np.float32),
+            observations=observations,
             rewards=np.zeros(num_envs),
             terminations=np.zeros(num_envs, np.bool_),
         )
         self.streams = np.zeros((num_envs, STREAM), np.uint64)
-        self.params = np.zeros((len(fields_of(task.params)), num_envs))
-        self.params[len(task.space) :] = np.array(options)[:, None]
-        kernels = kernels_of(task)
+        self.params = np.zeros((len(fields_of(equations.params)), num_envs))
+        kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
         self._memory: Array = np.zeros((blocks, kernels.fields, LANES))
         self._world = World(self._memory.reshape(-1), self.params, self.streams, self.exchange)
         self._all: Indices = np.arange(num_envs)
-        self._bounds: Array = np.array(task.start)
+        self._bounds: Array = np.array(equations.start)
         self._state_at = kernels.state
+        self._state_fields = slice(kernels.state, kernels.state + len(fields_of(equations.state)))
         no_one = np.zeros(0, np.int64)
         kernels.begin(self._world, no_one, self._bounds)
         kernels.step(self._world, no_one, 0, 0)
@@ -67,7 +65,7 @@ class Physics:
 
         Args:
             envs: The sub-environments.
-            bounds: Of the numbers that they begin with; None for the task's.
+            bounds: Of the numbers that they begin with; None for those of the equations.
         """
         self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds))
 
@@ -85,16 +83,24 @@ class Physics:
 
     def state(self, env: int) -> Array:
         """The state of a sub-environment, in memory: shape ``(fields,)``."""
-        fields = slice(self._state_at, self._state_at + len(fields_of(self.task.state)))
-        return self._memory[env // LANES, fields, env % LANES]
+        return self._memory[env // LANES, self._state_fields, env % LANES]
+
+    def states(self, envs: Indices) -> Array:
+        """The states of some sub-environments: shape ``(len(envs), fields)``, a copy."""
+        states: Array = self._memory[envs // LANES, self._state_fields, envs % LANES]
+        return states
+
+    def put(self, envs: Indices, states: Array) -> None:
+        """Gives some sub-environments other states ``(len(envs), fields)``."""
+        self._memory[envs // LANES, self._state_fields, envs % LANES] = states
 
     def values(self, env: int) -> dict[str, float]:
         """What the parameters of a sub-environment's episode have made of its physics, by name."""
         numbers = self._memory[env // LANES, : self._state_at, env % LANES].tolist()
-        return dict(zip(fields_of(self.task.physics), numbers, strict=True))
+        return dict(zip(fields_of(self.equations.physics), numbers, strict=True))
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Adds velocities ``(len(envs), len(task.pushed))``."""
-        for column, name in zip(velocities.T, self.task.pushed, strict=True):
-            field = self._state_at + fields_of(self.task.state).index(name)
+        """Adds velocities ``(len(envs), len(pushed))``."""
+        for column, name in zip(velocities.T, self.equations.pushed, strict=True):
+            field = self._state_at + fields_of(self.equations.state).index(name)
             self._memory[envs // LANES, field, envs % LANES] += column

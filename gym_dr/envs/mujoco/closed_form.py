@@ -1,0 +1,175 @@
+"""A robot whose equations of motion are known: compiled code steps it, and MuJoCo makes the steps that it cannot.
+
+Those are steps in which a joint is beyond its limit, steps under parameters that the equations lack, and steps that
+diverge. The compiled code leaves such a sub-environment where it was and MuJoCo goes on from there, so that
+every step is MuJoCo's to the last digits, whoever makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Floats, Indices, Mask
+from gym_dr.compiled.pcg64 import generator, seeded
+from gym_dr.compiled.policy import SmallPolicy
+from gym_dr.compiled.steps import Steps
+from gym_dr.envs.backend import Outcome, Rollout
+from gym_dr.envs.equations.physics import Physics
+from gym_dr.envs.info import Info
+from gym_dr.envs.mujoco import inverted_pendulum
+from gym_dr.envs.mujoco.editor import ModelFields
+from gym_dr.envs.mujoco.engine import BatchEngine
+from gym_dr.envs.mujoco.space import field_array
+from gym_dr.envs.mujoco.tasks import Task
+from gym_dr.envs.mujoco.vector_env import MujocoBackend
+from gym_dr.randomization.table import ParamTable
+
+_WARMSTART = "qacc_warmstart"  # of MjData: where its solver begins
+
+
+class ClosedFormBackend(MujocoBackend):
+    """Inverted pendulums in compiled code, on one thread.
+
+    Attributes:
+        physics: All of them.
+        engine: MuJoCo's simulations, which are current only where it made the latest step; None before it is needed.
+    """
+
+    def __init__(self, name: str, template: Any, task: Task) -> None:
+        """As ``MujocoBackend``."""
+        super().__init__(name, template, task)
+        self._bounds = ((-template._reset_noise_scale, template._reset_noise_scale),) * 4
+        self.physics: Physics | Any = None
+
+    def allocate(self, num_envs: int, num_threads: int | None) -> None:
+        self._actions_shape = (num_envs, *self.action_space.shape)
+        self.observations = np.zeros((num_envs, *self.observation_space.shape))
+        equations, places = inverted_pendulum.EQUATIONS, inverted_pendulum.PLACES
+        self.physics = Physics(equations, self.observations, numbers=self.action_space.shape[0])
+        nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places.items()]
+        self.physics.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
+        self._follow(self.model_fields)
+        self._stale = np.ones(num_envs, np.bool_)  # whose episode's model MuJoCo does not have yet
+        self._latest: tuple[Info, Mask | None] = {}, None
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        for i, seed in zip(envs, seeds, strict=True):
+            self.physics.streams[i] = seeded(seed)
+
+    def generators(self) -> tuple[np.random.Generator, ...]:
+        """See ``Backend.generators``; drawing from them changes nothing."""
+        return tuple(map(generator, self.physics.streams))
+
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+        self._table = table
+        self.begin(envs)
+        self.physics.exchange.fresh[envs] = 0
+
+    def begin(self, envs: Indices) -> None:
+        known = self.model_fields
+        self.plan(self._table)
+        if self.model_fields is not known:
+            self._follow(self.model_fields)
+        fields = self.model_fields.rows(self._table.current[:, envs].T)
+        self.physics.params[self._rows[:, None], envs] = fields[:, self._columns].T
+        self._stale[envs] = True
+        self.physics.begin(envs, self._bounds)
+
+    def _follow(self, fields: ModelFields) -> None:
+        """Notes which numbers of some fields are which parameters of the equations."""
+        numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
+        found = [
+            (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
+        ]
+        self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
+
+    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+        exchange = self.physics.exchange
+        exchange.numbers[:] = actions
+        if begun is not None:
+            self.begin(begun)
+        self.physics.step()
+        self._finish()
+        return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), *self._latest)
+
+    @property
+    def rollout(self) -> Rollout:
+        """See ``Backend.rollout``."""
+        return self._play
+
+    def rollout_report(self) -> tuple[Info, Mask | None]:
+        """See ``Backend.rollout_report``."""
+        return self._latest
+
+    def _play(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+    ) -> int:
+        """Plays on where the compiled rollout stops only because MuJoCo is to make a step."""
+        exchange = self.physics.exchange
+        row, last = rows
+        while True:
+            row = self.physics.rollout(policy, noise, steps, elapsed, max_steps, (row, last))
+            t = row - 1
+            self.check_actions(exchange.numbers)
+            held = self._finish()
+            if len(held):
+                steps.observations[row, held] = self.observations[held]
+                steps.rewards[t], steps.terminated[t] = exchange.rewards, exchange.terminations
+                diverged = self._latest[1]
+                if diverged is not None:
+                    steps.truncated[t] |= diverged
+            if row == last or (steps.terminated[t] | steps.truncated[t]).any():
+                return row
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        self.physics.push(velocities, envs)
+
+    def render(self, env: int) -> Any:
+        """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
+        self._hand_over(np.array([env]))
+        return super().render(env)
+
+    # ---- what MuJoCo does --------------------------------------------------------------------------------------------
+
+    def _finish(self) -> Indices:
+        """Has MuJoCo make the steps that are left to it, which it returns the sub-environments of."""
+        exchange = self.physics.exchange
+        ended = exchange.terminations.nonzero()[0]
+        held: Indices = ended[self.physics.states(ended)[:, -1] != 0.0]
+        diverged = self._simulate(held) if len(held) else None
+        self._latest = {"reward_survive": exchange.rewards.astype(np.int64)}, diverged
+        return held
+
+    def _simulate(self, envs: Indices) -> Mask | None:
+        """MuJoCo's step of some sub-environments; returns who diverged: they report the observation before."""
+        exchange = self.physics.exchange
+        self._hand_over(envs)
+        engine = self.engine
+        engine.ctrl[envs] = exchange.numbers[envs]
+        engine.step(envs, inverted_pendulum.FRAME_SKIP)
+        rewards, terminations, _ = self.task.outcome(engine, exchange.numbers, None)
+        fine = ~engine.diverged[envs]
+        exchange.rewards[envs] = rewards[envs] * fine
+        exchange.terminations[envs] = terminations[envs] & fine
+        self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
+        reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
+        self.physics.put(envs, np.concatenate(reached, axis=1))
+        return None if fine.all() else engine.diverged.copy()
+
+    def _hand_over(self, envs: Indices) -> None:
+        """Gives MuJoCo the models and states of some sub-environments."""
+        if self.engine is None:
+            fields = (*self.task.fields, _WARMSTART)
+            self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)
+        stale = envs[self._stale[envs]]
+        if len(stale):
+            self.engine.write(self.model_fields(self._table.current[:, stale].T), stale)
+            self._stale[stale] = False
+        states = self.physics.states(envs)
+        nq, nv = self.nominal.nq, self.nominal.nv
+        self.engine.qpos[envs], self.engine.qvel[envs] = states[:, :nq], states[:, nq : nq + nv]
+        self.engine.field(_WARMSTART)[envs] = states[:, nq + nv : nq + 2 * nv]

@@ -1,0 +1,246 @@
+"""InvertedPendulum's equations of motion: a pole of any shape on a cart, free of its joints' limits.
+
+In the plane of motion, with the pole's centre of mass at ``(px, pz)`` in its own frame and at ``(out, ...)`` from the
+hinge once it is turned by ``theta``::
+
+    out = px cos(theta) + pz sin(theta)        along = d out / d theta = pz cos(theta) - px sin(theta)
+
+    (m + M) x''     + m along theta'' = m out theta'^2 + (m + M) gx - kx x - dx x' + gear control
+    m along x''     + J theta''       = m (gx along - gz out) - kt theta - dt theta'
+
+where J is the pole's moment about the hinge, and the armatures of the joints add to ``m + M`` and J. MuJoCo integrates
+this with its classical Runge-Kutta method of order 4, two steps for each of the environment's.
+"""
+
+from __future__ import annotations
+
+from math import cos, sin
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.envs.equations.equations import Equations
+
+FRAME_SKIP = 2
+FALLEN = 0.2  # rad, as in Gymnasium
+_TOO_FAST = 1e9  # m/s, rad/s: MuJoCo gives a simulation up at ten times this
+
+
+class Params(NamedTuple):
+    """Numbers of a model that may vary, in the order of ``PLACES``, then those of ``constants_of``."""
+
+    gravity_x: float
+    gravity_z: float
+    density: float
+    viscosity: float
+    mass_cart: float
+    mass_pole: float
+    inertia_1: float  # principal moments of the pole
+    inertia_2: float
+    inertia_3: float
+    pole_x: float  # centre of mass in the pole's frame
+    pole_z: float
+    stiffness_slider: float
+    stiffness_hinge: float
+    damping_slider: float
+    damping_hinge: float
+    friction_slider: float
+    friction_hinge: float
+    armature_slider: float
+    armature_hinge: float
+    gear: float
+    share_1: float  # of the principal moments in that about the hinge's axis
+    share_2: float
+    share_3: float
+    timestep: float
+    control_low: float
+    control_high: float
+    slider_low: float
+    slider_high: float
+    hinge_low: float
+    hinge_high: float
+
+
+# for each field of the model its places, flattened, that ``Params`` begins with
+PLACES: dict[str, tuple[int, ...]] = {
+    "gravity": (0, 2),
+    "density": (0,),
+    "viscosity": (0,),
+    "body_mass": (1, 2),
+    "body_inertia": (6, 7, 8),
+    "body_ipos": (6, 8),
+    "jnt_stiffness": (0, 1),
+    "dof_damping": (0, 1),
+    "dof_frictionloss": (0, 1),
+    "dof_armature": (0, 1),
+    "actuator_gear": (0,),
+}
+
+
+def constants_of(model: Any) -> Array:
+    """What no parameter changes, in the order of ``Params``."""
+    w, x, y, z = model.body_iquat[2]  # principal axes of the pole; the squares of their shares of the hinge's axis
+    shares = (2 * (x * y + w * z)) ** 2, (1 - 2 * (x * x + z * z)) ** 2, (2 * (y * z - w * x)) ** 2
+    ranges = (*model.actuator_ctrlrange.flat, *model.jnt_range.flat)
+    return np.array([*shares, model.opt.timestep, *ranges])
+
+
+class Physics(NamedTuple):
+    """What a step reads."""
+
+    mass: float  # kg, all that slides
+    moment: float  # kg m^2, about the hinge
+    lever_x: float  # kg m
+    lever_z: float
+    pull: float  # N, of gravity along the rail
+    gravity_x: float
+    gravity_z: float
+    stiffness_slider: float
+    stiffness_hinge: float
+    damping_slider: float
+    damping_hinge: float
+    gear: float
+    timestep: float
+    control_low: float
+    control_high: float
+    slider_low: float
+    slider_high: float
+    hinge_low: float
+    hinge_high: float
+    covered: float  # 0 where there are forces that these equations lack: dry friction, drag
+
+
+class State(NamedTuple):
+    """Positions, velocities, accelerations that MuJoCo's solver begins with, and whether MuJoCo is to make the step."""
+
+    x: float  # m
+    theta: float  # rad, 0 is upright
+    v: float  # m/s
+    w: float  # rad/s
+    x_acceleration: float
+    theta_acceleration: float
+    held: float
+
+
+class Motion(NamedTuple):
+    """Where a step of the integrator leads."""
+
+    x: float
+    theta: float
+    v: float
+    w: float
+    x_acceleration: float  # of its last stage
+    theta_acceleration: float
+    free: bool  # whether no stage was beyond a joint's limit
+
+
+def derive(p: Params) -> Physics:
+    """Masses and moments of the moving parts."""
+    moment = p.share_1 * p.inertia_1 + p.share_2 * p.inertia_2 + p.share_3 * p.inertia_3
+    mass = p.mass_cart + p.mass_pole
+    missing = p.friction_slider + p.friction_hinge + p.density + p.viscosity
+    return Physics(
+        mass + p.armature_slider,
+        moment + p.mass_pole * (p.pole_x * p.pole_x + p.pole_z * p.pole_z) + p.armature_hinge,
+        p.mass_pole * p.pole_x,
+        p.mass_pole * p.pole_z,
+        mass * p.gravity_x,
+        p.gravity_x,
+        p.gravity_z,
+        p.stiffness_slider,
+        p.stiffness_hinge,
+        p.damping_slider,
+        p.damping_hinge,
+        p.gear,
+        p.timestep,
+        p.control_low,
+        p.control_high,
+        p.slider_low,
+        p.slider_high,
+        p.hinge_low,
+        p.hinge_high,
+        1.0 if missing == 0.0 else 0.0,
+    )
+
+
+def begin(x: float, theta: float, v: float, w: float) -> State:
+    """MuJoCo's solver begins with zeros."""
+    return State(x, theta, v, w, 0.0, 0.0, 0.0)
+
+
+def accelerations(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> tuple[float, float]:
+    """The equations of motion, solved for x'' and theta''."""
+    sine, cosine = sin(theta), cos(theta)
+    along = c.lever_z * cosine - c.lever_x * sine
+    out = c.lever_x * cosine + c.lever_z * sine
+    push = out * (w * w) + c.pull - c.stiffness_slider * x - c.damping_slider * v + force
+    torque = c.gravity_x * along - c.gravity_z * out - c.stiffness_hinge * theta - c.damping_hinge * w
+    determinant = c.mass * c.moment - along * along
+    return (c.moment * push - along * torque) / determinant, (c.mass * torque - along * push) / determinant
+
+
+def within(c: Physics, x: float, theta: float) -> bool:
+    """Whether no joint is beyond its limit, where MuJoCo would push back; False for nan."""
+    return x >= c.slider_low and x <= c.slider_high and theta >= c.hinge_low and theta <= c.hinge_high
+
+
+def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> Motion:
+    """One step of Runge-Kutta 4."""
+    h = c.timestep
+    half = 0.5 * h
+    a1, b1 = accelerations(c, x, theta, v, w, force)
+    x2, theta2, v2, w2 = x + half * v, theta + half * w, v + half * a1, w + half * b1
+    a2, b2 = accelerations(c, x2, theta2, v2, w2, force)
+    x3, theta3, v3, w3 = x + half * v2, theta + half * w2, v + half * a2, w + half * b2
+    a3, b3 = accelerations(c, x3, theta3, v3, w3, force)
+    x4, theta4, v4, w4 = x + h * v3, theta + h * w3, v + h * a3, w + h * b3
+    a4, b4 = accelerations(c, x4, theta4, v4, w4, force)
+    sixth = h / 6.0
+    return Motion(
+        x + sixth * (v + 2.0 * (v2 + v3) + v4),
+        theta + sixth * (w + 2.0 * (w2 + w3) + w4),
+        v + sixth * (a1 + 2.0 * (a2 + a3) + a4),
+        w + sixth * (b1 + 2.0 * (b2 + b3) + b4),
+        a4,
+        b4,
+        within(c, x, theta) and within(c, x2, theta2) and within(c, x3, theta3) and within(c, x4, theta4),
+    )
+
+
+def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
+    """Two steps of the integrator, or none, which counts as an end, where only MuJoCo can make them."""
+    force = c.gear * min(max(action, c.control_low), c.control_high)
+    m = integrate(c, s.x, s.theta, s.v, s.w, force)
+    n = integrate(c, m.x, m.theta, m.v, m.w, force)
+    ours = c.covered == 1.0 and m.free and n.free and abs(n.v) < _TOO_FAST and abs(n.w) < _TOO_FAST
+    fallen = abs(n.theta) > FALLEN
+    after = State(
+        n.x if ours else s.x,
+        n.theta if ours else s.theta,
+        n.v if ours else s.v,
+        n.w if ours else s.w,
+        n.x_acceleration if ours else s.x_acceleration,
+        n.theta_acceleration if ours else s.theta_acceleration,
+        0.0 if ours else 1.0,
+    )
+    return after, 0.0 if fallen else 1.0, fallen or not ours
+
+
+def observe(s: State) -> tuple[float, float, float, float]:
+    """Positions and velocities."""
+    return s.x, s.theta, s.v, s.w
+
+
+EQUATIONS = Equations(
+    name="InvertedPendulum",
+    params=Params,
+    physics=Physics,
+    state=State,
+    start=((-0.01, 0.01),) * 4,
+    pushed=("v",),
+    derive=derive,
+    begin=begin,
+    step=step,
+    observe=observe,
+)
