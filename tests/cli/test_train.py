@@ -101,15 +101,6 @@ def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
     assert set(randomization_of(tmp_path / "run", "--randomization", tmp_path / "r.toml")) == {"wind_power"}
 
 
-def test_without_a_run_dir_the_folder_is_named_after_algorithm_environment_and_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    gymdr("train", "a2c", *TINY, "--seed", "4")
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert folder.name.startswith("a2c-LunarLanderDR-v3-seed4-")
-
-
 def test_an_environment_without_parameters_trains(tmp_path: Path) -> None:
     assert train(tmp_path / "run", "--env", "CartPole-v1").code == 0
     assert "randomization" not in config_of(tmp_path / "run")
