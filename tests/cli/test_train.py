@@ -9,7 +9,7 @@ import pytest
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.config import A2CConfig
-from tests.cli.command import TINY, gymdr, refused, train
+from tests.cli.command import gymdr, refused, train
 
 
 def config_of(folder: Path) -> dict[str, Any]:
