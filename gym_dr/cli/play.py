@@ -9,14 +9,14 @@ import gymnasium as gym
 
 from gym_dr.cli.options import policy_options
 from gym_dr.errors import ConfigError, RunFolderError
-from gym_dr.experiments.pretrained import NAMES, pretrained
+from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.manager import load_plugins
 
 
 @click.command()
 @click.argument("target", required=False, metavar="[RUN|ENV]")
 @policy_options
-@click.option("--pretrained", "name", type=click.Choice(NAMES), help="a policy that comes with the package")
+@click.option("--pretrained", "name", type=click.Choice(names()), help="a policy that comes with the package")
 @click.option("--human", is_flag=True, help="fly ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
 @click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes of the policy")

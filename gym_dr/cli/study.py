@@ -8,13 +8,14 @@ import click
 
 from gym_dr.cli.options import command_line, trust_option
 from gym_dr.errors import TrainingError
+from gym_dr.experiments.launch import LAUNCHERS
 from gym_dr.experiments.study import study
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--output", required=True, metavar="FOLDER", help="the study's own folder")
-@click.option("--launcher", metavar="local|ray", default="local", show_default=True, help="what trains")
+@click.option("--launcher", metavar="|".join(LAUNCHERS), default="local", show_default=True, help="what trains")
 @click.option("--workers", type=click.IntRange(min=1), help="runs at a time on this machine  [default: cores]")
 @click.option("--ray-address", help="of a running Ray cluster  [default: one is started on this machine]")
 @click.option("--overwrite", multiple=True, metavar="VARIANT", help="train a variant again that was edited; repeatable")

@@ -7,6 +7,7 @@ from click.core import ParameterSource
 
 from gym_dr.cli.options import NumberList, command_line, field_options, read_randomize, sampler_options
 from gym_dr.experiments.configure import option_names
+from gym_dr.experiments.launch import LAUNCHERS
 from gym_dr.experiments.train import train
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.config import RunSettings
@@ -46,7 +47,11 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         *field_options(RunSettings, num_envs=algorithm.num_envs),
         click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
         click.Option(
-            ["--launcher"], metavar="local|ray", default="local", show_default=True, help="what trains several seeds"
+            ["--launcher"],
+            metavar="|".join(LAUNCHERS),
+            default="local",
+            show_default=True,
+            help="what trains several seeds",
         ),
         click.Option(
             ["--workers"], type=click.IntRange(min=1), help="seeds at a time on this machine  [default: cores]"

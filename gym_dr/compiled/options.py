@@ -19,7 +19,7 @@ KERNEL: Final = _EXACT | {
     "no_cfunc_wrapper": True,
     "pipeline_class": KernelCompiler,
 }
-"""Options of a function that compiled functions call: without machine code of its own it compiles in half the time."""
+"""Options of a function that compiled functions call: without wrappers and machine code it compiles sooner."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
 """Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar, or

@@ -7,7 +7,11 @@ from pathlib import Path
 from gym_dr.errors import unknown_name
 
 FOLDER = Path(__file__).parent.parent / "pretrained"
-NAMES = tuple(sorted(path.parent.name for path in FOLDER.glob("*/config.json")))
+
+
+def names() -> list[str]:
+    """All that there are."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/config.json"))
 
 
 def pretrained(name: str) -> Path:
@@ -22,6 +26,6 @@ def pretrained(name: str) -> Path:
     Raises:
         UnknownNameError: There is no such policy.
     """
-    if name not in NAMES:
-        raise unknown_name("pretrained policy", name, NAMES)
+    if name not in names():
+        raise unknown_name("pretrained policy", name, names())
     return FOLDER / name

@@ -25,6 +25,7 @@ from gym_dr.envs.box2d.bipedal_walker import constants as const
 from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
 from gym_dr.envs.box2d.bipedal_walker.generate import terrain
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
+from gym_dr.envs.box2d.push import push_bodies
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import RandomizedEnv
@@ -160,9 +161,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """
         if self.hull is None:
             raise EnvStateError("Expected reset() before push(): there is no episode yet.")
-        for body in (self.hull, *self.legs):
-            before = body.linearVelocity
-            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
+        push_bodies((self.hull, *self.legs), velocity)
 
     def _build_world(self) -> None:
         """Builds terrain, clouds and walker; random numbers are drawn in the order in which Gymnasium draws them."""

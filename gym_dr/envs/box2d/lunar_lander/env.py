@@ -21,6 +21,7 @@ from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.push import push_bodies
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
@@ -147,9 +148,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         """
         if self.lander is None:
             raise EnvStateError("Expected reset() before push(): there is no episode yet.")
-        for body in (self.lander, *self.legs):
-            before = body.linearVelocity
-            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
+        push_bodies((self.lander, *self.legs), velocity)
 
     def _apply_params(self) -> None:
         params = self.episode.current
