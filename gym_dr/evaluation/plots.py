@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ Array = npt.NDArray[np.float64]
 
 MOVING_AVERAGE = 20  # updates
 CURVE_POINTS = 300  # of a mean over runs
+TITLE_WIDTH = 60  # characters above each column of panels
 
 _PANELS = (
     ("return_mean", "Episode return", "mean of the last 100 episodes"),
@@ -72,17 +74,16 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
     """
-    import pandas as pd  # heavy, as the next: only when something is plotted
-    import seaborn as sns
+    import pandas as pd  # heavy: only when something is plotted
 
     tables = [read_metrics(folder) for folder in folders]
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
-    figure, axes = new_figure(2, 2, (12, 8))
+    rows, columns = -(-len(panels) // 2), min(len(panels), 2)
+    figure, axes = new_figure(rows, columns, (6 * columns, 4 * rows))
     names = ", ".join(folder.path.name for folder in folders)
     several = f"{len(folders)} runs, mean and standard deviation of their moving averages ({MOVING_AVERAGE} updates)"
-    figure.suptitle(
-        names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several, parse_math=False
-    )
+    heading = names if len(folders) == 1 else f"{names}: {several}" if len(folders) < 4 else several
+    figure.suptitle(textwrap.fill(heading, TITLE_WIDTH * columns), parse_math=False)
     for ax, (column, title, label) in zip(axes, panels, strict=False):
         smooth = [
             table.assign(value=table[column].rolling(MOVING_AVERAGE, min_periods=1).mean())
@@ -94,11 +95,11 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
             ax.plot(updates, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
             ax.plot(updates, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
         else:
-            every = pd.concat(smooth, ignore_index=True)
-            sns.lineplot(every, x="update", y="value", errorbar="sd", ax=ax, label="mean")
+            values = pd.concat(smooth).groupby("update")["value"]
+            _draw_spread(ax, values.mean(), values.std(), values.mean().index, label="mean")
         ax.set(title=title, xlabel="Update", ylabel=label)
         ax.legend()
-    for ax in axes[len(panels) :]:
+    for ax in axes[len(panels) :]:  # an odd number leaves one over
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)
 
@@ -119,9 +120,9 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
         # runs of complete episodes have rows at steps of their own
         steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
         values = np.stack([np.interp(steps, x, y) for x, y in curves])
-        mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
-        (line,) = ax.plot(steps, mean, label=f"{name} ({len(values)} seed{'s' if len(values) > 1 else ''})")
-        ax.fill_between(steps, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
+        spread = values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
+        label = f"{name} ({len(values)} seed{'s' if len(values) > 1 else ''})"
+        _draw_spread(ax, values.mean(axis=0), spread, steps, label=label)
     ax.set(
         title="Training return, each variant on its own draws: mean and standard deviation over seeds",
         xlabel="Environment steps",
@@ -129,6 +130,12 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
     )
     ax.legend(fontsize="small")
     save_figure(figure, path, dpi=110)
+
+
+def _draw_spread(ax: Any, mean: Any, spread: Any, x: Any, label: str) -> None:
+    """A line with a band around it."""
+    (line,) = ax.plot(x, mean, label=label)
+    ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
@@ -157,10 +164,10 @@ def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], p
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
     """A figure and its axes; ``size`` is in inches. Without pyplot nothing is left open, and no display is needed."""
-    import seaborn as sns  # heavy, as the next
+    from matplotlib import style  # heavy, as the next
     from matplotlib.figure import Figure
 
-    with sns.axes_style("whitegrid"):
+    with style.context("seaborn-v0_8-whitegrid"):
         figure = Figure(figsize=size, layout="constrained")
         return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "seaborn", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
+HEAVY = {"torch", "numba", "mujoco", "matplotlib", "pandas", "scipy", "Box2D", "pygame", "plotly", "jinja2"}
 COMMANDS = ("--help", "--version", "train --help", "train a2c --help", "bench --help", "list plugins", "list envs")
 
 
