@@ -3,17 +3,19 @@
 One seed on one core, then the tutorial's five seeds: its loop takes one after the other, ours one a core. Every side
 counts steps of complete episodes per second, updates included; what processes need to start is left out.
 
-Run it with: python -m benchmarks.reinforce [episodes] [rounds]     (of each seed; the tutorial has 5000, for which its
-loop takes four minutes a seed)
+Run it with:  python -m benchmarks.reinforce [--episodes 300] [--rounds 3]     steps per second, side by side
+              python -m benchmarks.reinforce --whole 1,2                       all 5,000 episodes of these seeds
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import multiprocessing
 import os
-import sys
+import statistics
 from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -30,7 +32,20 @@ from gym_dr.training.rollout import collect_episodes
 ENV_ID = "InvertedPendulum-v5"
 NATIVE = "gym_dr/InvertedPendulumDR-v5"
 SEEDS = (1, 2, 3, 5, 8)  # the tutorial's
+EPISODES = 5000  # of each, the tutorial's, too
 CONFIG = ReinforceConfig(lr=1e-4, schedule="constant", gamma=0.99, baseline="none")
+
+
+class Played(NamedTuple):
+    """What a side has played."""
+
+    lengths: list[int]  # steps of each complete episode, which are its return
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Steps per second."""
+        return sum(self.lengths) / self.seconds
 
 
 class TutorialPolicy(nn.Module):
@@ -49,16 +64,15 @@ class TutorialPolicy(nn.Module):
         return torch.distributions.Normal(self.mean(features) + 1e-6, spread + 1e-6)
 
 
-def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
-    """One sample at a time with its own graph, one update an episode; returns steps and seconds."""
+def tutorial_loop(episodes: int, seed: int = 1) -> Played:
+    """One sample at a time with its own graph, one update an episode."""
     torch.manual_seed(seed)
     env = gym.make(ENV_ID)
     policy = TutorialPolicy()
     optimizer = torch.optim.AdamW(policy.parameters(), lr=CONFIG.lr)
-    steps = 0
+    lengths = []
 
     def play() -> None:
-        nonlocal steps
         for episode in range(episodes):
             observation, _ = env.reset(seed=seed if episode == 0 else None)
             log_probs, rewards, over = [], [], False
@@ -69,7 +83,7 @@ def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
                 observation, reward, terminated, truncated, _ = env.step(action[0].numpy())
                 rewards.append(float(reward))
                 over = terminated or truncated
-                steps += 1
+            lengths.append(len(rewards))
             running, returns = 0.0, []
             for reward in reversed(rewards):
                 running = reward + CONFIG.gamma * running
@@ -82,61 +96,71 @@ def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
             optimizer.step()
 
     spent = seconds(play)
-    return steps, spent
+    return Played(lengths, spent)
 
 
-def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> tuple[int, float]:
-    """gym_dr's loop, as many updates as episodes with one environment; returns steps that count and seconds."""
+def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> Played:
+    """gym_dr's loop: each update learns from an episode of each environment."""
     torch.set_num_threads(1)  # also where this is called in a process of its own
     records: list[EpisodeRecord] = []
     envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
     agent = make_agent(envs, CONFIG, seed, "cpu")
-    steps = 0
 
     def play() -> None:
-        nonlocal steps
         for update in range(episodes // num_envs):
             rollout = collect_episodes(envs, agent.sampler, 1, seed=seed if update == 0 else None, device="cpu")
             learn(agent, rollout, CONFIG)
-            steps += int(rollout.valid.sum())
 
     spent = seconds(play)
     envs.close()
-    return steps, spent
-
-
-def rate(measured: tuple[int, float]) -> float:
-    """Steps per second."""
-    return measured[0] / measured[1]
+    return Played([record.length for record in records], spent)
 
 
 def all_seeds(pool: ProcessPoolExecutor, num_envs: int, episodes: int) -> float:
     """The tutorial's seeds in the processes of ``pool``; returns their steps together per second."""
-    results: list[tuple[int, float]] = []
+    results: list[Played] = []
     train = functools.partial(ours, num_envs, NATIVE, None, episodes)
     spent = seconds(lambda: results.extend(pool.map(train, SEEDS)))
-    return sum(steps for steps, _ in results) / spent
+    return sum(sum(played.lengths) for played in results) / spent
 
 
-def main() -> None:
-    """Prints two tables."""
-    episodes = int(sys.argv[1]) if len(sys.argv) > 1 else 300
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    torch.set_num_threads(1)
+def compare_whole_jobs(seeds: list[int]) -> None:
+    """Prints what each side takes for all of the tutorial's episodes, on one core."""
+    sides = {
+        "tutorial's loop": functools.partial(tutorial_loop, EPISODES),
+        "ours, 10 environments": functools.partial(ours, 10, NATIVE, None, EPISODES),
+    }
+    ours(10, NATIVE, None, 20)  # compiles
+    ratios = []
+    for seed in seeds:
+        found = {name: side(seed) for name, side in sides.items()}
+        for name, played in found.items():
+            last = statistics.mean(played.lengths[-100:])
+            print(
+                f"{name}, seed {seed}: {sum(played.lengths):,} steps in {played.seconds:.1f} s, {played.rate:,.0f} "
+                f"steps/s, mean return of the last 100 episodes {last:.0f}",
+                flush=True,
+            )
+        ratios.append(found["ours, 10 environments"].rate / found["tutorial's loop"].rate)
+    print(f"Steps per second: {statistics.median(ratios):.1f} times the tutorial's loop, median over seeds")
+
+
+def compare_speed(episodes: int, rounds: int) -> None:
+    """Prints two tables of steps per second."""
     measured = alternate(
         {
-            "tutorial's loop": lambda: rate(tutorial_loop(episodes)),
-            "ours, 1 environment, sync": lambda: rate(ours(1, ENV_ID, "sync", episodes)),
-            "ours, 1 environment, native": lambda: rate(ours(1, NATIVE, None, episodes)),
-            "ours, 10 environments, native": lambda: rate(ours(10, NATIVE, None, episodes)),
+            "tutorial's loop": lambda: tutorial_loop(episodes).rate,
+            "ours, 1 environment, sync": lambda: ours(1, ENV_ID, "sync", episodes).rate,
+            "ours, 1 environment, native": lambda: ours(1, NATIVE, None, episodes).rate,
+            "ours, 10 environments, native": lambda: ours(10, NATIVE, None, episodes).rate,
         },
         rounds,
     )
     report(f"REINFORCE, {episodes} episodes of {ENV_ID}", measured, "tutorial's loop", "steps/s")
 
     def series() -> float:
-        steps, spent = zip(*(tutorial_loop(episodes, seed) for seed in SEEDS), strict=True)
-        return rate((sum(steps), sum(spent)))
+        played = [tutorial_loop(episodes, seed) for seed in SEEDS]
+        return sum(sum(each.lengths) for each in played) / sum(each.seconds for each in played)
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
@@ -150,6 +174,20 @@ def main() -> None:
         )
     title = f"REINFORCE, {episodes} episodes of each of {len(SEEDS)} seeds, {cores} processes"
     report(title, measured, "tutorial's loop, in series", "steps/s")
+
+
+def main() -> None:
+    """Reads the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=300, help="of each seed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--whole", metavar="SEEDS", help="the tutorial's whole job instead, of these seeds")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.whole:
+        compare_whole_jobs([int(seed) for seed in arguments.whole.split(",")])
+    else:
+        compare_speed(arguments.episodes, arguments.rounds)
 
 
 if __name__ == "__main__":
