@@ -17,6 +17,7 @@ from gym_dr.randomization.space import Param
 from gym_dr.runs.environments import param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
+FACTOR = "x"  # unit of parameters that scale others
 GROUPED_FROM = 6  # this many parameters of one MuJoCo field share a row
 
 
@@ -79,13 +80,16 @@ def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
             yield from map(row, [factor, *elements])
             continue
         yield row(factor)
-        nominal = sorted({param.nominal for param in elements})
-        names = dict.fromkeys(param.name.partition(":")[2].partition(".")[0] for param in elements)
-        axes = dict.fromkeys(param.name.partition(".")[2] for param in elements if "." in param.name)
-        unit, low, high = elements[0].unit, min(p.low for p in elements), max(p.high for p in elements)
+        numbers = [param for param in elements if param.unit != FACTOR] or elements
+        vectors = len(numbers) < len(elements)  # "body_ipos:torso" is then a factor of "body_ipos:torso.x" and so on
+        suffixes = [param.name.partition(":")[2] for param in numbers]
+        names = dict.fromkeys(suffix.partition(".")[0] if vectors else suffix for suffix in suffixes)
+        axes = dict.fromkeys(suffix.partition(".")[2] for suffix in suffixes if vectors)
+        nominal = sorted({param.nominal for param in numbers})
+        unit, low, high = numbers[0].unit, min(p.low for p in numbers), max(p.high for p in numbers)
         values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
-        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)}" if axes else ""
-        meaning = f"{elements[-1].doc}, of {', '.join(f'`{name}`' for name in names)}{parts}"
+        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
+        meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
         yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
 
 
