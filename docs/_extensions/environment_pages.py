@@ -1,7 +1,7 @@
-"""Writes a page for each family of environments from the registry, before Sphinx reads the sources.
+"""Writes a page for each environment family from the registry, before Sphinx reads the sources.
 
-What a registry cannot know, such as what equals what, is in ``environments/notes/``: a file named after a family is put
-into its page.
+What the registry does not know, such as equivalence with Gymnasium, is in ``environments/notes/``: a file named after a
+family becomes part of its page.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from gym_dr.randomization.space import Param
 from gym_dr.runs.environments import param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
-GROUPED_FROM = 6  # parameters of one field of MuJoCo, from which they share a row
+FACTOR = "x"  # unit of parameters that scale others
+GROUPED_FROM = 6  # this many parameters of one MuJoCo field share a row
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Called by Sphinx."""
+    """Registers the extension; called by Sphinx."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir)))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def write_pages(docs: Path) -> None:
-    """Writes ``environments/families/NAME.md``; files that would not change keep their time."""
+    """Writes ``environments/families/NAME.md``; unchanged files keep their modification time."""
     folder = docs / "environments" / "families"
     folder.mkdir(exist_ok=True)
     for family in FAMILIES.values():
@@ -37,7 +38,7 @@ def write_pages(docs: Path) -> None:
 
 
 def page(family: EnvFamily, folder: Path) -> str:
-    """A family's page in Markdown."""
+    """The page of a family, in Markdown."""
     first = family.ids[0]
     params = [param for param in (param_space_of(first.id) or {}).values() if param.name not in DISTURBANCES]
     picture, note = folder / "pictures" / f"{family.name}.png", folder / "notes" / f"{family.name}.md"
@@ -45,7 +46,7 @@ def page(family: EnvFamily, folder: Path) -> str:
         f"# {family.name}",
         f"![{family.name}](../pictures/{family.name}.png)" if picture.exists() else "",
         table(
-            ("id", "nominal values give", "episode limit", "solved from", "native"),
+            ("id", "equals at nominal values", "episode limit", "solved at", "native"),
             [
                 (
                     f"`{env.id}`",
@@ -60,8 +61,8 @@ def page(family: EnvFamily, folder: Path) -> str:
         f"```sh\ngymdr train ppo --env {first.id}\ngymdr play --human {first.id}\ngymdr params {first.id}\n```",
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
-        table(("name", "nominal", "from", "to", "unit", "meaning"), parameter_rows(params)),
-        "[Noise, delays and pushes](../../guides/disturbances.md) may vary, too.",
+        table(("name", "nominal", "lowest", "highest", "unit", "meaning"), parameter_rows(params)),
+        "[Noise, delays and pushes](../../guides/disturbances.md) can also be randomized.",
         "## Presets",
         *(
             f"`{name}`\n: {_rules(randomization) if randomization else 'nothing varies'}"
@@ -72,25 +73,28 @@ def page(family: EnvFamily, folder: Path) -> str:
 
 
 def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
-    """A row for each parameter, or for many of one field: ``body_mass:torso`` and those beside it."""
+    """One row per parameter, or one row for many elements of a field (``body_mass:torso`` and so on)."""
     for field, group in groupby(params, key=lambda param: param.name.partition(":")[0]):
         factor, *elements = group
         if len(elements) < GROUPED_FROM:
             yield from map(row, [factor, *elements])
             continue
         yield row(factor)
-        nominal = sorted({param.nominal for param in elements})
-        names = dict.fromkeys(param.name.partition(":")[2].partition(".")[0] for param in elements)
-        axes = dict.fromkeys(param.name.partition(".")[2] for param in elements if "." in param.name)
-        unit, low, high = elements[0].unit, min(p.low for p in elements), max(p.high for p in elements)
+        numbers = [param for param in elements if param.unit != FACTOR] or elements
+        vectors = len(numbers) < len(elements)  # "body_ipos:torso" is then a factor of "body_ipos:torso.x" and so on
+        suffixes = [param.name.partition(":")[2] for param in numbers]
+        names = dict.fromkeys(suffix.partition(".")[0] if vectors else suffix for suffix in suffixes)
+        axes = dict.fromkeys(suffix.partition(".")[2] for suffix in suffixes if vectors)
+        nominal = sorted({param.nominal for param in numbers})
+        unit, low, high = numbers[0].unit, min(p.low for p in numbers), max(p.high for p in numbers)
         values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
-        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)}" if axes else ""
-        meaning = f"{elements[-1].doc}, of {', '.join(f'`{name}`' for name in names)}{parts}"
+        parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
+        meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
         yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
 
 
 def row(param: Param) -> tuple[str, ...]:
-    """A parameter's row."""
+    """The row of a parameter."""
     unit = param.unit if param.kind == "float" else param.kind
     return f"`{param.name}`", f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, param.doc
 
