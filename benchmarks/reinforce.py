@@ -10,6 +10,7 @@ Run it with:  python -m benchmarks.reinforce [--episodes 300] [--rounds 3]     s
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import multiprocessing
 import os
@@ -25,7 +26,12 @@ from torch import nn
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
+from gym_dr.benchmark.learning import temporary_session
+from gym_dr.plugins.manager import load_plugins
+from gym_dr.runs.config import build_config
+from gym_dr.runs.session import RunSession
 from gym_dr.training.config import ReinforceConfig
+from gym_dr.training.registry import find_algorithm
 from gym_dr.training.reinforce import learn, make_agent
 from gym_dr.training.rollout import collect_episodes
 
@@ -103,7 +109,8 @@ def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int 
     """gym_dr's loop: each update learns from an episode of each environment."""
     torch.set_num_threads(1)  # also where this is called in a process of its own
     records: list[EpisodeRecord] = []
-    envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
+    nominal = {"randomization": "none"} if env_id == NATIVE else {}
+    envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode, **nominal), records.append)
     agent = make_agent(envs, CONFIG, seed, "cpu")
 
     def play() -> None:
@@ -114,6 +121,19 @@ def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int 
     spent = seconds(play)
     envs.close()
     return Played([record.length for record in records], spent)
+
+
+def with_defaults(episodes: int, seed: int = 1) -> Played:
+    """``gymdr train reinforce`` as it is: other hyperparameters, and its logs and checkpoints."""
+    algorithm = find_algorithm("reinforce")
+    settings = {"env": NATIVE, "seed": seed, "eval_episodes": 0}
+    num_envs = build_config(algorithm, settings, {}, "none").settings.num_envs
+    config = build_config(algorithm, settings, {"updates": episodes // num_envs}, "none")
+    with temporary_session(RunSession, config) as session:
+        spent = seconds(lambda: algorithm.train_function()(session, config.options))
+        with open(session.folder.draws, newline="") as file:
+            lengths = [int(row["steps"]) for row in csv.DictReader(file)]
+    return Played(lengths, spent)
 
 
 def all_seeds(pool: ProcessPoolExecutor, num_envs: int, episodes: int) -> float:
@@ -129,20 +149,22 @@ def compare_whole_jobs(seeds: list[int]) -> None:
     sides = {
         "tutorial's loop": functools.partial(tutorial_loop, EPISODES),
         "ours, 10 environments": functools.partial(ours, 10, NATIVE, None, EPISODES),
+        "gymdr train reinforce": functools.partial(with_defaults, EPISODES),
     }
     ours(10, NATIVE, None, 20)  # compiles
-    ratios = []
+    with_defaults(64)
+    rates: dict[str, list[float]] = {name: [] for name in sides}
     for seed in seeds:
-        found = {name: side(seed) for name, side in sides.items()}
-        for name, played in found.items():
+        for name, side in sides.items():
+            played = side(seed)
+            rates[name].append(played.rate)
             last = statistics.mean(played.lengths[-100:])
             print(
                 f"{name}, seed {seed}: {sum(played.lengths):,} steps in {played.seconds:.1f} s, {played.rate:,.0f} "
                 f"steps/s, mean return of the last 100 episodes {last:.0f}",
                 flush=True,
             )
-        ratios.append(found["ours, 10 environments"].rate / found["tutorial's loop"].rate)
-    print(f"Steps per second: {statistics.median(ratios):.1f} times the tutorial's loop, median over seeds")
+    report("Steps per second, of one seed after the other", rates, "tutorial's loop", "steps/s")
 
 
 def compare_speed(episodes: int, rounds: int) -> None:
@@ -184,6 +206,7 @@ def main() -> None:
     parser.add_argument("--whole", metavar="SEEDS", help="the tutorial's whole job instead, of these seeds")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    load_plugins()
     if arguments.whole:
         compare_whole_jobs([int(seed) for seed in arguments.whole.split(",")])
     else:

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 import gym_dr
 from tests.evaluation.tiny_run import TINY
@@ -59,6 +60,21 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
 def test_both_have_the_version_of_the_package(wheel: Path, sdist: Path) -> None:
     assert wheel.name == f"gym_dr-{gym_dr.__version__}-py3-none-any.whl"
     assert sdist.name == f"gym_dr-{gym_dr.__version__}"
+
+
+def test_metadata_is_valid_and_says_what_an_index_shows(wheel: Path) -> None:
+    (raw,) = (data for name, data in contents(wheel).items() if name.endswith(".dist-info/METADATA"))
+    metadata = Metadata.from_email(raw, validate=True)
+    assert (metadata.name, str(metadata.version)) == ("gym-dr", gym_dr.__version__)
+    assert metadata.license_expression == "MIT"
+    assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"Programming Language :: Python :: 3.13", "Typing :: Typed"} <= set(metadata.classifiers or ())
+    assert {"report", "ray", "video"} <= set(metadata.provides_extra or ())
+
+
+def test_the_citation_names_the_version() -> None:
+    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {gym_dr.__version__}" in lines
 
 
 def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
