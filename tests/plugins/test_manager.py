@@ -180,7 +180,7 @@ BROKEN = {
     ),
     "takes the preset none": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('Mars', 'none', Randomization())",
-        "There is a preset 'none' for Mars already",
+        "Mars already has a preset 'none'",
     ),
 }
 
