@@ -171,7 +171,7 @@ BROKEN = {
     "takes Gymnasium's id": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
         "    register(EnvFamily(name='CartPole-v1', ids=(EnvId(id='CartPole-v1', entry_point='plug_bad:Config'),)))",
-        "environment 'CartPole-v1' is registered with Gymnasium already",
+        "environment 'CartPole-v1' is already registered with Gymnasium",
     ),
     "has an id that cannot be": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"

@@ -389,7 +389,7 @@ NAN, INF = math.nan, math.inf
         (lambda: Normal(0, 1, low=INF), "expected low < high", "low=inf"),
         (lambda: Normal(0, 1, method="cut"), "expected method 'clip' or 'truncate'", "'cut'"),
         (lambda: Normal(0, 1, method=None), "expected method 'clip' or 'truncate'", "None"),
-        (lambda: Normal(0, 1, low=50, high=60, method="truncate"), "expected bounds that hold some probability", "low=50.0"),
+        (lambda: Normal(0, 1, low=50, high=60, method="truncate"), "bounds that hold some probability", "low=50.0"),
         (lambda: Integer(0.5, 2), "expected a whole number between -2**53 and 2**53 for low", "0.5"),
         (lambda: Integer(0, 2**60), "expected a whole number between -2**53 and 2**53 for high", "1.15"),
         (lambda: Integer(0, INF), "expected a whole number between -2**53 and 2**53 for high", "inf"),
