@@ -15,7 +15,7 @@ from gym_dr.randomization.spec import Randomization
 GRAVITY = Param(name="gravity", nominal=0.0025, low=0.0, high=0.02, unit="1/step^2", doc="pull down the steepest slope")
 MAX_SPEED = Param(name="max_speed", nominal=0.07, low=0.01, high=0.07, unit="1/step", doc="limit of the velocity")
 MIN_POSITION = Param(name="min_position", nominal=-1.2, low=-1.2, high=-0.7, doc="position of the left wall")
-GOAL_VELOCITY = Param(name="goal_velocity", nominal=0.0, low=0.0, high=0.07, unit="1/step", doc="speed needed there")
+GOAL_VELOCITY = Param(name="goal_velocity", nominal=0.0, low=0.0, high=0.07, unit="1/step", doc="speed needed at goal")
 
 SPACE = ParamSpace(
     "MountainCar",

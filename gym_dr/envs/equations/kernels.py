@@ -5,7 +5,7 @@ Memory is one flat float64 array of blocks: field F of the environment in lane l
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """BipedalWalker on Box2D with parameters that change from episode to episode.
 
-Gymnasium's class (MIT licence) gives the spaces, the drawing and the contact listener. The world and the step are built
-here, because Gymnasium writes what a parameter sets into the code as module constants and literals. A test holds both
-to equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
-for ever, whose broad phase, and with it the order of contacts, depends on the past, so that only the first episode of
-a Gymnasium environment depends on its seed alone. That one is the one that is equal.
+Gymnasium's class (MIT licence) provides the spaces, the rendering and the contact listener. The world and the step are
+implemented here, because Gymnasium hard-codes what parameters set as module constants and literals. A test requires
+equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
+forever; its broad phase, and with it the order of contacts, depends on earlier episodes. So only the first episode of a
+Gymnasium environment depends on its seed alone, and that is the one that is equal.
 """
 
 from __future__ import annotations
@@ -151,10 +151,10 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         return observation, const.FALL_REWARD if fell else float(reward), terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of hull and legs at once, as a blow would.
+        """Changes the velocity of hull and legs instantly, like an impact.
 
         Args:
-            velocity: What is added, m/s, shape ``(2,)``.
+            velocity: Added to their velocities, m/s, shape ``(2,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -201,7 +201,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self.terrain.reverse()
 
     def _build_edges(self, heights: Array, friction: float) -> None:
-        """The ground's edges, and what Gymnasium's drawing paints below them."""
+        """Builds the ground's edges, and what Gymnasium paints below them."""
         corners = [(i * TERRAIN_STEP, y) for i, y in enumerate(heights.tolist())]
         for i in range(const.TERRAIN_LENGTH - 1):
             ends = corners[i : i + 2]
@@ -216,7 +216,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self.terrain.append(body)
 
     def _build_body(self, y: float, angle: float, shape: Any, kind: str) -> Any:
-        """A part of the walker, ``kind`` "hull" or "leg"."""
+        """Builds a part of the walker, ``kind`` "hull" or "leg"."""
         params = self.episode.current
         return self.world.CreateDynamicBody(
             position=(const.START_X, y),

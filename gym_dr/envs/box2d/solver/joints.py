@@ -19,7 +19,7 @@ sign that Box2D gives them; the locals ``push_*`` are their negatives, which sav
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 

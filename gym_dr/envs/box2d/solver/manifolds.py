@@ -10,7 +10,7 @@ The polygon in the world that is not the reference is in scratch at ``W_VERTICES
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _collide_edge(world, env, contact, edge, body, scratch):
 
 @njit(**KERNEL)
 def _face_separation(one, other, face):
-    """How far the other polygon is in front of a face (``b2EdgeSeparation``)."""
+    """Distance of the other polygon from a face (``b2EdgeSeparation``)."""
     (vertices_1, normals_1, _, _, pose_1), (vertices_2, _, count_2, _, pose_2) = one, other
     c1, s1, x1, y1 = pose_1
     c2, s2, x2, y2 = pose_2
@@ -420,7 +420,7 @@ def collide(world, env, contact, scratch):
 
 @njit(**KERNEL)
 def update(world, env, contact, scratch):
-    """``b2Contact::Update``: a new manifold that inherits impulses by id, and what Gymnasium's listener hears of it."""
+    """``b2Contact::Update``: a new manifold that inherits impulses by id, and the events for Gymnasium's listener."""
     contact_ints, contact_floats = world.contact_ints, world.contact_floats
     old_points = contact_ints[env, contact, at.C_POINTS]
     old_id_1 = contact_ints[env, contact, at.C_ID_1]
@@ -452,7 +452,7 @@ def update(world, env, contact, scratch):
 
 @njit(**KERNEL)
 def announce(status, env, body, touches):
-    """A contact begins or ends. One that ends is the last news, even if another shape of the ground holds the body."""
+    """Records that a contact begins or ends; the last event counts, even if the body still touches another shape."""
     if touches:
         status[env, at.S_TOUCHES] |= 1 << body
         status[env, at.S_TOUCHED] |= 1 << body
@@ -462,7 +462,7 @@ def announce(status, env, body, touches):
 
 @njit(**KERNEL)
 def _forget(world, env, contact):
-    """Take a contact out of the list, which keeps its order."""
+    """Removes a contact from the list, keeping its order."""
     contact_ints, contact_floats, status = world.contact_ints, world.contact_floats, world.status
     last = status[env, at.S_CONTACTS] - 1
     for j in range(contact, last):

@@ -1,7 +1,7 @@
 """Observation and reward, in float64 as Gymnasium computes them; the motors' cost is in float32, as the actions are."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
