@@ -59,9 +59,7 @@ _BODY = [
     Param(name="hip_upper", nominal=walker.HIP_UPPER, low=0.2, high=1.8, unit="rad", doc="hip: farthest forward"),
     Param(name="knee_lower", nominal=walker.KNEE_LOWER, low=-2.4, high=-0.9, unit="rad", doc="knee: most bent"),
     Param(name="knee_upper", nominal=walker.KNEE_UPPER, low=-0.7, high=0.0, unit="rad", doc="knee: most straight"),
-    Param(
-        name="lidar_range", nominal=walker.LIDAR_RANGE, low=0.5, high=12.0, unit="m", doc="length of lidar rays"
-    ),
+    Param(name="lidar_range", nominal=walker.LIDAR_RANGE, low=0.5, high=12.0, unit="m", doc="length of lidar rays"),
     Param(name="roughness", nominal=1.0, low=0.0, high=10.0, doc="roughness of the ground; 0 is level"),
 ]
 
