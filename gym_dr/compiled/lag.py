@@ -72,9 +72,9 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
 
 @njit(**ENTRY)
 def sense(history, sensors, observations, fresh, visible):
-    """What is ``visible`` (N, O) of ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing is new.
+    """Fills ``visible`` (N, O) from ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing changes.
 
-    Before an episode is as old as its delay, its first observation is all there is.
+    Until an episode is as old as its delay, its first observation stays visible.
     """
     seen, ages, delays = history
     bias, deviations, scale, scores = sensors

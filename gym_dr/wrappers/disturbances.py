@@ -279,7 +279,7 @@ def check_pushes(named: Iterable[str]) -> None:
     """Raises RandomizationError if only one of the two push parameters is named."""
     found = set(PUSHES) & set(named)
     if len(found) == 1:
-        raise RandomizationError(f"Expected push_speed together with push_probability, got {found.pop()} alone.")
+        raise RandomizationError(f"Expected push_speed together with push_probability, got only {found.pop()}.")
 
 
 def is_float_box(space: gym.Space[Any]) -> bool:

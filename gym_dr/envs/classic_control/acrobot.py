@@ -120,7 +120,7 @@ def derive(p: Params) -> Physics:
 
 
 def begin(theta1: float, theta2: float, dtheta1: float, dtheta2: float) -> State:
-    """Gymnasium rounds the first state to float32."""
+    """The initial state, rounded to float32 as in Gymnasium."""
     return State(single(theta1), single(theta2), single(dtheta1), single(dtheta2))
 
 

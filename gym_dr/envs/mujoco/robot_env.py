@@ -200,8 +200,8 @@ class RobotTask(tasks.Task):
         ):
             self.check_numbers(name, all_of_them, together.qpos)
             if not np.allclose(alone[0], all_of_them[0], rtol=1e-9, atol=1e-9):
-                among = f"{alone[0]} for a simulation alone and {all_of_them[0]} for it among {_PROBES}"
-                raise self._wrong(name, "rows that depend on their own simulation alone", among)
+                among = f"{alone[0]} for a single simulation and {all_of_them[0]} for the same one among {_PROBES}"
+                raise self._wrong(name, "rows that depend only on their own simulation", among)
         return self.size
 
     def _checked(self, name: str, values: Any, shape: tuple[int, ...]) -> Array:

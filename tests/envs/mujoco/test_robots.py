@@ -243,7 +243,7 @@ def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: str, m
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.qpos[0]}, r"observe .* to return shape \(n, size\), .* got shape \(2,\)"),
     ({"observe": lambda s: s.qpos[:1]}, r"observe .* to return shape \(3, 2\), got shape \(1, 2\)"),
-    ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend on their own simulation alone"),
+    ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend only on their own simulation"),
     ({"observe": lambda s: s.qpos * np.nan}, "observe .* to return numbers, got NaN as number 0 of sub-environment 0"),
     ({"observe": lambda s: "left"}, r"observe .* shape \(n, size\)"),
     ({"observe": lambda s: s.xpos}, r"'xpos'; add it with register_robot\(..., fields=\['xpos'\]\)"),

@@ -81,7 +81,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
         self._randomize(space, randomization, context, context_params)
@@ -97,12 +97,12 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """Begins an episode with new parameters in a new world.
 
         Args:
-            seed: Seeds terrain, clouds and push, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            seed: Seeds terrain, clouds and push, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         self._begin_episode(seed, options)
         self._build_world()
@@ -115,8 +115,8 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """Advances the physics by 1/50 s.
 
         Args:
-            action: Share of the motors' torque at hip, knee, other hip, other knee, in [-1, 1], shape ``(4,)``; its
-                sign is the direction. Rounded to float32, as the action space has it.
+            action: Fraction of the motors' torque at hip, knee, other hip, other knee, in [-1, 1], shape ``(4,)``; its
+                sign is the direction. Rounded to float32, the dtype of the action space.
 
         Raises:
             EnvStateError: There was no reset yet.

@@ -295,7 +295,7 @@ def solve_velocity(body, slot):
 
 @njit(**INLINE)
 def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
-    """Push the body out along the normal at one point; returns its new pose and the separation it had there (m)."""
+    """Pushes the body out along the normal at one point; returns its new pose and the previous separation (m)."""
     face_b = slot[at.FACE_B * LANES + lane] != ZERO
     inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
     inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
@@ -344,7 +344,7 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
 
 @njit(**INLINE)
 def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
-    """Push the body out at its first point, and with ``two`` at the second."""
+    """Pushes the body out at its first point, and with ``two`` at the second."""
     x0 = body[at.CENTER_X * LANES + lane]
     y0 = body[at.CENTER_Y * LANES + lane]
     a0 = body[at.ANGLE * LANES + lane]
@@ -364,7 +364,7 @@ def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
 
 @njit(**KERNEL)
 def solve_position(body, slot, penetration, frozen, baumgarte):
-    """Resolve ``baumgarte`` of the overlap at one slot (``SolvePositionConstraints``).
+    """Resolves the share ``baumgarte`` of the overlap at one slot (``SolvePositionConstraints``).
 
     ``penetration`` (LANES,) collects the smallest separation (m); lanes with ``frozen`` (LANES,) not 0 keep their pose.
     """

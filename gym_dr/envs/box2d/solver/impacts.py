@@ -36,7 +36,7 @@ NO_CONTACT = -1
 
 @njit(**KERNEL)
 def _advance(floats, sweep, t):
-    """Move a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
+    """Moves a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
     beta = (t - floats[sweep + 6]) / (ONE - floats[sweep + 6])
     for k in range(3):
         floats[sweep + k] = (ONE - beta) * floats[sweep + k] + beta * floats[sweep + 3 + k]
@@ -211,7 +211,7 @@ def _solve_velocities(substep, count, scratch):
 
 @njit(**KERNEL)
 def _substep(world, env, body, count, time, scratch):
-    """Solve one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
+    """Solves one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
     rows, floats, substep = world.rows, scratch.floats, scratch.substep
     sweep = at.W_SWEEPS + at.SWEEP * body
     _load(world, env, body, count, scratch)

@@ -86,7 +86,7 @@ def _store_rows(rows, ints, first, last, block, returned):
 
 @njit(**KERNEL)
 def _load_slots(world, ints, first, last, body, slot_memory, slot, bases):
-    """Fill a body's slots from number ``slot`` on in every lane; returns the next free number.
+    """Fills a body's slots from number ``slot`` on in every lane; returns the next free number.
 
     A body needs as many as it has touching contacts in any environment of the block, at most.
     """

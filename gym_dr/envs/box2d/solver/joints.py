@@ -208,7 +208,7 @@ def set_pose(block, lane, body, old, new, keep):
 
 @njit(**INLINE)
 def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, pose_a, pose_b):
-    """Move and turn both bodies to where limit and pin hold; returns their poses and whether they did."""
+    """Moves and turns both bodies to satisfy limit and pin; returns their poses and whether both already held."""
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     lower, upper, reference = limits

@@ -86,7 +86,7 @@ def _swapped(point_id):
 
 @njit(**KERNEL)
 def _load_body(world, env, body, floats):
-    """Put the body's polygon into the world; returns its pose (cosine, sine, origin's x, y) and number of vertices."""
+    """Loads the body's polygon in world coordinates; returns its pose (cosine, sine, origin) and number of vertices."""
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
     count = shapes.counts[polygon]
@@ -103,7 +103,7 @@ def _load_body(world, env, body, floats):
 
 @njit(**KERNEL)
 def _load_normals(world, body, count, pose, floats):
-    """Put the normals of the body's polygon into the world."""
+    """Loads the normals of the body's polygon in world coordinates."""
     shapes = world.shapes
     polygon = shapes.polygon[body]
     c, s, _, _ = pose
@@ -160,7 +160,7 @@ def _load_incident(floats, ints, vertices, face, count, features):
 
 @njit(**KERNEL)
 def _clip_both(floats, ints, tangent_x, tangent_y, offset_1, offset_2, first, second):
-    """Clip the incident face to both sides of the reference face; False if nothing is left."""
+    """Clips the incident face to both sides of the reference face; False if nothing is left."""
     once = at.W_INCIDENT, at.I_INCIDENT, at.W_CLIPPED, at.I_CLIPPED
     if _clip(ints, floats, once, -tangent_x, -tangent_y, offset_1, first) < 2:
         return False
@@ -361,7 +361,7 @@ def _collide_box(world, env, contact, ground, body, scratch):
 
 @njit(**KERNEL)
 def _clip_polygons(world, env, contact, face, face_b, reference, incident, scratch):
-    """Clip the incident polygon to the reference face, and keep the points that lie within the skins."""
+    """Clips the incident polygon to the reference face, and keeps the points that lie within the skins."""
     floats, ints = scratch.floats, scratch.ints
     vertices, normals, count, _, (c1, s1, x1, y1) = reference
     others, other_normals, other_count, _, (c2, s2, x2, y2) = incident
@@ -406,7 +406,7 @@ def _clip_polygons(world, env, contact, face, face_b, reference, incident, scrat
 
 @njit(**KERNEL)
 def collide(world, env, contact, scratch):
-    """Compute one contact's manifold from the present poses; keeps no impulses."""
+    """Computes one contact's manifold from the current poses; discards impulses."""
     contact_ints = world.contact_ints
     body = np.int64(contact_ints[env, contact, at.C_BODY])
     ground = np.int64(contact_ints[env, contact, at.C_GROUND])

@@ -22,7 +22,7 @@ MAX_ROTATION_SQUARED = f32(MAX_ROTATION * MAX_ROTATION)
 
 @njit(**KERNEL)
 def integrate(body, dt):
-    """Clamp the velocity of one body in every lane, then c += dt v and angle += dt w; ``dt`` in s."""
+    """Clamps the velocity of one body in every lane, then c += dt v and angle += dt w; ``dt`` in s."""
     for lane in range(LANES):
         vx = body[VELOCITY_X * LANES + lane]
         vy = body[VELOCITY_Y * LANES + lane]

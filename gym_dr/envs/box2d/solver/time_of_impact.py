@@ -113,7 +113,7 @@ def _set_vertex(floats, ints, k, on_ground, on_polygon, polygon, pose):
 
 @njit(**KERNEL)
 def _keep(floats, ints, target, source):
-    """Copy simplex vertex ``source`` to ``target``."""
+    """Copies simplex vertex ``source`` to ``target``."""
     for i in range(VERTEX):
         floats[W_SIMPLEX + VERTEX * target + i] = floats[W_SIMPLEX + VERTEX * source + i]
     ints[I_SIMPLEX + target] = ints[I_SIMPLEX + source]

@@ -130,7 +130,7 @@ def _apply_parameters(world, params, env):
 
 @njit(**KERNEL)
 def begin(walkers, env):
-    """Build a new world; returns the random push on the hull (N), which its first step applies."""
+    """Builds a new world; returns the random push on the hull (N), which its first step applies."""
     memory = walkers.memory
     world, params, streams = memory.world, memory.params, memory.streams
     for k in range(ROW):

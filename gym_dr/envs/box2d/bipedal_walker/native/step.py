@@ -89,7 +89,7 @@ def _before_solving(walkers, env):
 
 @njit(**ENTRY)
 def step(walkers, envs, first, last):
-    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
     memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
     world, ints = memory.world, scratch.ints
     for start in range(first, last, CHUNK):

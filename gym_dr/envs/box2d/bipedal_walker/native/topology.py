@@ -123,7 +123,7 @@ def solve_joints(block, iterations):
 
 @njit(**KERNEL)
 def solve_joint_pair(blocks, iterations):
-    """The same for two blocks in turn."""
+    """Like ``solve_joints`` for two blocks, alternately."""
     for _ in range(iterations):
         solve_joints(blocks[: at.BLOCK_FLOATS], ONCE)
         solve_joints(blocks[at.BLOCK_FLOATS :], ONCE)

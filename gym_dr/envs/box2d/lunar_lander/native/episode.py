@@ -102,7 +102,7 @@ def _apply_parameters(world, params, env):
 
 @njit(**KERNEL)
 def begin(memory, env):
-    """Build a new world; returns the random push on the lander (N), which its first step applies."""
+    """Builds a new world; returns the random push on the lander (N), which its first step applies."""
     world, params, streams = memory.world, memory.params, memory.streams
     rows, status = world.rows, world.status
     for k in range(ROW):

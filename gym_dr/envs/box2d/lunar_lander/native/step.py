@@ -76,7 +76,7 @@ def _before_solving(landers, env):
 
 @njit(**ENTRY)
 def step(landers, envs, first, last):
-    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
     memory, actions, _, scratch = landers
     world, ints = memory.world, scratch.ints
     status = world.status

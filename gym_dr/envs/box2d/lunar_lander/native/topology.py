@@ -90,7 +90,7 @@ def solve_joints(block, iterations):
 
 @njit(**KERNEL)
 def solve_joint_pair(blocks, iterations):
-    """The same for two blocks at once, which hides the latency of each one's chain of operations behind the other's."""
+    """Like ``solve_joints`` for two blocks at once, so that each hides the latency of the other."""
     for _ in range(iterations):
         for lane in range(LANES):
             other = lane + at.BLOCK_FLOATS
