@@ -215,7 +215,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
     ends = [abs(end) for end in (param.low, param.high) if math.isfinite(end)]
     slack = 1e-12 * max([1.0, *ends])  # 0.1 x 3 is one ulp above 0.3; ``draw`` clips that
     if not (param.low - slack <= low and high <= param.high + slack):
-        unbounded = " Bound the distribution with low and high." if math.isinf(high - low) else ""
+        unbounded = " Give the distribution bounds (low, high)." if math.isinf(high - low) else ""
         raise RandomizationError(
             f"Parameter {param.name!r}: expected {param.bounds_text()}, "
             f"got {rule!r}, which reaches from {low:g} to {high:g}.{unbounded}"

@@ -317,7 +317,7 @@ UNNAMED = '<geom size="0.1" pos="1 0 0"/><geom size="0.1" pos="-1 0 0"/>'
         ("", "body_ipos:b.x", "body_ipos:b is optimized away: .* Give the body an <inertial>"),
         ("", "body_ipos:b*", "body_ipos:b is optimized away"),
         ("", "body_mass:world", "'world' has no mass"),
-        (UNNAMED, "body_length:*", "links that are one capsule or cylinder, in models without contacts"),
+        (UNNAMED, "body_length:*", "links of one capsule or cylinder, in models without contacts"),
     ],
 )
 def test_a_name_that_is_missing_is_answered_with_why(tmp_path: Path, inside: str, name: str, message: str) -> None:
