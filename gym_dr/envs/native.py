@@ -147,7 +147,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def sampler(self) -> ParamSampler:
-        """Makes the draws."""
+        """The sampler that makes the draws."""
         return self._table.sampler
 
     def set_sampler(self, sampler: ParamSampler) -> None:
@@ -249,7 +249,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
-            InvalidActionError: The actions have the wrong shape, type or range; nothing has changed.
+            InvalidActionError: The actions have the wrong shape or type, are not finite, or are not among the choices;
+                nothing has changed.
         """
         self._check_open()
         self._autoreset.check_step()

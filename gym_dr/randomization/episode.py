@@ -152,7 +152,7 @@ class RandomizedEnv:
 
     @property
     def sampler(self) -> ParamSampler:
-        """Makes the draws; a new sampler takes effect at the next reset."""
+        """The sampler that makes the draws; a new one takes effect at the next reset."""
         return self.episode.table.sampler
 
     @sampler.setter

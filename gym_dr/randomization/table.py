@@ -57,7 +57,7 @@ class ParamTable:
 
     @property
     def sampler(self) -> ParamSampler:
-        """Makes the draws; a new sampler takes effect at each sub-environment's next episode."""
+        """The sampler that makes the draws; a new one takes effect at each sub-environment's next episode."""
         return self._draws.sampler
 
     @sampler.setter
