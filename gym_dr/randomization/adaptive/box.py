@@ -169,6 +169,5 @@ def varying(space: ParamSpace, support: Randomization) -> list[str]:
     if names := [name for name, (low, high) in ends.items() if low < high]:
         return names
     raise RandomizationError(
-        f"Expected a randomization with at least one varying parameter to learn, got {support!r}. "
-        "Give a parameter a range."
+        f"Expected a randomization with a parameter that varies, got {support!r}. Give at least one parameter a range."
     )
