@@ -1,4 +1,4 @@
-"""The exceptions that users see: each says what was expected, what was got and how to fix it."""
+"""Exceptions that users see; each message says what was expected, what was given and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ MAX_LENGTH = 200  # of a value in a message
 
 
 class GymDrError(Exception):
-    """Base of all errors that gym_dr raises on purpose; the command line prints them without a traceback."""
+    """Base class of gym_dr's own errors; the command line prints them without a traceback."""
 
 
 class UnknownNameError(GymDrError, ValueError):
-    """An unknown name of an environment, algorithm, parameter, preset, ..."""
+    """An unknown environment, algorithm, parameter, preset or other name."""
 
 
 class RandomizationError(GymDrError, ValueError):
@@ -26,11 +26,11 @@ class InvalidActionError(GymDrError, ValueError):
 
 
 class EnvStateError(GymDrError, RuntimeError):
-    """A call that is not possible in the environment's current state, such as a step before the first reset."""
+    """A call that the environment's current state does not allow, such as a step before the first reset."""
 
 
 class RobotError(GymDrError, ValueError):
-    """A robot whose model cannot be used, or whose functions return what they must not."""
+    """A robot whose model cannot be used, or whose functions return invalid values."""
 
 
 class ConfigError(GymDrError, ValueError):
@@ -38,15 +38,15 @@ class ConfigError(GymDrError, ValueError):
 
 
 class RunFolderError(GymDrError, OSError):
-    """A run folder that exists already, is missing, is incomplete or cannot be written."""
+    """A run folder that already exists, is missing or incomplete, or cannot be written."""
 
 
 class BusyFolderError(RunFolderError):
-    """A run folder that another process is writing into."""
+    """A run folder that another process is writing to."""
 
 
 class CheckpointError(GymDrError, OSError):
-    """A checkpoint that is missing, truncated or not one of gym_dr's."""
+    """A checkpoint that is missing, truncated or not written by gym_dr."""
 
 
 class PluginError(GymDrError, RuntimeError):
@@ -54,30 +54,30 @@ class PluginError(GymDrError, RuntimeError):
 
 
 class NameClashError(PluginError):
-    """Two packages that add the same name: which is meant is for the user to say."""
+    """Two packages that add the same name; the user must choose one."""
 
 
 class PluginWarning(UserWarning):
-    """A plugin that is broken and left out."""
+    """A broken plugin, which is skipped."""
 
 
 class TrainingError(GymDrError, RuntimeError):
-    """Training cannot go on, for example because a loss is not finite."""
+    """Training cannot continue, for example because a loss is not finite."""
 
 
 class LostRunError(TrainingError):
-    """Runs whose processes were killed before or while they trained; ``gymdr resume`` continues them."""
+    """Runs whose processes were killed before or during training; ``gymdr resume`` continues them."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has stopped what was going on; what is finished is kept, and the message says how to go on.
+    """A signal stopped the work; finished results are kept, and the message says how to continue.
 
     Attributes:
-        number: Of the signal.
+        number: The signal's number.
     """
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:
-        """Keeps the message and the number."""
+        """Stores the message and the signal's number."""
         super().__init__(message, int(number))
         self.number = int(number)
 
@@ -86,23 +86,23 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NotFiniteError(TrainingError):
-    """An observation, reward, loss or gradient that is NaN or infinite; raised before it changes anything."""
+    """A NaN or infinite observation, reward, loss or gradient; raised before it changes anything."""
 
 
 class SkippedUpdateWarning(UserWarning):
-    """An update that was skipped because something in it was not finite."""
+    """An update was skipped because a value in it was not finite."""
 
 
 class WorkerError(GymDrError, RuntimeError):
     """A sub-environment's process was killed, raised an error, hung, or returned a wrong shape.
 
-    All processes of its vector environment have been ended.
+    All processes of its vector environment have been terminated.
 
     Attributes:
-        env_index: Of the sub-environment.
-        seed: What it was seeded with; None before its first reset.
-        draw_index: The draw of its last observation, counted since it was seeded; None before the first and where
-            there are no draws.
+        env_index: Index of the sub-environment.
+        seed: Its seed; None before its first reset.
+        draw_index: The draw of its last observation, counted since seeding; None before the first reset and in
+            environments without draws.
         params: Its parameter values.
     """
 
@@ -115,7 +115,7 @@ class WorkerError(GymDrError, RuntimeError):
         draw_index: int | None,
         params: Mapping[str, float] | None,
     ) -> None:
-        """Stores the message and the episode that was lost."""
+        """Stores the message and what is known of the lost episode."""
         super().__init__(message)
         self.env_index, self.seed, self.draw_index, self.params = env_index, seed, draw_index, dict(params or {})
 
@@ -129,22 +129,22 @@ class RandomizationWarning(UserWarning):
 
 
 def shortened(value: object) -> str:
-    """The repr of a value, truncated for a message."""
+    """The repr of a value, truncated to fit a message."""
     text = repr(value)
     return text if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}..."
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | None = None) -> UnknownNameError:
-    """Builds the error for an unknown name, with the nearest known one.
+    """Builds the error for an unknown name and suggests the nearest known one.
 
     Args:
         kind: What was looked up, for example ``"parameter"``.
         name: The unknown name.
         known: All known names.
-        listing: A command that lists them, if there are too many for the message.
+        listing: A command that lists them, for when the message has no room.
     """
     names = sorted(known)
-    # comparing takes quadratic time, and a name may come from an untrusted file
+    # matching takes quadratic time, and the name may come from an untrusted file
     close = difflib.get_close_matches(str(name)[:MAX_LENGTH], names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""

@@ -1,6 +1,6 @@
 """Documented fields of configuration dataclasses, and checks of their values.
 
-What has such fields, an algorithm or a sampler, has them as options of the command line and as settings of files.
+The fields of an algorithm or a sampler become command-line options and settings in files.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from gym_dr.errors import ConfigError, unknown_name
 
 
 def option(default: Any, help: str, choices: Sequence[str] = ()) -> Any:
-    """A documented field of a configuration; it becomes a command-line option with this help.
+    """A documented configuration field; it becomes a command-line option with this help text.
 
     Args:
-        default: Its value if none is given.
-        help: What it is.
-        choices: All values that it may have, where these are few; ``check_choices`` holds it to them.
+        default: Value if none is given.
+        help: One line of help.
+        choices: All allowed values, if there are only a few; ``check_choices`` enforces them.
     """
     return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices)})
 
@@ -27,7 +27,7 @@ def check_choices(config: Any) -> None:
     """Checks the fields of a configuration that have ``choices``.
 
     Raises:
-        UnknownNameError: One has another value.
+        UnknownNameError: A value is not among the choices.
     """
     for field in dataclasses.fields(config):
         known, value = field.metadata.get("choices"), getattr(config, field.name)
@@ -39,7 +39,7 @@ def expect(good: bool, name: str, expected: str, got: object) -> None:
     """Checks one field of a configuration.
 
     Raises:
-        ConfigError: It is not good; the message says what was expected.
+        ConfigError: ``good`` is false; the message says what was expected.
     """
     if not good:
         raise ConfigError(f"{name}: expected {expected}, got {got!r}.")

@@ -1,6 +1,6 @@
-"""Named parts of gym_dr (algorithms, environments, presets), each with the package that has added it.
+"""Named parts of gym_dr (algorithms, environments, presets), each with the package that added it.
 
-A registry lives in the layer that owns what is in it; plugins fill it.
+A registry lives in the layer that owns its items; plugins add to it.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ T = TypeVar("T")
 
 
 def load_object(target: Any) -> Any:
-    """What text of the form "module:name" stands for, imported now; anything else itself."""
+    """Imports and returns the object that a string "module:name" names; returns any other value as it is."""
     return pkgutil.resolve_name(target) if isinstance(target, str) else target
 
 
 class Registry(Generic[T]):
-    """Items of one kind by name; iterates over the names."""
+    """Items of one kind, by name; iterating gives the names."""
 
     def __init__(self, kind: str) -> None:
         """Makes an empty registry.
 
         Args:
-            kind: What is in it, for messages: "algorithm".
+            kind: The kind of item, for messages: "algorithm".
         """
         self.kind = kind
         self._entries: dict[str, tuple[T, str]] = {}  # name -> item, owner
 
     def add(self, name: str, item: T, owner: str) -> None:
-        """Adds an item; the same one of the same owner may be added again.
+        """Adds an item; adding the same item for the same owner again has no effect.
 
         Args:
-            name: That it is found by.
-            item: What it is.
+            name: The name to look it up by.
+            item: The item.
             owner: The package that it comes from.
 
         Raises:
-            NameClashError: There is another item of that name.
+            NameClashError: Another item already has this name.
         """
         first = self._entries.setdefault(name, (item, owner))
         if first != (item, owner):
             raise NameClashError(f"Two plugins add the {self.kind} {name!r}: {first[1]} and {owner}.")
 
     def remove(self, name: str) -> None:
-        """Takes an item out, if it is there."""
+        """Removes an item, if it exists."""
         self._entries.pop(name, None)
 
     def get(self, name: str) -> T:
-        """The item of a name.
+        """The item with this name.
 
         Raises:
-            UnknownNameError: There is none.
+            UnknownNameError: There is no such item.
         """
         if name not in self._entries:
             raise unknown_name(self.kind, name, self._entries)
         return self._entries[name][0]
 
     def owner(self, name: str) -> str:
-        """The package that has added a name."""
+        """The package that added a name."""
         return self._entries[name][1]
 
     def values(self) -> list[T]:
-        """All items, in the order of their adding."""
+        """All items, in the order in which they were added."""
         return [item for item, _ in self._entries.values()]
 
     def __contains__(self, name: object) -> bool:
@@ -78,7 +78,7 @@ class Registry(Generic[T]):
 
 @contextlib.contextmanager
 def all_or_nothing(*registries: Registry[Any]) -> Iterator[None]:
-    """Takes back what was added to registries in a block that ends with an exception."""
+    """Restores the registries if the block raises an exception."""
     before = [dict(registry._entries) for registry in registries]
     try:
         yield

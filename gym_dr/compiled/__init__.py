@@ -1,1 +1,1 @@
-"""Machine code that several parts of the package share: its cache on disk, networks, random numbers, noise, threads."""
+"""Shared machine code: its cache on disk, networks, random numbers, noise and threads."""

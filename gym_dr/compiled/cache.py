@@ -1,12 +1,11 @@
-"""Compiled functions on disk, so that a user waits for the compiler once.
+"""A disk cache of compiled functions, so that a user waits for the compiler only once.
 
-Numba's own cache looks at the source file of the compiled function alone, would miss a change in the modules that it
-calls, writes beside the package, and passes on whatever a damaged file makes of ``pickle``. This one is keyed by the
-source of the function and of all that it imports from this package, numba, Python and the processor; lives in the
-user's cache folder; writes files whole or not at all, so that two processes may start at once; and compiles again if a
-file's checksum is wrong.
+Numba's own cache checks only the source file of the compiled function, so it misses changes in the modules that it
+calls; it writes next to the package, and unpickles damaged files. This cache is keyed by the source of the function and
+of everything that it imports from this package, and by numba, Python and the processor. It lives in the user's cache
+folder, writes files atomically, so that two processes may start at once, and recompiles if a file's checksum is wrong.
 
-The only parts of numba used beyond its documented interface are those by which its own cache stores code
+The only parts of numba used beyond its documented interface are those with which its own cache stores code
 (``CompileResult._reduce`` and ``_rebuild``, and a dispatcher's ``_cache``).
 """
 
@@ -29,11 +28,11 @@ from numba.core.compiler import CompileResult
 
 _DIGEST_BYTES = 32
 _IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
-_MESSAGE = "gym_dr: compiling {what} for this machine. This happens once (the result is kept in {folder})."
+_MESSAGE = "gym_dr: compiling {what} for this machine. This happens only once (the result is cached in {folder})."
 
 
 def sources_of(file: Path) -> dict[Path, bytes]:
-    """A module's file and those of all modules of this package that it imports, directly or not, with what they say."""
+    """Path and source of a module and of all modules of this package that it imports, directly or indirectly."""
     root = Path(__file__).parents[2]
     sources = {file: file.read_bytes()}
     waiting = [file]
@@ -49,7 +48,7 @@ def sources_of(file: Path) -> dict[Path, bytes]:
 
 
 def source_key(*files: Path) -> str:
-    """Digest of everything but the processor and the arguments that the machine code of modules depends on."""
+    """Digest of everything that the machine code of modules depends on, except the processor and argument types."""
     digest = hashlib.sha256()
     for path, text in sorted({path: text for file in files for path, text in sources_of(file).items()}.items()):
         digest.update(path.name.encode() + b"\0" + text)
@@ -59,7 +58,7 @@ def source_key(*files: Path) -> str:
 
 
 def cache_folder() -> Path | None:
-    """A folder that this user can write and nobody else can (``NUMBA_CACHE_DIR`` if set), or None."""
+    """A folder that only this user can write to (``NUMBA_CACHE_DIR`` if set), or None."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache")
     user = os.getuid() if hasattr(os, "getuid") else "user"
     given = getattr(config, "CACHE_DIR", "")
@@ -76,7 +75,7 @@ def cache_folder() -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can put files there: what is unpickled from a file runs as code."""
+    """Whether nobody else can write files there; unpickling a file may run code."""
     if not hasattr(os, "getuid"):
         return True
     status = folder.stat()
@@ -84,19 +83,19 @@ def _is_ours(folder: Path) -> bool:
 
 
 def cache_on_disk(function: Any, what: str, *parts: Path) -> None:
-    """Stores what a jitted function is compiled to, as ``cache=True`` would with numba's own cache.
+    """Caches the machine code of a jitted function, like ``cache=True`` with numba's own cache.
 
     Args:
-        function: Decorated with ``njit``. All that it calls must be its module's own or imported from this package.
-        what: What it is in a user's words, and how long compiling takes, for the message.
-        *parts: Files of functions that it was handed instead.
+        function: Decorated with ``njit``. May call only functions of its module or imported from this package.
+        what: Description for users, with the compile time, for the message.
+        *parts: Files of other functions that it calls.
     """
     name = "-".join([*(part.stem for part in parts), function.__name__])
     function._cache = KernelCache(name, what, Path(function.py_func.__code__.co_filename), *parts)
 
 
 def _field_names(signature: Any) -> Iterator[Any]:
-    """Of named tuples among argument types: machine code finds fields by their place, numba's names do not tell it."""
+    """Field names of named tuples among argument types, which machine code finds by position and numba omits."""
     for kind in signature:
         if isinstance(kind, types.BaseTuple):
             yield getattr(kind, "fields", None)
@@ -104,10 +103,10 @@ def _field_names(signature: Any) -> Iterator[Any]:
 
 
 class KernelCache:
-    """Takes the place of numba's cache in a dispatcher."""
+    """Replaces numba's cache in a dispatcher."""
 
     def __init__(self, name: str, what: str, *files: Path) -> None:
-        """Makes a cache for one function that is made of some modules; see ``cache_on_disk``."""
+        """Makes a cache for one function built from some modules; see ``cache_on_disk``."""
         self._name = name
         self._what = what
         self._folder = cache_folder()
@@ -115,15 +114,15 @@ class KernelCache:
 
     @property
     def cache_path(self) -> str:
-        """Where files are kept; empty if there is no such place."""
+        """The cache folder; empty if there is none."""
         return str(self._folder or "")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled function for these argument types, or None if it must be compiled; then says so on stderr."""
+        """The compiled function for these argument types; None, with a message on stderr, if it must be compiled."""
         target_context.refresh()
         result = self._load(signature, target_context)
         if result is None:
-            where = self._folder or "memory only: no folder for it can be written"
+            where = self._folder or "memory only, since no cache folder is writable"
             print(_MESSAGE.format(what=self._what, folder=where), file=sys.stderr, flush=True)
         return result
 
@@ -138,17 +137,17 @@ class KernelCache:
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
-        except Exception:  # a file of ours that this numba cannot read, whatever the reason, is compiled anew
+        except Exception:  # this numba cannot read the file, for whatever reason: compile again
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled function; a full or read-only disk only costs the next process its time."""
+        """Stores a compiled function; if the disk is full or read-only, the next process compiles again."""
         path = self._path(signature, result.codegen)
         if path is None:
             return
         try:
             payload = serialize.dumps(result._reduce())  # type: ignore[no-untyped-call]
-        except Exception:  # a numba that stores code in another way: nothing is kept
+        except Exception:  # this numba stores code in another way: cache nothing
             return
         try:
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
@@ -162,7 +161,7 @@ class KernelCache:
             Path(temporary).unlink(missing_ok=True)
 
     def _path(self, signature: Any, codegen: Any) -> Path | None:
-        """One file for each argument types and processor; ``magic_tuple`` is the processor and its features."""
+        """The file for these argument types and this processor; ``magic_tuple`` is the processor and its features."""
         if self._folder is None:
             return None
         form = (signature, *_field_names(signature), codegen.magic_tuple())
@@ -176,4 +175,4 @@ class KernelCache:
         """Part of numba's interface; this cache is always on."""
 
     def flush(self) -> None:
-        """Part of numba's interface (``recompile``): nothing to forget, files are keyed by their source."""
+        """Part of numba's interface (``recompile``); does nothing, since files are keyed by their source."""

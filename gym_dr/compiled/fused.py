@@ -1,7 +1,7 @@
-"""Multiplication and addition with one rounding, where the processor can: what C libraries are built with."""
+"""Fused multiply-add, with one rounding, on processors that have it; C libraries are built to use it."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 

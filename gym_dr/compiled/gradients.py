@@ -1,13 +1,13 @@
-"""PPO's gradient steps on two small networks, by hand-derived gradients: one compiled call for an epoch.
+"""PPO's gradient steps on two small networks with hand-derived gradients: one compiled call per epoch.
 
-A minibatch of 64 costs torch some fifty calls forward, as many backward and an optimizer's; what they compute is done
-in a fraction of their time. ``forward``, ``backward`` and ``adam`` know nothing of PPO, which is in the functions after
-them that turn a minibatch into derivatives of its loss by the networks' outputs. That all of it equals what torch
-derives is tested.
+For a minibatch of 64, torch makes some fifty calls forward, as many backward, and an optimizer step; the arithmetic
+itself takes a fraction of that time. ``forward``, ``backward`` and ``adam`` are independent of PPO; the functions after
+them turn a minibatch into derivatives of its loss with respect to the networks' outputs. Tests compare all of it with
+torch.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gym_dr.compiled.policy import CATEGORICAL, GAUSSIAN, tanh_of
 LOSSES: Final = 5  # actor's, critic's, entropy, approximate KL divergence, share of clipped ratios
 DONE, BAD_GRADIENT, BAD_WEIGHT = 0, 1, 2  # how an epoch ends
 
-_BLOCK = 64  # rows that go through a network at a time: what is between its layers stays in the nearest cache
+_BLOCK = 64  # rows that go through a network at a time, so that activations stay in the first-level cache
 _LOG_2PI = np.float32(np.log(2.0 * np.pi))
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 
@@ -33,24 +33,24 @@ _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np
 class Trained(NamedTuple):
     """A multilayer perceptron with its optimizer's state, and working memory for a block of rows.
 
-    Weights lie one behind the other: for each layer ``(outputs, inputs)``, as torch has them, then ``(outputs,)``
-    biases; behind the last layer what else is learned.
+    Weights are stored consecutively: for each layer ``(outputs, inputs)``, as in torch, then ``(outputs,)`` biases;
+    after the last layer come other learned numbers.
     """
 
     sizes: Indices  # (layers + 1,) units, of the input first
-    tanh: bool  # the activation between layers; else relu
+    tanh: bool  # the activation between layers; otherwise relu
     weights: Floats
-    gradient: Floats  # as weights; so are the next two
+    gradient: Floats  # laid out like weights; so are the next two
     first: Floats  # Adam's mean of gradients
     second: Floats  # and of their squares
     part: Floats  # a matrix's gradient from one block
     inputs: Floats  # (block, inputs)
     values: Floats  # outputs of all layers, each (rows, outputs)
-    deltas: Floats  # (2, block * widest) derivatives of the loss by a layer's outputs before the activation
+    deltas: Floats  # (2, block * widest) derivatives of the loss with respect to a layer's pre-activations
 
     @staticmethod
     def allocate(*, sizes: list[int], tanh: bool, extra: int) -> Trained:
-        """Zeroed memory for a network of these sizes, and ``extra`` numbers that are learned beside it."""
+        """Zeroed memory for a network of these sizes and ``extra`` other learned numbers."""
         count = sum((before + 1) * after for before, after in pairwise(sizes)) + extra
         weights, gradient, first, second = np.zeros((4, count), np.float32)
         return Trained(
@@ -70,17 +70,17 @@ class Trained(NamedTuple):
 class Transitions(NamedTuple):
     """The B steps that an epoch learns from."""
 
-    observations: Floats  # (B, obs) as the networks' first linear layers see them
+    observations: Floats  # (B, obs) inputs of the actor's first layer
     critic_inputs: Floats  # (B, obs + k)
-    choices: Indices  # (B,) discrete actions; else unused
+    choices: Indices  # (B,) discrete actions; otherwise unused
     raw_actions: Floats  # (B, actions) continuous ones; no columns for discrete
-    log_probs: Floats  # (B,) of the actions by the policy that took them
+    log_probs: Floats  # (B,) of the actions under the policy that took them
     advantages: Floats  # (B,)
     returns: Floats  # (B,)
 
 
 class Settings(NamedTuple):
-    """What does not change in an epoch."""
+    """Constants of an epoch."""
 
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
     floor: np.float32  # added to the standard deviation of TWO_HEADS
@@ -122,7 +122,7 @@ def forward(net, n):
 
 @njit(**KERNEL | RUNTIME)
 def outputs_deltas(net, n):
-    """Where derivatives of the loss by the outputs ``(n, outputs)`` go before ``backward``."""
+    """Where to put derivatives of the loss with respect to the outputs, ``(n, outputs)``, before ``backward``."""
     layers = len(net.sizes) - 1
     outs = net.sizes[layers]
     return net.deltas[layers % 2, : n * outs].reshape(n, outs)
@@ -130,7 +130,7 @@ def outputs_deltas(net, n):
 
 @njit(**KERNEL | RUNTIME)
 def backward(net, n):
-    """Adds a block's gradient of weights; ``forward`` and ``outputs_deltas`` come before."""
+    """Adds a block's gradient of the weights, after ``forward`` and with ``outputs_deltas`` filled."""
     layers = len(net.sizes) - 1
     at, place = 0, 0
     for layer in range(layers):
@@ -185,7 +185,7 @@ def adam(net, norm, max_norm, lr, eps, steps):
 
 @njit(**KERNEL)
 def _pull(log_ratio, advantage, settings, losses):
-    """The clipped surrogate's share of a step: adds to the losses, returns its derivative by the log-probability."""
+    """One step's clipped surrogate: adds to the losses, returns the derivative with respect to the log-probability."""
     ratio = np.exp(log_ratio)
     clipped = min(max(ratio, _ONE - settings.clip_range), _ONE + settings.clip_range)
     losses[0] -= min(ratio * advantage, clipped * advantage)
@@ -196,7 +196,7 @@ def _pull(log_ratio, advantage, settings, losses):
 
 @njit(**KERNEL)
 def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
-    """Derivatives by the logits of one step, whose loss counts ``share``."""
+    """Derivatives with respect to the logits of one step, whose loss has weight ``share``."""
     largest = logits[0]
     for j in range(1, len(logits)):
         largest = max(largest, logits[j])
@@ -218,7 +218,7 @@ def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
 
 @njit(**KERNEL)
 def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, settings, share, losses):
-    """Derivatives by the means, and by ``log_std`` or what the network says of deviations."""
+    """Derivatives with respect to the means, and to ``log_std`` or the network's output for deviations."""
     shared = settings.kind == GAUSSIAN
     size = len(action)
     log_prob, entropy = _ZERO, _ZERO
@@ -250,7 +250,7 @@ def _softplus(x):
 
 @njit(**KERNEL)
 def _value(value, old, wanted, settings, losses):
-    """The critic's share of a step: adds to its loss, returns its derivative by the value."""
+    """One step's critic loss: adds to it, returns the derivative with respect to the value."""
     error = value - wanted
     slope = _TWO * error
     loss = error * error
@@ -266,7 +266,7 @@ def _value(value, old, wanted, settings, losses):
 
 @njit(**KERNEL | RUNTIME)
 def _minibatch(actor, critic, data, rows, settings, losses):
-    """Adds up the gradients and ``losses`` of a minibatch's ``rows``."""
+    """Sums the gradients and ``losses`` of a minibatch's ``rows``."""
     share = _ONE / np.float32(len(rows))
     shift, scale = 0.0, 1.0
     if settings.normalize_advantages:
@@ -310,11 +310,11 @@ def _minibatch(actor, critic, data, rows, settings, losses):
 
 @njit(**ENTRY | RUNTIME)
 def ppo_epoch(actor, critic, data, rows, starts, steps, settings, losses):
-    """A gradient step for each minibatch.
+    """Makes a gradient step for each minibatch.
 
-    ``actor`` and ``critic`` are ``Trained``; ``rows`` (B,) int64 of ``data``, those of minibatch ``i`` from
-    ``starts[i]`` to ``starts[i + 1]``; ``steps`` that the optimizers have made; ``losses`` (minibatches, LOSSES) zeros.
-    Returns how it ended, and how many minibatches have changed weights.
+    ``actor`` and ``critic`` are ``Trained``; ``rows`` (B,) int64 are indices into ``data``, those of minibatch ``i``
+    from ``starts[i]`` to ``starts[i + 1]``; ``steps`` counts earlier optimizer steps; ``losses`` (minibatches, LOSSES)
+    starts as zeros. Returns how it ended, and how many minibatches have changed weights.
     """
     for i in range(len(starts) - 1):
         found = losses[i]

@@ -1,12 +1,11 @@
 """Late, lost and noisy actions and observations of many sub-environments, in compiled code.
 
-Histories are rings of shape ``(N, depth, numbers)``: what an episode had at its step ``age`` is in place
-``age % depth``. So a new episode, which begins at age 0, never meets the one before it, and the depth must exceed the
-longest delay.
+Histories are ring buffers of shape ``(N, depth, numbers)``: an episode's entry for step ``age`` is at ``age % depth``.
+The depth must exceed the longest delay. A new episode starts at age 0, so it never reads entries of the previous one.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -24,37 +23,37 @@ Values = npt.NDArray[Any]  # of the space's own dtype
 
 
 class History(NamedTuple):
-    """What was sent or sensed in the last steps, and how late it comes."""
+    """What was sent or sensed in the last steps, and how late it arrives."""
 
     ring: Values  # (N, depth, numbers)
-    ages: npt.NDArray[np.int64]  # (N,) steps of the episodes under way
+    ages: npt.NDArray[np.int64]  # (N,) steps of the current episodes
     delays: Array  # (N,) steps, whole numbers
 
 
 class Actuators(NamedTuple):
-    """What becomes of actions beside delays."""
+    """Disturbances of actions other than delays."""
 
-    initial: Values  # (A,) acts until the first action arrives
-    low: Values  # (A,) bounds, which noise does not leave
+    initial: Values  # (A,) applied until the first action arrives
+    low: Values  # (A,) bounds, to which noisy actions are clipped
     high: Values  # (A,)
     deviations: Array  # (N,) standard deviations of noise
-    scores: Array  # (A, N) standard normal numbers; no rows for no noise
+    scores: Array  # (A, N) standard normal numbers; no rows without noise
 
 
 class Sensors(NamedTuple):
-    """What becomes of observations beside delays."""
+    """Disturbances of observations other than delays."""
 
-    bias: Array  # (N, O) of the episodes under way; no columns where there is neither bias nor noise
+    bias: Array  # (N, O) of the current episodes; no columns without bias and noise
     deviations: Array  # (N,) standard deviations of noise
-    scale: Array  # (O,) which they are multiplied by
-    scores: Array  # (O, N) standard normal numbers; no rows for no noise
+    scale: Array  # (O,) factors of the noise
+    scores: Array  # (O, N) standard normal numbers; no rows without noise
 
 
 @njit(**ENTRY)
 def command(history, actuators, actions, lost, held, arrived, env_actions):
-    """What arrives of ``actions`` (N, A), and what the environment takes: that with noise, within the bounds.
+    """Fills ``arrived`` with the delayed ``actions`` (N, A), and ``env_actions`` with these plus noise, clipped.
 
-    Where an action is ``lost`` (N,), what was ``held`` (N, A) acts on.
+    Where an action is ``lost`` (N,), the ``held`` one (N, A) acts again.
     """
     sent, ages, delays = history
     initial, low, high, deviations, scores = actuators
@@ -73,9 +72,9 @@ def command(history, actuators, actions, lost, held, arrived, env_actions):
 
 @njit(**ENTRY)
 def sense(history, sensors, observations, fresh, visible):
-    """What is ``visible`` (N, O) of ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing is new.
+    """Fills ``visible`` (N, O) from ``observations`` (N, O) where they are ``fresh`` (N,); elsewhere nothing changes.
 
-    Before an episode is as old as its delay, its first observation is all there is.
+    Until an episode is as old as its delay, its first observation stays visible.
     """
     seen, ages, delays = history
     bias, deviations, scale, scores = sensors

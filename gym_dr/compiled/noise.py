@@ -1,11 +1,11 @@
 """The keyed random numbers of a step of every sub-environment, in compiled code.
 
-They equal ``randomization.draws.uniforms`` and ``randomization.normal.normal_ppf`` bit for bit. Those take a hundred
-microseconds and more however few numbers there are, which is more than a step of sixteen landers.
+They equal ``randomization.draws.uniforms`` and ``randomization.normal.normal_ppf`` bit for bit. Those take at least a
+hundred microseconds, however few numbers are needed; a step of sixteen landers takes less.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _12 = np.uint64(12)
 
 
 class KeyedNoise:
-    """Random numbers by name; each follows from (seed word, draw index, step, name) alone."""
+    """Random numbers by name; each depends only on (seed word, draw index, step, name)."""
 
     def __init__(self, normals: Sequence[str], uniforms: Sequence[str] = ()) -> None:
         """Hashes the names.
 
         Args:
-            normals: Of standard normal numbers.
-            uniforms: Of numbers strictly between 0 and 1.
+            normals: Names of standard normal numbers.
+            uniforms: Names of uniform numbers strictly between 0 and 1.
         """
         self._keys = np.array([name_word(name) for name in (*normals, *uniforms)], np.uint64)
         self._normals = len(normals)
@@ -43,13 +43,13 @@ class KeyedNoise:
 
         Args:
             words: Seed words, shape ``(N,)``.
-            index: The current draws, shape ``(N,)``; before the first (-1) stands for 0.
+            index: The current draw indices, shape ``(N,)``; -1, before the first draw, counts as 0.
             steps: Shape ``(N,)``, the upper half of the index word: 0 for the episode's own numbers.
             table: Filled.
         """
         logs = np.empty((self._normals, len(words)))
         _fill_uniforms(words, index, steps, self._keys, table, logs)
-        # numpy's logarithm, since another library's differs in the last bit here and there
+        # numpy's logarithm, since other libraries sometimes differ in the last bit
         to_normals(table, np.log(logs, out=logs))
 
 
@@ -79,7 +79,7 @@ def _fill_uniforms(words, index, steps, keys, table, nearest):
 
 @njit(**KERNEL)
 def _ratio(numerator, denominator, x):
-    """Two polynomials of x by Horner's rule, as ``np.polyval`` has it, divided."""
+    """Two polynomials of x, by Horner's rule as in ``np.polyval``."""
     above, below = numerator[0], denominator[0]
     for i in range(1, len(numerator)):
         above = above * x + numerator[i]
@@ -89,7 +89,7 @@ def _ratio(numerator, denominator, x):
 
 @njit(**ENTRY)
 def to_normals(table, logs):
-    """``normal.normal_ppf`` in place of the first rows, as many as there are ``logs`` of the distance to 0 or 1."""
+    """Applies ``normal.normal_ppf`` in place to the first rows; ``logs`` are those of the distance to 0 or 1."""
     for k in range(logs.shape[0]):
         for i in range(logs.shape[1]):
             q = table[k, i] - 0.5

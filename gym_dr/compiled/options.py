@@ -1,4 +1,4 @@
-"""How every function is compiled: the options that make machine code exact and fast, named once."""
+"""Compiler options that make machine code exact and fast, defined once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 from gym_dr.compiled.kernel import KernelCompiler
 
 # "numpy": a division by zero gives inf or nan, as in C, instead of a Python exception (which is a branch).
-# fastmath stays off: reassociation and contraction would change the last bit, and every bit counts here.
-# _nrt: few functions allocate, and without numba's runtime slices are not reference-counted.
+# fastmath stays off: reassociation and contraction would change the last bit, and every bit counts.
+# _nrt: few functions allocate, and without numba's runtime, slices are not reference-counted.
 _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
 
 ENTRY: Final = _EXACT
@@ -19,11 +19,11 @@ KERNEL: Final = _EXACT | {
     "no_cfunc_wrapper": True,
     "pipeline_class": KernelCompiler,
 }
-"""Options of a function that compiled functions call: without wrappers and machine code it compiles sooner."""
+"""Options of a function that compiled functions call: without wrappers and machine code it compiles faster."""
 
 INLINE: Final = KERNEL | {"forceinline": True}
-"""Options of a function that must disappear into its caller: a small one, or the loop that calls it stays scalar, or
-the only use of one that takes tuples of many arrays, since a call would put all of them on the stack."""
+"""Options of a function that must be inlined: a small one, since otherwise the loop that calls it stays scalar, or one
+that takes tuples of many arrays and is called only once, since a call would put all of them on the stack."""
 
 RUNTIME: Final = {"_nrt": True}
 """Added to the options of a function that allocates or multiplies matrices, and of those that call it."""

@@ -1,12 +1,12 @@
 """Each sub-environment's random stream: numpy's ``Generator(PCG64(seed))``, held as integers and advanced in place.
 
 ``streams[env]`` is six uint64: state (high, low), increment (high, low), whether half of an output is left over, and
-that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.org); bounded integers are Lemire's
-("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as numpy draws them.
+that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.org). Bounded integers use Lemire's
+method ("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as in numpy.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def unpack(stream: npt.NDArray[np.uint64]) -> dict[str, Any]:
 
 
 def generator(stream: npt.NDArray[np.uint64]) -> np.random.Generator:
-    """A generator in the state of a stream (6,); drawing from it leaves the stream as it is."""
+    """A generator in the state of a stream (6,); drawing from it does not change the stream."""
     bits = np.random.PCG64()
     bits.state = cast(Any, unpack(stream))
     return np.random.Generator(bits)
@@ -66,7 +66,7 @@ def next_word(streams, env):
     """The next 64 bits: state = state * multiplier + increment (mod 2**128), then xor and rotate."""
     high = streams[env, STATE_HIGH]
     low = streams[env, STATE_LOW]
-    # low * multiplier_low to 128 bits, by halves of 32
+    # low * multiplier_low to 128 bits, in halves of 32 bits
     a0 = low & _LOW_32
     a1 = low >> _32
     b0 = _MULTIPLIER_LOW & _LOW_32

@@ -1,7 +1,7 @@
-"""Compiled functions as pointers: called without a look at their arguments' types, or handed to other compiled code.
+"""Compiled functions as pointers: called without checking argument types, or passed to other compiled code.
 
-For functions that are compiled once. Numba looks at the types of all arguments of each call to find out which compiled
-version is meant, which takes several microseconds where they are tuples of many arrays.
+Only for functions with one compiled version. To find the version of a call, numba inspects the types of all arguments,
+which takes several microseconds if they are tuples of many arrays.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from numba import types
 
 
 def entry_point(dispatcher: Any) -> Callable[..., Any]:
-    """The one compiled version of a function, for Python; arguments of other types than its own are not refused."""
+    """The only compiled version of a function, for calls from Python; argument types are not checked."""
     (compiled,) = dispatcher.overloads.values()
     entry: Callable[..., Any] = compiled.entry_point
     return entry
 
 
 class Address(types.WrapperAddressProtocol):
-    """The one compiled version of a function, which another calls without compiling it once more."""
+    """The only compiled version of a function, which other compiled code can call without recompiling it."""
 
     def __init__(self, dispatcher: Any) -> None:
         """Points to the one signature that ``dispatcher`` was compiled for."""

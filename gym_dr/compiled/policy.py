@@ -1,11 +1,11 @@
 """Actions of a small network without a call into torch: one compiled function from observations to actions.
 
-A forward pass of torch costs some 60 us whatever the network; that of a network with a few thousand weights on a few
-dozen observations is done in less than a tenth of it. Who trains copies the weights over before each rollout.
+A forward pass in torch takes some 60 us however small the network; for a few thousand weights and a few dozen
+observations the arithmetic takes less than a tenth of that. The trainer copies the weights before each rollout.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, KERNEL, RUNTIME
 
 CATEGORICAL: Final = 0  # one of n actions by softmax(output)
-GAUSSIAN: Final = 1  # output is the mean, the standard deviation is the same everywhere; [-1, 1] stands for the bounds
-TWO_HEADS: Final = 2  # output is the mean and what softplus makes a standard deviation; in the environment's units
+GAUSSIAN: Final = 1  # output is the mean; the standard deviation is state-independent; [-1, 1] maps to the bounds
+TWO_HEADS: Final = 2  # outputs are the mean and, through softplus, the standard deviation; in the environment's units
 
-_SATURATED = np.float32(9.2)  # beyond it the hyperbolic tangent rounds to 1
+_SATURATED = np.float32(9.2)  # beyond this the hyperbolic tangent rounds to 1
 _ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
 _P0, _P1, _P2 = np.float32(135135.0), np.float32(17325.0), np.float32(378.0)
 _Q1, _Q2, _Q3 = np.float32(62370.0), np.float32(3150.0), np.float32(28.0)
 
 
 class SmallPolicy(NamedTuple):
-    """A multilayer perceptron and what its output means; arrays that the kernels read, filled by whoever has weights.
+    """A multilayer perceptron and the meaning of its output; kernels read the arrays, which the trainer fills.
 
-    Matrices lie one behind the other in ``weights``: for each layer ``(inputs, outputs)``, then ``(outputs,)`` biases.
+    ``weights`` holds the layers consecutively: for each a matrix ``(inputs, outputs)``, then ``(outputs,)`` biases.
     """
 
     sizes: Indices  # (layers + 1,) units, of the observation first
-    tanh: bool  # the activation between layers; else relu
+    tanh: bool  # the activation between layers; otherwise relu
     kind: int  # CATEGORICAL, GAUSSIAN or TWO_HEADS
-    std: Floats  # (actions,) standard deviation of GAUSSIAN; else unused
+    std: Floats  # (actions,) standard deviation of GAUSSIAN; otherwise unused
     floor: np.float32  # added to the standard deviation of TWO_HEADS
-    low: Floats  # (actions,) bounds of continuous actions; else unused
+    low: Floats  # (actions,) bounds of continuous actions; otherwise unused
     high: Floats  # (actions,)
     weights: Floats  # see above
     hidden: Floats  # (2, num_envs * widest layer) working memory
@@ -68,8 +68,8 @@ class SmallPolicy(NamedTuple):
 def tanh_of(values):
     """Hyperbolic tangents in place, to within 2.5e-7.
 
-    Six steps of Lambert's continued fraction give ``tanh(x / 2) = p / q``, and ``tanh x = 2 p q / (p^2 + q^2)``. Plain
-    arithmetic, so that the compiler makes SIMD of it; a library's ``tanhf`` is called for one number at a time.
+    Six steps of Lambert's continued fraction give ``tanh(x / 2) = p / q``, and ``tanh x = 2 p q / (p^2 + q^2)``. Being
+    plain arithmetic, this compiles to SIMD; a library's ``tanhf`` takes one number at a time.
     """
     for i in range(values.size):
         half = _HALF * min(max(values[i], -_SATURATED), _SATURATED)
@@ -108,11 +108,11 @@ def _forward(policy, observations):
 
 @njit(**KERNEL | RUNTIME)
 def choose(policy, observations, noise, choices, raw_actions, env_actions):
-    """Sample an action for each observation by a ``SmallPolicy``.
+    """Samples an action for each observation from a ``SmallPolicy``.
 
-    ``observations`` (N, inputs) float32; ``noise`` float32, uniform on [0, 1) and (N, 1) for discrete actions, else
+    ``observations`` (N, inputs) float32; ``noise`` float32, uniform on [0, 1) and (N, 1) for discrete actions, or
     standard normal and (N, actions). Discrete actions, counted from 0, go to ``choices`` (N,) int64; continuous ones
-    to ``raw_actions`` (N, actions) float32, not clipped, and to ``env_actions`` as the environment takes them.
+    to ``raw_actions`` (N, actions) float32, not clipped, and to ``env_actions`` in the form that the environment takes.
     """
     low, high = policy.low, policy.high
     outputs = _forward(policy, observations)
@@ -153,19 +153,19 @@ def _draw_index(logits, uniform):
 
 @njit(**KERNEL)
 def _softplus(x):
-    """``log(1 + exp(x))``, as torch has it: x itself where the rest is below float32's last digit."""
+    """``log(1 + exp(x))`` as in torch: x itself if the difference is below float32's last digit."""
     return x if x > np.float32(20.0) else np.log1p(np.exp(x))
 
 
 @njit(**ENTRY | RUNTIME)
 def act(policy, observations, noise, choices, raw_actions, env_actions):
-    """``choose`` for Python."""
+    """``choose``, callable from Python."""
     choose(policy, observations, noise, choices, raw_actions, env_actions)
 
 
 @njit(**ENTRY | RUNTIME)
 def act_repeatedly(policy, noise, steps, env_actions):
-    """``choose`` for each row of ``Steps``, whose observations are given, without an environment in between."""
+    """``choose`` for each row of ``Steps``, with given observations and no environment in between."""
     for t in range(len(noise)):
         choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], env_actions)
 

@@ -1,7 +1,7 @@
-"""Many steps in one call: a small policy acts and an environment's compiled step answers, without Python in between."""
+"""Many steps in one call: a small policy and an environment's compiled step alternate, without Python in between."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gym_dr.compiled.options import ENTRY, RUNTIME
 
 
 class Exchange(NamedTuple):
-    """What the compiled step of N sub-environments takes and what it leaves, in the environment's own arrays."""
+    """Inputs and outputs of the compiled step of N sub-environments, in the environment's own arrays."""
 
     choices: Indices  # (N,) discrete actions, counted from 0
     numbers: Array  # (N, actions) continuous actions
-    fresh: npt.NDArray[np.int64]  # (N,) not 0 where the next step begins an episode instead
+    fresh: npt.NDArray[np.int64]  # (N,) nonzero where the next step begins an episode instead
     observations: Floats  # (N, size)
     rewards: Array  # (N,)
     terminations: Mask  # (N,)
@@ -30,11 +30,11 @@ class Exchange(NamedTuple):
 
 @njit(**ENTRY | RUNTIME)
 def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_steps, rows):
-    """Fill the rows from the first to the last of ``rows``, or fewer: until an episode ends; returns the row after.
+    """Fills ``rows`` (first, last + 1), stopping when an episode ends; returns the row after the last one filled.
 
-    ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, by way of the
-    ``exchange``; ``noise`` (T, N, numbers) is what the ``small_policy`` samples by; ``elapsed`` (N,) counts the steps
-    of the episodes under way, at most ``max_steps``.
+    ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, through the
+    ``exchange``; ``noise`` (T, N, numbers) are the random numbers of the ``small_policy``; ``elapsed`` (N,) counts the
+    steps of the current episodes, at most ``max_steps``.
     """
     num_envs = len(elapsed)
     envs = np.arange(num_envs)

@@ -1,12 +1,12 @@
-"""``x ** 2`` as the C library has it, without branches.
+"""``x ** 2`` as the C library computes it, without branches.
 
-Python and numpy square with the C library's ``pow``, which for one number in a thousand is not the nearest one to the
-square. This follows the method of glibc from version 2.28 on (by ARM, from its Optimized Routines, MIT licence, from
-which the coefficients come), operation by operation: a logarithm of 68 bits, doubled, and its exponential.
+Python and numpy square with the C library's ``pow``, whose result is not the nearest number in one case of a thousand.
+This follows the method of glibc 2.28 and later (from ARM's Optimized Routines, MIT licence, which are also the source
+of the coefficients), operation by operation: a logarithm with 68 bits, doubled, and its exponential.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gym_dr.compiled.options import INLINE
 
 _PARTS = 128  # of an octave, in both tables
 _MANTISSA = 52  # bits
-_LOWEST = 0x3FE6955500000000  # bits of the number, near sqrt(1/2), where the octave begins that logarithms are taken in
+_LOWEST = 0x3FE6955500000000  # bits of the number, near sqrt(1/2), at which the octave of the logarithms begins
 
 
 def _logarithms() -> Array:
@@ -42,7 +42,7 @@ def _logarithms() -> Array:
 
 
 def _exponentials() -> npt.NDArray[np.int64]:
-    """2^(k/128) as the bits of what it lacks relative to the nearest number, and of that number: (2 * _PARTS,)."""
+    """2^(k/128): bits of the nearest number's relative error, and of that number; shape ``(2 * _PARTS,)``."""
     rows: list[float] = []
     for part in range(_PARTS):
         exact = Decimal(2) ** (Decimal(part) / _PARTS)
@@ -65,7 +65,7 @@ _STEPS = _hex("0x1.71547652b82fep0") * _PARTS  # 128 / log(2)
 _STEP, _STEP_LOW = _hex("-0x1.62e42fefa0000p-8"), _hex("-0x1.cf79abc9e3b3ap-47")  # -log(2) / 128
 _C2, _C3 = _hex("0x1.ffffffffffdbdp-2"), _hex("0x1.555555555543cp-3")
 _C4, _C5 = _hex("0x1.55555cf172b91p-5"), _hex("0x1.1111167a4d017p-7")
-_TO_INT = 1.5 * 2.0**52  # a number that is added to it is rounded to a whole one
+_TO_INT = 1.5 * 2.0**52  # adding a number to this rounds it to an integer
 _TINY, _HUGE = 2.0**-510, 2.0**511
 
 
@@ -87,7 +87,7 @@ _number, _bits = _as(types.float64, types.int64), _as(types.int64, types.float64
 
 @njit(**INLINE)
 def square(x):
-    """``x ** 2``; where the square is no normal number, ``x * x``."""
+    """``x ** 2``; if the square is not a normal number, ``x * x``."""
     size = abs(x)
     usual = size > _TINY and size < _HUGE
     word = _bits(size if usual else 1.0)

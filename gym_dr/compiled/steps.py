@@ -1,4 +1,4 @@
-"""What a rollout leaves behind: arrays of shape [T, N] that environments and policies fill row by row."""
+"""The result of a rollout: arrays of shape [T, N] that environments and policies fill row by row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 class Steps(NamedTuple):
-    """T steps of N sub-environments, NEXT_STEP autoreset. Row t is a step; observations have one row more."""
+    """T steps of N sub-environments with NEXT_STEP autoreset. Row t is a step; observations have an extra row."""
 
-    observations: npt.NDArray[np.float32]  # (T + 1, N, obs); where an episode ended at t, row t + 1 is its final one
+    observations: npt.NDArray[np.float32]  # (T + 1, N, obs); if an episode ends at t, row t + 1 is its final one
     choices: npt.NDArray[np.int64]  # (T, N) discrete actions, counted from 0
     raw_actions: npt.NDArray[np.float32]  # (T, N, actions) continuous, as sampled, not clipped; no columns for discrete
     rewards: npt.NDArray[np.float64]  # (T, N)

@@ -1,7 +1,7 @@
-"""Threads on which machine code runs side by side.
+"""Threads that run machine code in parallel.
 
-Plain Python threads: compiled functions release the interpreter lock. Numba's own pool would be shared with, and its
-size visible to, the user's code, and does not survive ``fork``.
+These are plain Python threads, since compiled functions release the interpreter lock. Numba's own pool would be shared
+with the user's code, and does not survive ``fork``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def usable_threads() -> int:
 
 
 class Workers:
-    """Runs tasks on as many threads, the calling one among them."""
+    """Runs tasks on several threads, including the calling one."""
 
     def __init__(self, threads: int) -> None:
-        """Starts nothing yet: threads start with the first call.
+        """Sets the number of threads; they start with the first call of ``run``.
 
         Args:
             threads: How many tasks run at once.
@@ -42,7 +42,7 @@ class Workers:
         """
         if len(tasks) > 1:
             self._start()
-        outbox: Outbox = queue.SimpleQueue()  # one for each run: an interrupted run leaves nothing behind for the next
+        outbox: Outbox = queue.SimpleQueue()  # a new one each time, so that an interrupted run leaves nothing behind
         for inbox, task in zip(self._inboxes, tasks[1:], strict=False):
             inbox.put((task, outbox))
         failure = None
@@ -73,13 +73,13 @@ class Workers:
 
 
 def _serve(inbox: Inbox) -> None:
-    """A worker's life: tasks until None. It holds no reference to its pool, which can so be collected."""
+    """Runs in a worker thread: tasks until None. Holds no reference to its pool, so that it can be collected."""
     while (order := inbox.get()) is not None:
         task, outbox = order
         failure: BaseException | None = None
         try:
             task()
-        except BaseException as error:  # handed to the thread that waits
+        except BaseException as error:  # passed to the waiting thread
             failure = error
-        del order, task  # or an idle thread would keep the environments alive
+        del order, task  # otherwise an idle thread would keep the environments alive
         outbox.put(failure)

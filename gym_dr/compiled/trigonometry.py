@@ -1,18 +1,18 @@
-"""Sine, cosine and remainder in float64 without branches: SIMD where a C library takes one number at a time.
+"""Sine, cosine and remainder in float64 without branches: SIMD, where a C library takes one number at a time.
 
-Sine and cosine follow the method of the C library glibc from version 2.28 on (its IBM Accurate Mathematical Library,
-whose coefficients these are), operation by operation, and so equal what Python's ``math`` and numpy give on x86-64
-Linux bit for bit; on other systems they are as accurate, to within 0.55 units in the last place:
+Sine and cosine follow the method of glibc 2.28 and later (its IBM Accurate Mathematical Library, the source of the
+coefficients), operation by operation, and so equal those of Python's ``math`` and numpy on x86-64 Linux bit for bit; on
+other systems they are as accurate, to within 0.55 units in the last place:
 
-- an angle is reduced to ``a + da`` in [-pi/4, pi/4], or thereabouts, by multiples of pi/2;
-- ``|a|`` is split into the nearest multiple of 1/128, whose sine and cosine stand in a table with twice the digits,
-  and a rest, for which short polynomials do; angles below 0.126 have a polynomial of their own.
+- an angle is reduced to ``a + da`` in about [-pi/4, pi/4] by multiples of pi/2;
+- ``|a|`` is split into the nearest multiple of 1/128, whose sine and cosine are in a table with double precision's
+  digits twice over, and a remainder, for which short polynomials suffice; angles below 0.126 have their own polynomial.
 
-glibc picks at run time a build that fuses multiplications and additions where the processor can, so this does too.
+At run time glibc picks a build that fuses multiplications and additions if the processor can, so this does too.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from gym_dr.arrays import Array
 from gym_dr.compiled.fused import HAS_FMA, multiply_add
 from gym_dr.compiled.options import INLINE
 
-PARTS = 128  # of the table's steps in 1 rad
-_ENTRIES = 128  # of which the last ones are never read: a power of 2 keeps any index within
+PARTS = 128  # steps of the table per rad
+_ENTRIES = 128  # the last ones are never read: a power of 2 lets a mask keep any index in range
 
 
 def _exact(numerator: int, terms: int = 24) -> tuple[Fraction, Fraction]:
-    """Sine and cosine of a multiple of 1/128 up to 1 rad, by their series to far more digits than two doubles have."""
+    """Sine and cosine of a multiple of 1/128 up to 1 rad, by series, to far more digits than two doubles have."""
     x, term, sums = Fraction(numerator, PARTS), Fraction(1), [Fraction(0), Fraction(0)]
     for n in range(terms):
         sums[n % 2] += term if n % 4 < 2 else -term
@@ -40,7 +40,7 @@ def _exact(numerator: int, terms: int = 24) -> tuple[Fraction, Fraction]:
 
 
 def _table() -> Array:
-    """Sine and cosine of each multiple, each as the nearest number and what it lacks: shape ``(4 * _ENTRIES,)``."""
+    """Sine and cosine of each multiple, each as the nearest number and its error: shape ``(4 * _ENTRIES,)``."""
     rows: list[float] = []
     for numerator in range(_ENTRIES):
         for value in _exact(numerator):
@@ -53,15 +53,15 @@ _SIN_3, _SIN_5 = -1.66666666666664880952546298448555e-01, 8.33333214285722277379
 _COS_2, _COS_4, _COS_6 = 0.5, -4.16666666666664434524222570944589e-02, 1.38888874007937613028114285595617e-03
 _S1, _S2, _S3 = -0.16666666666666666, 0.0083333333333323288, -0.00019841269834414642
 _S4, _S5 = 2.755729806860771e-06, -2.5022014848318398e-08
-_BIG = 1.5 * 2.0**45  # a number that is added to it is rounded to a multiple of 1/128
+_BIG = 1.5 * 2.0**45  # adding a number to this rounds it to a multiple of 1/128
 _HALF_PI, _HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
-# pi/2 in four parts, of which the first ones have few bits: their products with a quadrant's number are exact
+# pi/2 in four parts; the first ones have few bits, so that their products with a quadrant number are exact
 _PI_1, _PI_2 = float.fromhex("0x1.921fb58p0"), float.fromhex("-0x1.dde973cp-27")
 _PI_3, _PI_4 = float.fromhex("-0x1.cb3b398p-55"), float.fromhex("-0x1.d747f23e32ed7p-83")
 _TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
-_TO_INT = 1.5 * 2.0**52  # a number that is added to it is rounded to a whole one
+_TO_INT = 1.5 * 2.0**52  # adding a number to this rounds it to an integer
 _SMALL = 0.126
-_FIRST, _SECOND = 0.85546875, float.fromhex("0x1.368fdp1")  # up to here there is no reduction, and a simple one
+_FIRST, _SECOND = 0.85546875, float.fromhex("0x1.368fdp1")  # up to these: no reduction, and a simple one
 
 
 @njit(**INLINE)
@@ -101,14 +101,14 @@ def _cosine(a, da):
 
 @njit(**INLINE)
 def _look_up(near):
-    """The table at what was rounded by ``_BIG``."""
+    """The table's entry for a number rounded with ``_BIG``."""
     k = 4 * (np.int64((near - _BIG) * PARTS) & (_ENTRIES - 1))
     return _TABLE[k], _TABLE[k + 1], _TABLE[k + 2], _TABLE[k + 3]
 
 
 @njit(**INLINE)
 def sin_cos(angle):
-    """Sine and cosine of an ``angle`` in rad, below 1e8 in size."""
+    """Sine and cosine of an ``angle`` in rad, below 1e8 in magnitude."""
     size = abs(angle)
     shifted = multiply_add(angle, _TWO_OVER_PI, _TO_INT)
     n = shifted - _TO_INT
@@ -120,7 +120,7 @@ def sin_cos(angle):
     quadrant = np.int64(n) & 3
 
     first, second = size < _FIRST, size < _SECOND
-    # the simple reduction: the sine is a cosine of what lacks to pi/2, and the cosine a sine
+    # the simple reduction: the sine is the cosine of the difference to pi/2, and the cosine its sine
     lack = _HALF_PI - size
     rounded = lack + _HALF_PI_LOW
     sine = _sine(
@@ -137,13 +137,13 @@ def sin_cos(angle):
 
 @njit(**INLINE)
 def sin(angle):
-    """Sine of an ``angle`` in rad, below 1e8 in size."""
+    """Sine of an ``angle`` in rad, below 1e8 in magnitude."""
     return sin_cos(angle)[0]
 
 
 @njit(**INLINE)
 def cos(angle):
-    """Cosine of an ``angle`` in rad, below 1e8 in size."""
+    """Cosine of an ``angle`` in rad, below 1e8 in magnitude."""
     return sin_cos(angle)[1]
 
 
@@ -151,7 +151,7 @@ if HAS_FMA:
 
     @njit(**INLINE)
     def fmod(x, y):
-        """The C library's ``fmod``, which is exact, for ``x / y`` below 1e15 in size."""
+        """The C library's ``fmod``, which is exact, for ``x / y`` below 1e15 in magnitude."""
         size, y = abs(x), abs(y)
         rest = multiply_add(-np.floor(size / y), y, size)  # exact, and too small or large by one y at most
         rest = rest + y if rest < 0.0 else rest
@@ -162,5 +162,5 @@ else:
 
     @njit(**INLINE)
     def fmod(x, y):
-        """The C library's."""
+        """The C library's ``fmod``."""
         return math.fmod(x, y)

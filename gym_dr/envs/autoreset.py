@@ -1,4 +1,4 @@
-"""Which sub-environments have an episode, and which the next step resets."""
+"""Tracks which sub-environments have an episode, and which of them the next step resets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gym_dr.errors import EnvStateError
 
 
 class AutoresetState:
-    """Follows the episodes of ``num_envs`` sub-environments from reset to end.
+    """Tracks the episodes of ``num_envs`` sub-environments from reset to end.
 
     Attributes:
         mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
-        begun: Shape ``(num_envs,)``, which have been reset at least once.
-        all_begun: Whether all have.
-        done: Shape ``(num_envs,)``, whose episode ended with the last step and was not reset since.
+        begun: Shape ``(num_envs,)``, whether each has been reset at least once.
+        all_begun: Whether all have been.
+        done: Shape ``(num_envs,)``, whether each one's episode has ended without a reset since.
     """
 
     def __init__(self, mode: AutoresetMode, num_envs: int) -> None:
@@ -34,28 +34,28 @@ class AutoresetState:
 
     @property
     def resets(self) -> Mask | None:
-        """Shape ``(num_envs,)``, those that the next step resets instead of stepping (NEXT_STEP); None for none."""
+        """The sub-environments that the next step resets (NEXT_STEP), shape ``(num_envs,)``; None for none."""
         return self.done if self._any_done and self.mode == AutoresetMode.NEXT_STEP else None
 
     @property
     def will_step(self) -> Mask:
-        """Shape ``(num_envs,)``, those that the next step steps."""
+        """The sub-environments that the next step steps, shape ``(num_envs,)``."""
         return np.ones_like(self.done) if self.resets is None else ~self.done
 
     def check_begun(self, call: str) -> None:
         """Checks that every sub-environment has an episode.
 
         Raises:
-            EnvStateError: One was never reset.
+            EnvStateError: A sub-environment was never reset.
         """
         if not self.all_begun:
             raise EnvStateError(f"Expected reset() of every sub-environment before {call}().")
 
     def check_step(self) -> None:
-        """Checks that a step may follow.
+        """Checks that ``step`` may be called.
 
         Raises:
-            EnvStateError: A sub-environment was never reset, or one whose episode ended was not reset (DISABLED).
+            EnvStateError: A sub-environment was never reset, or has an episode that ended without a reset (DISABLED).
         """
         self.check_begun("step")
         if self._any_done and self.mode == AutoresetMode.DISABLED:
@@ -65,13 +65,13 @@ class AutoresetState:
             )
 
     def reset(self, mask: Mask) -> None:
-        """Notes that new episodes have begun in some sub-environments."""
+        """Records that new episodes have begun in some sub-environments."""
         self.begun |= mask
         self.all_begun = bool(self.begun.all())
         self.done = self.done & ~mask
         self._any_done = bool(self.done.any())
 
     def step(self, done: Mask) -> None:
-        """Notes whose episodes a step has ended; with SAME_STEP the next ones have begun."""
+        """Records which episodes a step has ended; with SAME_STEP the next ones have begun."""
         self.done = np.zeros_like(done) if self.mode == AutoresetMode.SAME_STEP else done
-        self._any_done = bool(np.count_nonzero(self.done))  # any() takes five times as long for few
+        self._any_done = bool(np.count_nonzero(self.done))  # any() takes five times as long for few environments

@@ -1,4 +1,4 @@
-"""What the physics of a family of environments offers to ``NativeVectorEnv``."""
+"""The interface between ``NativeVectorEnv`` and the physics of a family of environments."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ Rollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int
 
 
 class Outcome(NamedTuple):
-    """What a step led to; fresh arrays of all sub-environments."""
+    """Result of a step; new arrays with all sub-environments."""
 
     rewards: Array  # (N,)
     terminations: Mask  # (N,)
-    info: Info  # name -> (N, ...), what those that were stepped report
-    diverged: Mask | None = None  # (N,) simulations that broke down, which truncates their episodes; None for none
+    info: Info  # name -> (N, ...), reported by the sub-environments that were stepped
+    diverged: Mask | None = None  # (N,) simulations that diverged, which truncates their episodes; None for none
 
 
 class Backend(Protocol):
     """N sub-environments of one kind, stepped together.
 
-    A backend knows physics, observations and rewards. Seeds, draws, episode limits, autoreset, info and context are the
-    vector environment's. Arguments of its methods have been checked, except for actions.
+    A backend handles physics, observations and rewards. The vector environment handles seeds, draws, episode limits,
+    autoreset, info and context, and checks all arguments except actions.
 
-    A class that inherits from this one may leave out ``num_threads`` (1), ``rollout`` (none), ``begin`` and
-    ``rollout_report``, which only a rollout needs, ``check_actions`` (by ``action_space``), ``check_options`` (there
-    are none), ``reset_info`` (nothing to report) and ``close`` (nothing to end).
+    A subclass may omit ``num_threads`` (1), ``rollout`` (none), ``begin`` and ``rollout_report`` (needed only by a
+    rollout), ``check_actions`` (checks against ``action_space``), ``check_options`` (no options), ``reset_info``
+    (nothing to report) and ``close`` (nothing to release).
     """
 
-    space: ParamSpace  # what may vary
+    space: ParamSpace  # parameters that may vary
     observation_space: gym.Space[Any]  # of one sub-environment
     action_space: gym.Space[Any]  # of one sub-environment
     metadata: Mapping[str, Any]
-    num_threads: int = 1  # that step the sub-environments
-    push_size: int  # numbers that ``push`` takes for each sub-environment
+    num_threads: int = 1  # threads that step the sub-environments
+    push_size: int  # size of a push of one sub-environment
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
 
     @property
     def rollout(self) -> Rollout | None:
-        """The compiled rollout; None where there is none, or not with this number of threads."""
+        """The compiled rollout; None if there is none, or none for this number of threads."""
         return None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array | None:
-        """Makes the sub-environments; comes after all arguments have been checked, since it may take long.
+        """Makes the sub-environments; called after all arguments have been checked, since it may take long.
 
         Returns:
-            Memory for ``ParamTable.current`` that the physics read in place, shape ``(parameters, num_envs)``, or None.
+            Memory for ``ParamTable.current`` if the physics reads it in place, shape ``(parameters, num_envs)``.
 
         Raises:
-            ConfigError: There is not memory enough.
+            ConfigError: There is not enough memory.
         """
         ...
 
@@ -74,13 +74,13 @@ class Backend(Protocol):
         """Actions of all sub-environments as an array.
 
         Raises:
-            InvalidActionError: They have the wrong shape or type, are not finite or none of the choices.
+            InvalidActionError: They have the wrong shape or type, are not finite or not among the choices.
         """
         checked: npt.NDArray[Any] = check_actions(actions, batch_space(self.action_space, len(self.observations)))
         return checked
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        """Starts the random streams of some sub-environments anew."""
+        """Restarts the random streams of some sub-environments."""
         ...
 
     def generators(self) -> tuple[np.random.Generator, ...]:
@@ -88,10 +88,10 @@ class Backend(Protocol):
         ...
 
     def check_options(self, options: Mapping[str, Any]) -> Any:
-        """Reads what the physics take of the options of ``reset``, before anything is changed.
+        """Reads the options of ``reset`` that concern the physics, before anything changes.
 
         Returns:
-            What ``reset`` is given; None for nothing.
+            Passed to ``reset`` as ``options``; None for nothing.
 
         Raises:
             RandomizationError: A value is impossible.
@@ -103,35 +103,35 @@ class Backend(Protocol):
 
         Args:
             envs: The sub-environments.
-            table: With the values.
-            options: What ``check_options`` returned; None for episodes that begin on their own.
+            table: Holds the values.
+            options: From ``check_options``; None for episodes begun by autoreset.
         """
         ...
 
     def begin(self, envs: Indices) -> None:
-        """Has the coming rollout's first step begin episodes in some sub-environments, with the table's values."""
+        """Makes the first step of the next rollout begin episodes in some sub-environments, with the table's values."""
         return
 
     def rollout_report(self) -> tuple[Info, Mask | None]:
-        """What the last row of a rollout reports, and who diverged in it: as ``Outcome`` has them."""
+        """``info`` and ``diverged`` of a rollout's last row, as in ``Outcome``."""
         return {}, None
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        """Advances every sub-environment, but for those in ``begun``, which it resets.
+        """Steps every sub-environment except those in ``begun``, which it resets.
 
         Args:
             actions: From ``check_actions``.
-            begun: Sub-environments whose episode begins; their rewards and terminations are 0. None for none.
-            table: With the current values of those.
+            begun: Sub-environments whose episodes begin; their rewards and terminations are 0. None for none.
+            table: Holds the current values of those.
         """
         ...
 
     def reset_info(self) -> Info:
-        """What sub-environments report at a reset: name -> ``(N, ...)``, fresh arrays."""
+        """What sub-environments report at a reset: name -> ``(N, ...)``, new arrays."""
         return {}
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, as a blow would."""
+        """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, like an impact."""
         ...
 
     def render(self, env: int) -> Any:
@@ -139,5 +139,5 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends threads and gives memory back; also before ``allocate``."""
+        """Ends threads and frees memory; may be called before ``allocate``."""
         ...

@@ -1,4 +1,4 @@
-"""What a vector environment can do beyond Gymnasium's interface, through all wrappers around it."""
+"""What a vector environment and its wrappers can do beyond Gymnasium's interface."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 
 
 def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
-    """Whether a capability, a method beside ``step``, can be used on an environment and all wrappers around it.
+    """Whether an environment and all wrappers around it support a capability, a method that replaces ``step``.
 
-    The environment says so by an attribute ``supports_...``, and a wrapper by having the method. Gymnasium's wrappers
-    pass unknown names on to what they wrap, which would leave out what they do in ``step``; so would a subclass that
-    overrides ``step`` alone. Neither counts.
+    The environment declares it with an attribute ``supports_...``, and a wrapper by defining the method. Gymnasium's
+    wrappers forward unknown names, which would skip what they do in ``step``; so would a subclass that overrides only
+    ``step``. Neither counts.
 
     Args:
         envs: The vector environment.
-        capability: Such as "rollout".
+        capability: Name of the method, such as "rollout".
     """
     while isinstance(envs, VectorWrapper):
         if not _keeps_up(type(envs), capability):
@@ -26,7 +26,7 @@ def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
 
 
 def _keeps_up(wrapper: type, capability: str) -> bool:
-    """Whether a class, or one that it inherits from, has the method, and no class further down overrides ``step``."""
+    """Whether a class defines or inherits the method, and no class below the definition overrides ``step``."""
     for cls in wrapper.__mro__:
         if capability in vars(cls):
             return True

@@ -1,4 +1,4 @@
-"""The families that come with gym_dr, and what is known of Gymnasium's own environments."""
+"""The families that come with gym_dr, and what it knows about Gymnasium's own environments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from gym_dr.envs.classic_control.params import KNOWN_ATTRIBUTES
 from gym_dr.envs.mujoco.family import FAMILIES as MUJOCO
 
 BUILTIN = (LUNAR_LANDER, *BIPEDAL_WALKER, *CLASSIC_CONTROL, *MUJOCO)
-DEFAULT_ENV = LUNAR_LANDER.ids[0].id  # where nobody names one
+DEFAULT_ENV = LUNAR_LANDER.ids[0].id  # if none is named
 
 __all__ = ["BUILTIN", "DEFAULT_ENV", "KNOWN_ATTRIBUTES"]

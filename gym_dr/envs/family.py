@@ -1,4 +1,4 @@
-"""What gym_dr knows of a family of environments: the one place where its ids, presets, keys and camera stand."""
+"""Descriptors of environment families: the one place for ids, presets, keys and cameras."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gym_dr.registry import Registry, load_object
 
 @dataclass(frozen=True, kw_only=True)
 class EnvId:
-    """One environment id: what ``gymnasium.register`` needs, and how a person plays it."""
+    """One environment id: the arguments of ``gymnasium.register``, and keys for playing by hand."""
 
     id: str  # "gym_dr/LunarLanderDR-v3"
-    entry_point: str  # "module:Class"; the class takes a keyword ``randomization``
+    entry_point: str  # "module:Class"; the class accepts a keyword ``randomization``
     max_episode_steps: int | None = None  # steps after which an episode is truncated
-    reward_threshold: float | None = None  # return from which the task counts as solved
-    vector_entry_point: str | None = None  # "module:Class" of a native vector environment, where there is one
+    reward_threshold: float | None = None  # return at which the task counts as solved
+    vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
-    stock: str = ""  # id of the environment that its nominal physics equal: "LunarLander-v3"
-    # arrow keys ("left", "up") -> action; () -> that without a key, where it is not 0
+    stock: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
+    # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
     keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
 
@@ -32,13 +32,13 @@ class EnvId:
 class EnvFamily:
     """Environments with the same parameters."""
 
-    name: str  # of their parameter space, which presets are filed under
+    name: str  # of their parameter space, under which presets are registered
     ids: tuple[EnvId, ...]
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
-    camera: str = ""  # "module:function", called with an environment that is to be drawn; leaves strangers alone
-    # settings and options that an algorithm begins with here, instead of its own defaults: algorithm -> name -> value
+    camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
+    # settings and options that replace an algorithm's own defaults: algorithm -> name -> value
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    bench_threshold: float | None = None  # mean training return that ``gymdr bench`` trains to
+    bench_threshold: float | None = None  # mean training return at which ``gymdr bench`` stops training
 
 
 FAMILIES: Registry[EnvFamily] = Registry("family of environments")
@@ -46,23 +46,23 @@ ENVIRONMENTS: Registry[EnvId] = Registry("environment")  # by id
 
 
 def family_of(env_id: str) -> EnvFamily | None:
-    """The family of an id, which may have a module before it; None for environments that are not of ours."""
+    """The family of an id, with or without a module prefix; None if the id belongs to no family."""
     name = env_id.rpartition(":")[2]
     return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
 
 
 def point_camera(env: gym.Env[Any, Any]) -> None:
-    """Prepares an environment, of ours or not, for pictures that show what matters."""
+    """Points the camera of any environment at what matters, before rendering."""
     for camera in {family.camera for family in FAMILIES.values() if family.camera}:
         load_object(camera)(env)
 
 
 def add_family(family: EnvFamily, owner: str) -> None:
-    """Registers a family, its presets, and its ids with Gymnasium; the same one of the same owner again does nothing.
+    """Registers a family, its presets, and its ids with Gymnasium; repeating it for the same owner has no effect.
 
     Raises:
-        NameClashError: Another package has added something of the same name.
-        ValueError: Gymnasium knows another environment of an id.
+        NameClashError: Another package has added the same name.
+        ValueError: Gymnasium already has another environment with one of the ids.
     """
     FAMILIES.add(family.name, family, owner)
     for name, randomization in family.presets.items():
@@ -71,7 +71,7 @@ def add_family(family: EnvFamily, owner: str) -> None:
         ENVIRONMENTS.add(env.id, env, owner)
         known = gym.registry.get(env.id)
         if known is not None and (known.entry_point, known.kwargs) != (env.entry_point, dict(env.kwargs)):
-            raise ValueError(f"environment {env.id!r} is registered with Gymnasium already")
+            raise ValueError(f"environment {env.id!r} is already registered with Gymnasium")
         if known is None:
             gym.register(
                 id=env.id,
@@ -84,7 +84,7 @@ def add_family(family: EnvFamily, owner: str) -> None:
 
 
 def remove_family(family: EnvFamily) -> None:
-    """Takes back what ``add_family`` has registered."""
+    """Removes what ``add_family`` registered."""
     FAMILIES.remove(family.name)
     for name in family.presets:
         remove_preset(family.name, name)

@@ -1,6 +1,6 @@
-"""``info`` of many sub-environments, laid out as Gymnasium's vector environments collect it from single ones.
+"""``info`` of many sub-environments, in the layout of Gymnasium's vector environments.
 
-Every key ``k`` has an array with 0 where a sub-environment did not report it, and a mask ``_k`` of those that did.
+Every key ``k`` has an array, 0 where a sub-environment did not report it, and a mask ``_k`` of those that did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def merge_info(pieces: Sequence[tuple[Info, Mask]]) -> dict[str, Any]:
     """Merges what different sub-environments report.
 
     Args:
-        pieces: Arrays ``(num_envs, ...)`` by key, with the mask of the sub-environments that they hold for.
+        pieces: Arrays ``(num_envs, ...)`` by key, with the mask of the sub-environments that report them.
     """
     merged: dict[str, Any] = {}
     for arrays, mask in pieces:

@@ -1,6 +1,6 @@
-"""The native vector environment: one for all families, over the physics that a ``Backend`` offers.
+"""The native vector environment: one class for all families, on the physics of a ``Backend``.
 
-What a sync vector environment of the same id does with the same seeds, actions and parameters, it does too.
+With the same seeds, actions and parameters it behaves like a sync vector environment with the same id.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         context_params: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Builds the environments; the first use of some families on a machine compiles them and says so on stderr.
+        """Builds the environments. Some families compile on first use on a machine, with a message on stderr.
 
         Args:
             num_envs: Number of sub-environments.
@@ -77,27 +77,27 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
                 distributions, a ``Randomization`` or a path to a TOML file.
             autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
             max_episode_steps: Steps after which an episode is truncated; None or -1 for never.
-            render_mode: None, or one of the environment's that gives frames, such as "rgb_array".
-            num_threads: Threads to use at most; None for one a processor, if there are environments enough.
+            render_mode: None, or one of the environment's modes that return frames, such as "rgb_array".
+            num_threads: Largest number of threads; None for one per processor, if there are enough environments.
             context: Who may see the draw: "hidden" (nobody), "info", or "observation" (also the policy: appended to the
                 observation, in [-1, 1]).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
-            **kwargs: The family's own, those of Gymnasium's environment.
+            **kwargs: The family's own keywords, those of Gymnasium's environment.
 
         Raises:
-            ConfigError: An argument is impossible, or there is not memory enough.
+            ConfigError: An argument is impossible, or there is not enough memory.
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
         """
         super().__init__()
         self.num_envs = check_whole_number("num_envs", num_envs)
-        limit = None if max_episode_steps == -1 else max_episode_steps  # as Gymnasium has it, -1 is never
+        limit = None if max_episode_steps == -1 else max_episode_steps  # -1 means never, as in Gymnasium
         self._max_steps = _NO_LIMIT if limit is None else check_whole_number("max_episode_steps", limit)
         threads = None if num_threads is None else check_whole_number("num_threads", num_threads)
         mode = check_autoreset_mode(autoreset_mode)
         if render_mode == "human":
-            raise ConfigError("Expected a render_mode that gives frames, such as 'rgb_array', got 'human'.")
+            raise ConfigError("Expected a render_mode that returns frames, such as 'rgb_array', got 'human'.")
         self._backend = self._make_backend(render_mode, **kwargs)
         try:
             frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
@@ -116,44 +116,44 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
         self._autoreset = AutoresetState(mode, self.num_envs)
         self.render_mode = render_mode
-        self.autoreset_mode = mode  # as Gymnasium's have it; TorchRL asks for it
+        self.autoreset_mode = mode  # as in Gymnasium's; TorchRL reads it
         self.metadata = {**self._backend.metadata, "render_modes": frames, "autoreset_mode": mode}
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._seeds: list[int | None] = [None] * self.num_envs
-        self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the episodes under way
+        self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the current episodes
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
-        """The physics, by a subclass for each environment; raises ConfigError for impossible keywords."""
+        """Makes the physics, in a subclass for each environment; raises ConfigError for impossible keywords."""
         raise NotImplementedError
 
     # ---- parameters --------------------------------------------------------------------------------------------------
 
     @property
     def params(self) -> dict[str, Array]:
-        """The current values of what is randomized or was set by hand: name -> ``(num_envs,)``; a copy."""
+        """Current values of parameters that are randomized or set by hand: name -> ``(num_envs,)``; a copy."""
         return self._table.params()
 
     @property
     def pinned(self) -> dict[str, Array]:
-        """What ``set_params`` has fixed: name -> ``(num_envs,)``, nan in sub-environments where it is not fixed."""
+        """Values pinned by ``set_params``: name -> ``(num_envs,)``, nan in sub-environments where it is not pinned."""
         return self._table.pinned
 
     @property
     def draw_index(self) -> Indices:
-        """The current draw of each sub-environment, shape ``(num_envs,)``; -1 before its first reset."""
+        """The current draw index of each sub-environment, shape ``(num_envs,)``; -1 before its first reset."""
         return self._table.index.copy()
 
     @property
     def sampler(self) -> ParamSampler:
-        """Where draws come from."""
+        """The sampler that makes the draws."""
         return self._table.sampler
 
     def set_sampler(self, sampler: ParamSampler) -> None:
         """Replaces the sampler, from each sub-environment's next reset on.
 
-        A sampler that learns is handed over again after each update, so that worker processes know of it too.
+        Set a sampler that learns again after each update, so that worker processes get the new version.
 
         Raises:
             RandomizationError: Its support is not the environment's randomization.
@@ -161,28 +161,28 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table.sampler = sampler
 
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
-        """Fixes parameters from each sub-environment's next reset on, in place of draws.
+        """Pins parameters from each sub-environment's next reset on, in place of draws.
 
         Args:
-            values: name -> number or array of shape ``(num_envs,)``; kept beside those set before. None hands all
-                parameters back to the draws.
-            mask: Shape ``(num_envs,)`` bool, the sub-environments that are meant; None for all.
+            values: name -> number or array of shape ``(num_envs,)``; earlier pins stay. None removes all pins, so that
+                all parameters are drawn again.
+            mask: Shape ``(num_envs,)`` bool, the sub-environments to pin them in; None for all.
 
         Raises:
-            UnknownNameError: There is no such parameter; nothing has changed then.
-            RandomizationError: A value or the mask is impossible; nothing has changed then.
+            UnknownNameError: There is no such parameter; nothing has changed.
+            RandomizationError: A value or the mask is impossible; nothing has changed.
         """
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
         self._table.pin(arrays, envs)
 
     def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
-        """Gives draws in place of the sampler's, from each sub-environment's next reset until others are given.
+        """Supplies draws that replace the sampler's, from each sub-environment's next reset until others are supplied.
 
         Args:
-            values: name -> shape ``(num_envs,)``, everything that is randomized; None has the sampler draw again.
-            index: What they are reported as, shape ``(num_envs,)``.
-            mask: Shape ``(num_envs,)``, the sub-environments that are meant.
+            values: name -> shape ``(num_envs,)``, all randomized parameters; None lets the sampler draw again.
+            index: Draw indices to report, shape ``(num_envs,)``.
+            mask: Shape ``(num_envs,)``, the sub-environments that use them.
         """
         self._table.give_draws(values, index, np.flatnonzero(mask))
 
@@ -208,17 +208,17 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Args:
             seed: An integer gives sub-environment i ``seed + i``; a sequence gives each its own.
-            options: ``{"params": {name: number or array (num_envs,)}}`` gives exact values for the episodes that begin;
-                ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some. Others are those of Gymnasium's
-                environment: "low" and "high" of classic control's first states.
+            options: ``{"params": {name: number or array (num_envs,)}}`` sets exact values for the new episodes;
+                ``"reset_mask"``, shape ``(num_envs,)`` bool, resets only some sub-environments. Other options are those
+                of Gymnasium's environment, such as "low" and "high" for the initial states of classic control.
 
         Returns:
             Observations of shape ``(num_envs, size)``, and info.
 
         Raises:
             EnvStateError: The environment is closed.
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible seed, mask or value; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible seed, mask or value; nothing has changed.
         """
         self._check_open()
         mask = check_reset_mask(options, self.num_envs)
@@ -227,7 +227,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
         others = self._backend.check_options(options or {})
         if options:
-            options.pop("reset_mask", None)  # as Gymnasium does, whose wrappers rely on it
+            options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
         envs = np.flatnonzero(mask)
         self._seed(envs, seeds)
         self._begin(envs, exact)
@@ -237,19 +237,20 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self._observe(), self._with_params(info, None if mask.all() else mask)
 
     def step(self, actions: npt.NDArray[Any]) -> Result:
-        """Advances every sub-environment, or resets it if its mode says so.
+        """Steps every sub-environment, or resets it if the autoreset mode requires it.
 
         Args:
-            actions: Shape ``(num_envs,)`` of choices, or ``(num_envs, size)`` finite numbers, which are clipped to the
-                bounds as in Gymnasium. Those of sub-environments that reset in this step (NEXT_STEP) have no effect.
+            actions: Choices, shape ``(num_envs,)``, or finite numbers, shape ``(num_envs, size)``, which are clipped to
+                the bounds as in Gymnasium. Those of sub-environments that reset in this step (NEXT_STEP) are ignored.
 
         Returns:
             Observations ``(num_envs, size)``, rewards ``(num_envs,)`` float64, terminations and truncations
-            ``(num_envs,)`` bool, info; all fresh arrays.
+            ``(num_envs,)`` bool, and info; all new arrays.
 
         Raises:
             EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
-            InvalidActionError: The actions are not such; nothing has changed then.
+            InvalidActionError: The actions have the wrong shape or type, are not finite, or are not among the choices;
+                nothing has changed.
         """
         self._check_open()
         self._autoreset.check_step()
@@ -259,7 +260,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return self._observe(), outcome.rewards, outcome.terminations, truncations, info
 
     def render(self, indices: Sequence[int] | None = None) -> tuple[Any, ...] | None:
-        """Draws sub-environments.
+        """Renders sub-environments.
 
         Args:
             indices: Which ones; None for all.
@@ -278,7 +279,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return tuple(self._backend.render(int(i)) for i in (range(self.num_envs) if indices is None else indices))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends threads and gives memory back."""
+        """Ends threads and frees memory."""
         if hasattr(self, "_backend"):
             self._backend.close()
 
@@ -286,15 +287,15 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def push_size(self) -> int:
-        """How many numbers ``push`` takes for each sub-environment."""
+        """Size of a push of one sub-environment."""
         return self._backend.push_size
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Changes velocities at once, as a blow would.
+        """Changes velocities instantly, like an impact.
 
         Args:
-            velocities: What is added, m/s or rad/s, shape ``(len(envs), push_size)``.
-            envs: The sub-environments that are pushed, each once.
+            velocities: Added to the velocities, m/s or rad/s, shape ``(len(envs), push_size)``.
+            envs: The sub-environments to push, each once.
 
         Raises:
             EnvStateError: Closed or not reset yet.
@@ -305,29 +306,29 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
     @property
     def supports_rollout(self) -> bool:
-        """Whether ``rollout`` can be used; ask ``capabilities.supports`` where there may be wrappers."""
+        """Whether ``rollout`` can be used; use ``capabilities.supports`` if there may be wrappers."""
         return self._autoreset.mode == AutoresetMode.NEXT_STEP
 
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Many steps in one call, for trainers: what ``step`` does with the actions of a small policy.
+        """Plays many steps in one call, for trainers: like ``step`` with the actions of a small policy.
 
-        Goes on until an episode ends, so that ``info`` is made for the last row only, and wrappers need look at no
-        other. NEXT_STEP autoreset.
+        Stops when an episode ends, so that only the last row needs ``info`` and the attention of wrappers. Requires
+        NEXT_STEP autoreset.
 
         Args:
             policy: Chooses the actions.
-            noise: Shape ``(T, num_envs, numbers)`` float32, what the policy samples by.
-            steps: Rows from ``first`` on are filled; ``observations[first]`` is where to go on from.
+            noise: Random numbers for the policy, shape ``(T, num_envs, numbers)`` float32.
+            steps: Filled from row ``first`` on; ``observations[first]`` are the current observations.
             first: The first row to play.
-            last: The row after the last one to play at most.
+            last: The row after the last one to play.
 
         Returns:
-            The row after the last one played, and info as of the last step.
+            The row after the last one played, and the info of the last step.
 
         Raises:
-            EnvStateError: Closed, not reset yet, or made for another autoreset mode.
+            EnvStateError: Closed, not reset yet, or another autoreset mode.
             InvalidActionError: The policy's actions are not finite; they were not applied.
         """
         self._check_open()
@@ -348,7 +349,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def _rollout_by_steps(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """``rollout`` where the physics have no compiled one, or the policy is to see more than they observe."""
+        """``rollout`` without a compiled one, or for a policy that also sees the draw."""
         from gym_dr.compiled.policy import act
 
         choose = cast(Any, act)
@@ -376,7 +377,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
     def _seed(self, envs: Indices, seeds: list[int | None]) -> None:
-        """Seeds sub-environments that were given a seed, or that never had one."""
+        """Seeds the sub-environments that get a seed or have never had one."""
         given = [i for i in envs.tolist() if seeds[i] is not None or self._seeds[i] is None]
         if not given:
             return
@@ -387,12 +388,12 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._table.seed(np.array(given, np.int64), np.array([seed_word(s) for s in chosen], np.uint64))
 
     def _begin(self, envs: Indices, exact: dict[str, Array]) -> None:
-        """Sets the values of episodes that begin."""
+        """Sets the values of new episodes."""
         self._table.begin(envs, exact)
         self._elapsed[envs] = 0
 
     def _begin_next(self, resets: Mask | None) -> Indices | None:
-        """Sets the values of the episodes that the coming step begins (NEXT_STEP), if there are any."""
+        """Sets the values of the episodes that the next step begins (NEXT_STEP), if any."""
         if resets is None:
             return None
         begun = resets.nonzero()[0]
@@ -400,7 +401,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return begun
 
     def _advance(self, actions: npt.NDArray[Any], resets: Mask | None) -> tuple[Outcome, Mask]:
-        """Steps every sub-environment, or resets those in ``resets``; returns what came of it, and who is truncated."""
+        """Steps all sub-environments but resets those in ``resets``; returns the outcome and the truncations."""
         self._elapsed += 1
         outcome = self._backend.step(actions, self._begin_next(resets), self._table)
         truncations = self._elapsed >= self._max_steps
@@ -410,9 +411,9 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         """Collects ``info``, and begins the next episodes in SAME_STEP mode.
 
         Args:
-            outcome: Of the step.
-            truncations: Of the step.
-            begun: Whose episodes the step has begun.
+            outcome: Outcome of the step.
+            truncations: Truncations of the step.
+            begun: Sub-environments whose episodes the step has begun.
         """
         done = outcome.terminations | truncations
         diverged = outcome.diverged
@@ -422,20 +423,20 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             ended, begun = self._restart(outcome, done), done
         self._autoreset.step(done)
         report: dict[str, Any] = {}
-        if outcome.info or begun is not None or diverged is not None:  # in few environments every microsecond counts
+        if outcome.info or begun is not None or diverged is not None:  # with few environments every microsecond counts
             stepped = np.ones(self.num_envs, np.bool_) if begun is None else ~begun
             report = self._report(outcome, stepped, begun)
         info = self._with_params(report, None)
         if ended:
             info = {**ended, **info}
-        if diverged is not None and under is not None:  # after all is in place: a warning may be made an exception
+        if diverged is not None and under is not None:  # last, since a warning may be turned into an exception
             for i in np.flatnonzero(diverged).tolist():
                 params = {name: float(values[i]) for name, values in under[0].items()}
                 warn_diverged(f"Sub-environment {i}", self._seeds[i], int(under[1][i]), params)
         return info
 
     def _restart(self, outcome: Outcome, done: Mask) -> dict[str, Any]:
-        """SAME_STEP: keeps the last observations and info of ended episodes and begins new ones."""
+        """SAME_STEP: saves the final observations and info of ended episodes and begins new ones."""
         envs = np.flatnonzero(done)
         final = np.full(self.num_envs, None, dtype=object)
         observations = self._observe()
@@ -447,7 +448,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return {"final_obs": final, "_final_obs": done.copy(), "final_info": info, "_final_info": done.copy()}
 
     def _report(self, outcome: Outcome, stepped: Mask, begun: Mask | None) -> dict[str, Any]:
-        """What the physics report of sub-environments that were ``stepped``, and of those whose episode has begun."""
+        """What the physics reports for sub-environments that were ``stepped``, and for those whose episode began."""
         pieces = [(outcome.info, stepped)]
         if begun is not None:
             pieces.append((self._backend.reset_info(), begun))
@@ -456,7 +457,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         return merge_info(pieces)
 
     def _observe(self) -> npt.NDArray[Any]:
-        """The latest observations, in a fresh array."""
+        """The latest observations, as a new array."""
         observations = self._backend.observations
         return self.context.extend(observations, self.params) if self.context.ranges else observations.copy()
 
@@ -467,7 +468,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
 
 def warn_diverged(who: str, seed: int | None, draw_index: int, params: Mapping[str, float]) -> None:
-    """Says which simulation diverged, and under which draw."""
+    """Warns that a simulation diverged, and names its draw."""
     warnings.warn(
         f"{who}: the simulation diverged and its episode was truncated; seed {seed}, draw {draw_index}, "
         f"parameters {params}.",

@@ -1,4 +1,4 @@
-"""Classes of environments that are made of Gymnasium's when somebody asks for them."""
+"""Environment classes derived on demand from Gymnasium's classes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def class_of(
     known: Container[str],
     parts: Callable[[str], tuple[tuple[type[Any], ...], Mapping[str, Any]]],
 ) -> Any:
-    """The class that a module is asked for, such as ``HopperDR``.
+    """Makes a class that a module's ``__getattr__`` was asked for, such as ``HopperDR``.
 
     Args:
-        name: Of the class.
-        suffix: What follows the environment's name in it.
-        module: That is asked.
+        name: Name of the class.
+        suffix: Follows the environment's name in it.
+        module: Name of the module.
         known: Names of environments.
-        parts: Environment's name -> what the class inherits from, and its attributes by name.
+        parts: Environment's name -> base classes, and attributes by name.
 
     Raises:
         AttributeError: There is no such environment.

@@ -1,4 +1,4 @@
-"""Checks of what users give to environments, before anything is changed."""
+"""Checks of the arguments that users pass to environments, before anything changes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gymnasium.vector import AutoresetMode
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
 
-Seeds = int | Sequence[int | None] | None  # as vector environments take them
-Options = dict[str, Any] | None  # of a reset
+Seeds = int | Sequence[int | None] | None  # as vector environments accept them
+Options = dict[str, Any] | None  # of ``reset``
 
 
 def check_whole_number(name: str, value: Any) -> int:
-    """A whole number above 0.
+    """Checks a whole number above 0.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: The value is something else.
     """
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
@@ -29,7 +29,7 @@ def check_whole_number(name: str, value: Any) -> int:
 
 
 def check_autoreset_mode(value: Any) -> AutoresetMode:
-    """An autoreset mode, or the name of one.
+    """Checks an autoreset mode or its name.
 
     Raises:
         ConfigError: There is no such mode.
@@ -42,10 +42,10 @@ def check_autoreset_mode(value: Any) -> AutoresetMode:
 
 
 def check_mask(mask: Any, num_envs: int) -> Mask:
-    """A mask of sub-environments as an array; None means all.
+    """Checks a mask of sub-environments and returns it as an array; None means all.
 
     Raises:
-        RandomizationError: It is no boolean array of shape ``(num_envs,)``.
+        RandomizationError: It is not a boolean array of shape ``(num_envs,)``.
     """
     if mask is None:
         return np.ones(num_envs, dtype=np.bool_)
@@ -58,10 +58,10 @@ def check_mask(mask: Any, num_envs: int) -> Mask:
 
 
 def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """A seed, or None, for each sub-environment; ``seed + i`` for a whole number, as in Gymnasium.
+    """A seed, or None, for each sub-environment; ``seed + i`` for a single number, as in Gymnasium.
 
     Raises:
-        RandomizationError: Not a whole number >= 0, None or as many of these as there are sub-environments.
+        RandomizationError: Not a whole number >= 0, None, or a sequence with one of these for each sub-environment.
     """
     if seed is None:
         return [None] * num_envs
@@ -81,10 +81,10 @@ def check_seeds(seed: Any, num_envs: int) -> list[int | None]:
 
 
 def check_reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
-    """The mask in the options of ``reset``; all where there is none.
+    """The mask in the options of ``reset``; all True if there is none.
 
     Raises:
-        RandomizationError: The options are no mapping, or the mask is no boolean array with a True in it.
+        RandomizationError: The options are not a mapping, or the mask is not a boolean array with at least one True.
     """
     if options is not None and not isinstance(options, Mapping):
         raise RandomizationError(f"Expected options that are a dict or None, got {options!r}.")
@@ -97,17 +97,17 @@ def check_reset_mask(options: Mapping[str, Any] | None, num_envs: int) -> Mask:
 def check_actions(actions: Any, space: Space[Any]) -> Any:
     """Checks the actions of all sub-environments before any of them is used.
 
-    Numbers beyond the bounds of a Box of floats are let through: environments clip them, as Gymnasium's do.
+    Numbers beyond the bounds of a Box of floats pass: environments clip them, as Gymnasium's do.
 
     Args:
-        actions: What ``step`` was given.
-        space: ``action_space`` of the vector environment. Of spaces that are not made of arrays nothing is checked.
+        actions: The argument of ``step``.
+        space: ``action_space`` of the vector environment. Spaces that do not consist of arrays are not checked.
 
     Returns:
-        The actions, with arrays in place of lists and choices in the type of the space.
+        The actions, with arrays in place of lists and choices in the space's dtype.
 
     Raises:
-        InvalidActionError: Another shape or type, not finite, or none of the choices.
+        InvalidActionError: Wrong shape or type, not finite, or not among the choices.
     """
     if isinstance(space, Dict | Tuple):
         spaces: Any = space.spaces
@@ -129,26 +129,26 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
 
 
 def check_numbers(actions: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Actions that are numbers as an array; those beyond the bounds are let through.
+    """Checks actions that are numbers and returns them as an array; those beyond the bounds pass.
 
     Raises:
-        InvalidActionError: Another shape or type, or not finite.
+        InvalidActionError: Wrong shape or type, or not finite.
     """
     array = _array(actions, shape, "fiu", "numbers")
     values = array
-    if array.dtype.itemsize > 8:  # numbers that are longer than the physics'
+    if array.dtype.itemsize > 8:  # more precise than the physics
         with np.errstate(over="ignore"):
             values = array.astype(np.float64)
-    if np.count_nonzero(np.isfinite(values)) < array.size:  # all() takes five times as long for few
+    if np.count_nonzero(np.isfinite(values)) < array.size:  # all() takes five times as long for few numbers
         raise InvalidActionError("Expected finite actions, got nan or infinity.")
     return array
 
 
 def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) -> npt.NDArray[np.int64]:
-    """Actions that are choices from ``start`` to ``start + count - 1`` as a new array.
+    """Checks choices from ``start`` to ``start + count - 1`` and returns them as a new array.
 
     Raises:
-        InvalidActionError: Another shape or type, or none of the choices.
+        InvalidActionError: Wrong shape or type, or not among the choices.
     """
     array = _array(actions, shape, "iu", "whole numbers")
     choices = array.astype(np.int64)

@@ -1,9 +1,9 @@
 """Who may see the draw: nobody, whoever reads ``info``, or the policy as part of its observation.
 
-As part of an observation each value is mapped linearly to [-1, 1]: from the smallest to the largest value that the
-randomization can give where it has two finite ends, else from the parameter's physical bounds. Values beyond (set by
-hand, or given a range that is narrower) are clipped. A policy that is to meet another randomization later needs the
-range that it was trained with: name it, ``context_params={"gravity": (-12, 0)}``.
+In an observation each value is mapped linearly to [-1, 1], from the range of the randomization if both ends are finite
+and differ, otherwise from the parameter's physical bounds. Values outside that range (set by hand, or because the given
+range is narrower) are clipped. To use a policy with another randomization later, name the range that it was trained
+with: ``context_params={"gravity": (-12, 0)}``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MODES = (HIDDEN, INFO, OBSERVATION)
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRange:
-    """One parameter that the policy sees, and the values that become -span and span."""
+    """A parameter that the policy sees, with the values that map to -span and span."""
 
     name: str
     low: float
     high: float
-    nominal: float  # used where no value is reported
+    nominal: float  # used if no value is reported
     span: float = 1.0
 
 
@@ -44,23 +44,23 @@ def context_ranges(
     chosen: Sequence[str] | Mapping[str, Any] | None = None,
     span: float = 1.0,
 ) -> tuple[ContextRange, ...]:
-    """The parameters to show, in order, with their ranges.
+    """The parameters that the policy sees, in order, with their ranges.
 
     Args:
         space: The environment's parameters.
-        randomization: What varies.
+        randomization: The parameters that vary.
         chosen: Names, or a mapping of names to ``(low, high)``; None for all that vary.
-        span: What the ends become.
+        span: Each range is mapped to [-span, span].
 
     Raises:
         UnknownNameError: There is no such parameter.
-        RandomizationError: No parameter, one twice, or one without a finite range.
+        RandomizationError: There is no parameter, a name is repeated, or a parameter has no finite range.
     """
     names = list(randomization if chosen is None else chosen)
     if isinstance(chosen, str) or not names or len(set(names)) != len(names):
         raise RandomizationError(
             f"Expected the names of parameters to show, each once, got {names if chosen is None else chosen!r}. "
-            "Randomize one, or name some."
+            "Randomize a parameter, or name some."
         )
     given = chosen if isinstance(chosen, Mapping) else {}
     rules = dict(randomization)
@@ -68,12 +68,12 @@ def context_ranges(
 
 
 def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
-    """Current values, mapped to [-1, 1], or to [-span, span].
+    """Current values, mapped to [-span, span] ([-1, 1] by default).
 
     Args:
-        params: name -> number or shape ``(N,)``, as ``env.params`` and ``info["params"]`` hold them; nominal where a
-            name is missing.
-        ranges: What ``context_ranges`` gave; k of them.
+        params: name -> number or shape ``(N,)``, as in ``env.params`` and ``info["params"]``; missing names count as
+            nominal.
+        ranges: The k ranges from ``context_ranges``.
 
     Returns:
         float64 of shape ``(k,)`` or ``(N, k)``.
@@ -87,7 +87,7 @@ def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[Con
 
 
 class Context:
-    """What an environment with the keyword ``context`` does with its draws."""
+    """Implements an environment's keyword ``context``."""
 
     def __init__(
         self, mode: str, chosen: Any, space: ParamSpace, randomization: Randomization, span: float = 1.0
@@ -98,12 +98,12 @@ class Context:
             mode: "hidden", "info" or "observation".
             chosen: ``context_params``, see ``context_ranges``; None in the other modes.
             space: The environment's parameters.
-            randomization: What varies.
-            span: What the ends of the ranges become.
+            randomization: The parameters that vary.
+            span: Each range is mapped to [-span, span].
 
         Raises:
             UnknownNameError: There is no such mode or parameter.
-            ConfigError: Parameters are chosen, but not for the observation.
+            ConfigError: Parameters are chosen, but the mode is not "observation".
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
         check_context(mode, chosen)
@@ -111,29 +111,29 @@ class Context:
         self.ranges = context_ranges(space, randomization, chosen, span) if mode == OBSERVATION else ()
 
     def extend_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
-        """The space of one environment's observations: a box with one more number in [-span, span] for each range.
+        """The space of one environment's observations: a box with an extra number in [-span, span] for each range.
 
         Raises:
-            ConfigError: The policy is to see the draw, and the space is no flat box of floating-point numbers.
+            ConfigError: The mode is "observation" and the space is not a flat box of floating-point numbers.
         """
         if not self.ranges:
             return space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
             raise ConfigError(
-                f"Expected observations that are one row of floating-point numbers, to append to, got {space}."
+                f"context='observation': expected a flat Box of floating-point numbers as observations, got {space}."
             )
         ends = np.asarray([r.span for r in self.ranges], space.dtype)
         return gym.spaces.Box(np.append(space.low, -ends), np.append(space.high, ends), dtype=space.dtype.type)
 
     def extend(self, observations: npt.NDArray[Any], params: Mapping[str, npt.ArrayLike]) -> npt.NDArray[Any]:
-        """Appends the context, if the policy may see it, to ``(size,)`` or ``(N, size)``."""
+        """Appends the context to observations ``(size,)`` or ``(N, size)`` if the policy may see it."""
         if not self.ranges:
             return observations
         context = normalised_context(params, self.ranges)
         return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
 
     def visible_info(self, info: dict[str, Any]) -> dict[str, Any]:
-        """``info``, and the ``final_info`` in it, without the current values if they are hidden."""
+        """``info`` and its ``final_info``, without the current values if they are hidden."""
         if self.mode != HIDDEN:
             return info
         kept = {key: value for key, value in info.items() if key not in ("params", "_params")}
@@ -143,11 +143,11 @@ class Context:
 
 
 def check_context(mode: Any, chosen: Any) -> None:
-    """Checks what a user gave as ``context`` and ``context_params``.
+    """Checks a user's ``context`` and ``context_params``.
 
     Raises:
         UnknownNameError: There is no such mode.
-        ConfigError: Parameters are chosen, but not for the observation.
+        ConfigError: Parameters are chosen, but the mode is not "observation".
     """
     if mode not in MODES:
         raise unknown_name("context", mode, MODES)

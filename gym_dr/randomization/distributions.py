@@ -1,7 +1,7 @@
 """One-dimensional distributions, each defined by its quantile function.
 
-A distribution is a frozen, hashable value. ``ppf(u)`` maps uniforms in (0, 1) to values, so that the randomness itself
-stays outside, keyed and replayable (``draws.py``). ``to_dict`` gives the form used in TOML and JSON files.
+A distribution is a frozen, hashable value. ``ppf(u)`` maps uniforms in (0, 1) to values; the randomness comes from
+outside, keyed and replayable (``draws.py``). ``to_dict`` gives the form used in TOML and JSON files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
 
 @dataclass(frozen=True)
 class Distribution:
-    """Base of the distributions: a name in files, and the four things that each defines."""
+    """Base class of the distributions."""
 
     name: ClassVar[str]  # in TOML and JSON files and on the command line
 
@@ -52,7 +52,7 @@ class Distribution:
         return False
 
     def to_dict(self) -> dict[str, Any]:
-        """The form for TOML and JSON; ``distribution_from_dict`` gives an equal distribution back."""
+        """The form for TOML and JSON; ``distribution_from_dict`` restores an equal distribution."""
         values = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if not _is_default(self, f)}
         return {"distribution": self.name, **values}
 
@@ -67,7 +67,7 @@ class Distribution:
 
 
 class _Bounded(Distribution):
-    """Base of the distributions that reach from ``low`` to ``high``."""
+    """Base class of distributions between ``low`` and ``high``."""
 
     low: float
     high: float
@@ -86,7 +86,7 @@ class _Bounded(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class Uniform(_Bounded):
-    """Every value between ``low`` and ``high`` is as likely as any other."""
+    """Uniform distribution between ``low`` and ``high``."""
 
     name: ClassVar[str] = "uniform"
     low: float
@@ -99,7 +99,7 @@ class Uniform(_Bounded):
             raise RandomizationError(f"{self!r}: expected a range that float64 can hold, got {self.high} - {self.low}.")
 
     def ppf(self, u: npt.ArrayLike) -> Array:
-        # a clip, because rounding may carry low + span * u one ulp past high
+        # clipped because rounding may carry low + span * u one ulp past high
         return np.clip(self.low + (self.high - self.low) * np.asarray(u, dtype=np.float64), self.low, self.high)
 
     @property
@@ -109,7 +109,7 @@ class Uniform(_Bounded):
 
 @dataclass(frozen=True, repr=False)
 class LogUniform(_Bounded):
-    """The logarithm is uniform: halving is as likely as doubling. Both ends are positive."""
+    """Log-uniform distribution between two positive ends: halving is as likely as doubling."""
 
     name: ClassVar[str] = "loguniform"
     low: float
@@ -131,17 +131,17 @@ class LogUniform(_Bounded):
     @property
     def mean(self) -> float:
         growth = (self.high - self.low) / self.low
-        # the difference of two logarithms that are nearly equal would have no digits left, or be 0
+        # the difference of two nearly equal logarithms would lose all its digits, or be 0
         log_ratio = math.log1p(growth) if growth < 1.0 else math.log(self.high) - math.log(self.low)
         return (self.high - self.low) / log_ratio
 
 
 @dataclass(frozen=True, repr=False)
 class Normal(_Bounded):
-    """Normal distribution, if wanted with bounds.
+    """Normal distribution, optionally bounded.
 
-    With ``method="clip"`` values outside the bounds become the bound (as ``np.clip`` does, so the bounds themselves
-    have positive probability); with ``"truncate"`` the density is cut at the bounds and scaled up.
+    ``method="clip"`` moves values outside the bounds to the nearest bound, which then has positive probability;
+    ``"truncate"`` cuts the density off at the bounds and rescales it.
     """
 
     name: ClassVar[str] = "normal"
@@ -160,7 +160,8 @@ class Normal(_Bounded):
             raise RandomizationError(f"{self!r}: expected method 'clip' or 'truncate', got {self.method!r}.")
         if self.method == "truncate" and not self._mass() > 1e-300:
             raise RandomizationError(
-                f"{self!r}: nothing of the normal distribution lies between low and high. Move the bounds or the mean."
+                f"{self!r}: expected bounds that hold some probability, got practically none between low and high. "
+                "Move the bounds or mu."
             )
 
     def ppf(self, u: npt.ArrayLike) -> Array:
@@ -168,7 +169,7 @@ class Normal(_Bounded):
         if self.method == "clip":
             return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
         a, b = self._standardised()
-        if a > 0:  # the upper tail is mirrored into the lower one, where probabilities keep their digits
+        if a > 0:  # mirror the upper tail into the lower one, where probabilities keep their precision
             p = normal_cdf(-b) + (1.0 - u) * self._mass()
             return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
         p = normal_cdf(a) + u * self._mass()
@@ -176,7 +177,7 @@ class Normal(_Bounded):
 
     @property
     def mean(self) -> float:
-        # E of a truncated normal, and of a clipped one (the truncated part and the two atoms)
+        # expectation of a truncated normal, or of a clipped one (the truncated part plus the two atoms)
         a, b = self._standardised()
         inner = self.mu * self._mass() + self.sigma * (normal_pdf(a) - normal_pdf(b))
         if self.method == "truncate":
@@ -189,14 +190,14 @@ class Normal(_Bounded):
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
 
     def _mass(self) -> float:
-        """Probability between the bounds, computed in the tail that keeps its digits."""
+        """Probability between the bounds, computed in the tail that keeps precision."""
         a, b = self._standardised()
         return float(normal_cdf(-a) - normal_cdf(-b)) if a > 0 else float(normal_cdf(b) - normal_cdf(a))
 
 
 @dataclass(frozen=True, repr=False)
 class Integer(_Bounded):
-    """Whole numbers from ``low`` to ``high``, both included, equally likely."""
+    """Whole numbers from ``low`` to ``high``, inclusive, equally likely."""
 
     name: ClassVar[str] = "integer"
     low: int
@@ -207,7 +208,7 @@ class Integer(_Bounded):
             value = _number(self, key, getattr(self, key))
             if not value.is_integer() or abs(value) > 2**53:
                 raise RandomizationError(
-                    f"Integer: expected a whole number of at most 2**53 in size for {key}, got {value}."
+                    f"Integer: expected a whole number between -2**53 and 2**53 for {key}, got {value}."
                 )
             object.__setattr__(self, key, int(value))
         self._check_ordered()
@@ -227,10 +228,10 @@ class Integer(_Bounded):
 
 
 class _Discrete(Distribution):
-    """Base of the distributions on a few values."""
+    """Base class of distributions on a few values."""
 
     def _atoms(self) -> list[tuple[float, float]]:
-        """The values that can be drawn, each with its probability."""
+        """The possible values, each with its probability."""
         raise NotImplementedError
 
     @property
@@ -248,7 +249,7 @@ class _Discrete(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class Choice(_Discrete):
-    """One of the listed ``values``; equally likely, or with the given ``probabilities``, which sum to 1."""
+    """One of ``values``, equally likely or with the given ``probabilities``, which sum to 1."""
 
     name: ClassVar[str] = "choice"
     values: tuple[float, ...]
@@ -313,11 +314,11 @@ class Constant(_Discrete):
 
 @dataclass(frozen=True, repr=False)
 class Mixture(Distribution):
-    """One of several distributions, with probability proportional to its weight (equal if none are given).
+    """One of several distributions, with probability proportional to its weight (equal by default).
 
-    The uniform picks the component and what is left of it goes through the component's ``ppf``. Where the components'
-    supports do not overlap and are listed in ascending order this is the mixture's quantile function; otherwise the
-    distribution is right all the same, but a correlation with other parameters acts within components only.
+    The uniform picks a component, and its remainder goes through the component's ``ppf``. If the components' supports
+    do not overlap and are listed in ascending order, this is the mixture's quantile function; otherwise the
+    distribution is still correct, but a correlation with other parameters acts only within components.
     """
 
     name: ClassVar[str] = "mixture"
@@ -345,7 +346,7 @@ class Mixture(Distribution):
         for k, (part, weight) in enumerate(zip(self.components, weights, strict=True)):
             here = picked == k
             if here.any():
-                # kept inside the open interval: a component's quantile at 0 or 1 may be infinite
+                # stays inside the open interval: a component's quantile at 0 or 1 may be infinite
                 rest = np.clip((u[here] - start[k]) / weight, 2.0**-53, 1.0 - 2.0**-53)
                 out[here] = part.ppf(rest)
         return out
@@ -370,7 +371,7 @@ class Mixture(Distribution):
 
 
 def uniform_outside(low: float, inner_low: float, inner_high: float, high: float) -> Mixture:
-    """Uniform on [low, high] less [inner_low, inner_high]."""
+    """Uniform on [low, high] without [inner_low, inner_high]."""
     return Mixture((Uniform(low, inner_low), Uniform(inner_high, high)), (inner_low - low, high - inner_high))
 
 
@@ -383,8 +384,8 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
     """Reads the form that ``Distribution.to_dict`` writes.
 
     Raises:
-        RandomizationError: A field is missing, unknown or has an impossible value.
-        UnknownNameError: There is no distribution of that name.
+        RandomizationError: A field is missing or has an impossible value.
+        UnknownNameError: There is no such distribution or field.
     """
     values = dict(form)
     name = values.pop("distribution", None)
@@ -399,7 +400,7 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
             raise unknown_name(f"field of distribution {name!r}:", key, known)
     missing = [key for key, f in known.items() if f.default is MISSING and key not in values]
     if missing:
-        raise RandomizationError(f"Distribution {name!r} needs {', '.join(missing)}; got {dict(form)!r}.")
+        raise RandomizationError(f"Distribution {name!r}: expected {', '.join(missing)}, got {dict(form)!r}.")
     return cls(**values)
 
 
@@ -453,7 +454,7 @@ def _check_weights(self: Distribution, key: str, weights: tuple[float, ...], cou
 
 
 def _pick(weights: Sequence[float], u: Array) -> npt.NDArray[np.intp]:
-    """Index of the weight in whose stretch of (0, 1) each ``u`` falls; an entry of weight 0 is never picked."""
+    """Index of the weight whose share of (0, 1) each ``u`` falls into; zero weights are never picked."""
     ends = np.cumsum(weights)
     last = int(np.flatnonzero(np.asarray(weights))[-1])
     return np.minimum(np.searchsorted(ends, u, side="right"), last)

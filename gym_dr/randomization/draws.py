@@ -1,7 +1,7 @@
-"""Keyed draws: every value follows from (sub-environment's seed, draw index, parameter name) and nothing else.
+"""Keyed draws: every value depends only on (sub-environment's seed, draw index, parameter name).
 
-So adding a parameter, changing the number of sub-environments, resetting some of them or choosing another kind of
-vector environment changes no other draw, and any draw can be replayed from two integers.
+Adding a parameter, changing the number of sub-environments, resetting some of them or choosing another kind of vector
+environment therefore changes no other draw, and two integers are enough to replay any draw.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ KEY_STEPS = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 ROUNDS = 10
 LOW_32 = np.uint64(0xFFFFFFFF)
 SHIFT_32 = np.uint64(32)
-_CHUNK = 8192  # uniforms at a time, so that the words in work stay in the processor's cache
+_CHUNK = 8192  # uniforms at a time, so that intermediate words stay in the processor's cache
 
 
 def philox(counter: tuple[Words, Words, Words, Words], key: tuple[Words, Words]) -> tuple[Words, Words, Words, Words]:
     """Philox4x32-10, a counter-based random number generator (Salmon et al. 2011).
 
     Args:
-        counter: Four arrays that hold 32-bit words in uint64.
-        key: Two arrays of 32-bit words in uint64, of a shape that broadcasts with the counters'.
+        counter: Four uint64 arrays that hold 32-bit words.
+        key: Two uint64 arrays that hold 32-bit words; they broadcast with the counters.
 
     Returns:
         Four random words for each counter and key, in uint64.
@@ -51,9 +51,9 @@ def philox(counter: tuple[Words, Words, Words, Words], key: tuple[Words, Words])
 
 
 def seed_word(seed: int) -> int:
-    """The 64-bit word that stands for a seed of any size.
+    """The 64-bit word for a seed of any size.
 
-    Seeds below 2**64 stand for themselves; Gymnasium's own random seeds are longer and are hashed (BLAKE2b).
+    Seeds below 2**64 are used as they are; larger ones, such as Gymnasium's random seeds, are hashed (BLAKE2b).
 
     Raises:
         RandomizationError: The seed is negative.
@@ -67,20 +67,20 @@ def seed_word(seed: int) -> int:
 
 
 def name_word(name: str) -> int:
-    """The 64-bit word that stands for a name (BLAKE2b)."""
+    """The 64-bit word for a name (BLAKE2b)."""
     return _hash_word(name.encode())
 
 
 def uniforms(
     seeds: npt.ArrayLike, draw_index: npt.ArrayLike, names: Sequence[str], version: int | None = None
 ) -> Array:
-    """Uniform random numbers, the same on every platform and with every numpy version.
+    """Keyed uniform random numbers, identical on every platform and with every numpy version.
 
     Args:
-        seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
-        draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all, >= 0.
+        seeds: Seed words of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
+        draw_index: Draw index of each sub-environment, shape ``(N,)`` or one for all, >= 0.
         names: The parameters; each has its own stream, keyed by its ``name_word``.
-        version: Of a sampler that learns, part of the keys; None for one that never changes.
+        version: Version of a sampler that learns, part of the key; None for one that never changes.
 
     Returns:
         Multiples of 2**-53 strictly between 0 and 1, shape ``(len(names), N)`` float64.
@@ -96,7 +96,7 @@ def uniforms(
         part = slice(start, start + step)
         seed, index = seed_words[part], index_words[part]
         c0, c1, _, _ = philox((seed & LOW_32, seed >> SHIFT_32, index & LOW_32, index >> SHIFT_32), key)
-        # the top 52 of 64 bits, put in the middle of their interval: exact in float64, never 0 or 1
+        # the top 52 of 64 bits, moved to the middle of their interval: exact in float64, never 0 or 1
         bits = ((c1 << SHIFT_32) | c0) >> np.uint64(12)
         out[:, part] = (bits.astype(np.float64) + 0.5) * 2.0**-52
     return out
@@ -112,10 +112,10 @@ def draw(
     """Draws every randomized parameter once for each sub-environment.
 
     Args:
-        randomization: What varies; checked against ``space`` beforehand.
-        space: Where the nominal values come from.
-        seeds: Seeds of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
-        draw_index: Which draw of each sub-environment, shape ``(N,)`` or one for all.
+        randomization: The parameters that vary; already checked against ``space``.
+        space: The environment's parameters, with nominal values and bounds.
+        seeds: Seed words of the sub-environments (``seed_word``), shape ``(N,)`` uint64.
+        draw_index: Draw index of each sub-environment, shape ``(N,)`` or one for all.
         version: As for ``uniforms``.
 
     Returns:
@@ -126,12 +126,12 @@ def draw(
 
 
 def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, Array]) -> dict[str, Array]:
-    """The values that uniforms stand for: correlation, quantile function, operation and bounds, in this order.
+    """Turns uniforms into values: applies correlation, quantile function, operation and bounds, in this order.
 
     Args:
-        randomization: What varies.
-        space: Where nominal values and bounds come from.
-        u: name -> uniforms strictly between 0 and 1, shape ``(N,)``, of every randomized parameter.
+        randomization: The parameters that vary.
+        space: The environment's parameters, with nominal values and bounds.
+        u: name -> uniforms strictly between 0 and 1, shape ``(N,)``, for every randomized parameter.
 
     Returns:
         name -> values of shape ``(N,)`` float64.
@@ -143,7 +143,7 @@ def values_at(randomization: Randomization, space: ParamSpace, u: Mapping[str, A
     for name, rule in randomization.rules:
         param = space[name]
         values = rule.apply(param.nominal, rule.distribution.ppf(u[name]))
-        drawn[name] = np.clip(values, param.low, param.high)  # rounding in nominal x draw may pass a bound by one ulp
+        drawn[name] = np.clip(values, param.low, param.high)  # nominal x draw may round to one ulp past a bound
     return drawn
 
 
@@ -152,7 +152,7 @@ def _correlated(u: dict[str, Array], names: Sequence[str], cholesky: Array) -> d
     scores = np.stack([normal_ppf(u[name]) for name in names])
     mixed = {}
     for row, name in enumerate(names):
-        # a sum of products rather than a matrix product, whose rounding would depend on how many are drawn at once
+        # not a matrix product, whose rounding would depend on how many are drawn at once
         score = sum((cholesky[row, k] * scores[k] for k in range(row + 1)), start=np.zeros(scores.shape[1]))
         mixed[name] = np.clip(normal_cdf(score), 2.0**-53, 1.0 - 2.0**-53)
     mixed[names[0]] = u[names[0]]

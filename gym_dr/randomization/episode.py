@@ -1,4 +1,4 @@
-"""The parameters of one environment, episode after episode: a table of one column, as plain numbers."""
+"""The parameters of one environment, episode after episode: a ``ParamTable`` with one column, as plain numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ONE = np.zeros(1, np.int64)
 
 
 class EpisodeParams:
-    """The values of one environment's parameters, new at every reset; see ``ParamTable`` for where they come from."""
+    """The parameter values of one environment, set at every reset; see ``ParamTable`` for where they come from."""
 
     def __init__(self, space: ParamSpace, randomization: Randomization) -> None:
         """Starts with nominal values; the first episode begins with ``begin``."""
@@ -28,34 +28,34 @@ class EpisodeParams:
         self.randomization = randomization
         self.table = ParamTable(space, FixedSampler(space, randomization), 1)
         self.current: dict[str, float] = dict(space.nominal)
-        self.exact: Mapping[str, float] = {}  # checked values for the next episode alone
+        self.exact: Mapping[str, float] = {}  # checked values for the next episode only
         self._seeded = False
 
     @property
     def draw_index(self) -> int:
-        """The draw of the episode under way; the first one has 0."""
+        """The current draw index; 0 in the first episode."""
         return int(self.table.index[0])
 
     def check_options(self, options: Mapping[str, Any] | None) -> dict[str, float]:
-        """Reads ``options["params"]``, the exact values of one episode, before anything is changed.
+        """Reads ``options["params"]``, the exact values of one episode, before anything changes.
 
         Raises:
             UnknownNameError: There is no such parameter.
-            RandomizationError: A value is not one number, out of bounds or not finite.
+            RandomizationError: A value is not a single number, out of bounds or not finite.
         """
         values = (options or {}).get("params")
         return {} if values is None else self.space.check(values)
 
     def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
-        """Sets the values of the episode that begins.
+        """Sets the values of a new episode.
 
         Args:
-            seed: What ``reset`` was given; an integer starts the sequence of draws anew.
-            np_random_seed: The seed of the environment's own generator, which the draws are keyed by.
-            exact: What ``check_options`` returned.
+            seed: The argument of ``reset``; an integer restarts the sequence of draws.
+            np_random_seed: Seed of the environment's own generator, part of the draws' keys.
+            exact: From ``check_options``.
         """
         if seed is not None or not self._seeded:
-            # Gymnasium marks a generator that was put in by hand with -1; its draws get a random seed too
+            # Gymnasium marks a generator that was set by hand with -1; its draws get a random seed too
             if np_random_seed is None or np_random_seed < 0:
                 np_random_seed = int(np.random.SeedSequence().generate_state(1)[0])
             self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
@@ -66,18 +66,18 @@ class EpisodeParams:
         self.exact = {}
 
     def info(self) -> dict[str, Any]:
-        """What every ``reset`` and ``step`` reports: the current values and which draw they are."""
+        """The current values and draw index, as every ``reset`` and ``step`` reports them."""
         return {"params": dict(self.current), "draw_index": self.draw_index}
 
 
 class RandomizedEnv:
-    """What every randomized single environment offers beside Gymnasium's interface (a mixin).
+    """Mixin of every randomized single environment: what it offers beyond Gymnasium's interface.
 
-    Wrappers hide these, so ask ``env.unwrapped`` (or ``env.get_wrapper_attr``); in a vector environment
-    ``VectorParams``. The settable properties are how a vector environment reaches its sub-environments.
+    Wrappers hide these attributes, so use ``env.unwrapped`` (or ``env.get_wrapper_attr``); for a vector environment use
+    ``VectorParams``. Vector environments set the settable properties of their sub-environments.
 
     Attributes:
-        episode: The parameters of the episode under way.
+        episode: The parameters of the current episode.
         context: Who may see them.
     """
 
@@ -89,50 +89,50 @@ class RandomizedEnv:
     def _randomize(
         self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
     ) -> None:
-        """Takes the keywords of every randomized environment, for a subclass's constructor; see ``NativeVectorEnv``.
+        """Handles the keywords of every randomized environment in a subclass's constructor; see ``NativeVectorEnv``.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         self.episode = EpisodeParams(space, resolve(randomization, space))
         self.context = Context(context, context_params, space, self.randomization)
-        # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for all instances of the class
+        # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 
     def _begin_episode(self, seed: int | None, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """Seeds the environment and sets the values of its next episode, with those in ``options["params"]``.
+        """Seeds the environment and sets the values of its next episode, including those in ``options["params"]``.
 
-        Its own reset follows; it needs the values, which are keyed by the seed of its generator.
+        Call it before the environment's own reset, which needs the values; they are keyed by its generator's seed.
 
         Returns:
             The other options; None if there are none.
 
         Raises:
-            UnknownNameError: There is no such parameter; nothing has changed then.
-            RandomizationError: A value is impossible; nothing has changed then.
+            UnknownNameError: There is no such parameter; nothing has changed.
+            RandomizationError: A value is impossible; nothing has changed.
         """
         exact = self.episode.check_options(options)
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
-        env.np_random  # noqa: B018  makes the generator, and so its seed, on the first reset without a seed
+        env.np_random  # noqa: B018  creates the generator, and with it its seed, if the first reset has no seed
         self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
         return {key: value for key, value in (options or {}).items() if key != "params"} or None
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What the user gets: the observation with its context, and ``info`` with the current values unless hidden."""
+        """What the user sees: the observation with its context, and ``info`` with the current values unless hidden."""
         info = self.context.visible_info({**info, **self.episode.info()})
         return self.context.extend(observation, self.episode.current), info
 
     @property
     def param_space(self) -> ParamSpace:
-        """What may vary."""
+        """The parameters that may vary."""
         return self.episode.space
 
     @property
     def randomization(self) -> Randomization:
-        """What does vary."""
+        """The parameters that do vary, and how."""
         return self.episode.randomization
 
     @property
@@ -142,17 +142,17 @@ class RandomizedEnv:
 
     @property
     def draw_index(self) -> int:
-        """The current draw: the number of resets since the environment was seeded, unless draws are given to it."""
+        """The current draw index: resets since the environment was seeded, unless draws are supplied to it."""
         return self.episode.draw_index
 
     @draw_index.setter
     def draw_index(self, value: int) -> None:
-        """The next reset makes the draw after this one: where a lost environment's successor goes on."""
+        """Makes the next reset use the draw after this one, so that a replacement continues where a worker failed."""
         self.episode.table.index[0] = int(value)
 
     @property
     def sampler(self) -> ParamSampler:
-        """Where draws come from; another one counts from the next reset on."""
+        """The sampler that makes the draws; a new one takes effect at the next reset."""
         return self.episode.table.sampler
 
     @sampler.setter
@@ -161,7 +161,7 @@ class RandomizedEnv:
 
     @property
     def given_draw(self) -> tuple[dict[str, float], int] | None:
-        """Values in place of the sampler's draws from the next reset on, and their draw index; None for its own."""
+        """Values that replace the sampler's draws from the next reset on, and their index; None for the sampler's."""
         return self._given_draw
 
     @given_draw.setter
@@ -171,17 +171,17 @@ class RandomizedEnv:
         self.episode.table.give_draws(values, np.full(1, index), _ONE)
 
     def set_params(self, values: Mapping[str, float] | None) -> None:
-        """Fixes parameters from the next reset on, beside those fixed before; None hands all back to the draws.
+        """Pins parameters from the next reset on, keeping earlier pins; None lets all of them be drawn again.
 
         Raises:
             UnknownNameError: There is no such parameter.
-            RandomizationError: A value is not one number, out of bounds or not finite.
+            RandomizationError: A value is not a single number, out of bounds or not finite.
         """
         self.pinned_params = {} if values is None else {**self.pinned_params, **self.param_space.check(values)}
 
     @property
     def pinned_params(self) -> dict[str, float]:
-        """The values that stand in for draws from the next reset on."""
+        """The values that replace draws from the next reset on."""
         return {name: float(pins[0]) for name, pins in self.episode.table.pinned.items()}
 
     @pinned_params.setter
@@ -192,7 +192,7 @@ class RandomizedEnv:
 
     @property
     def exact_params(self) -> dict[str, float]:
-        """The values for the episode that the next reset begins, and for that one alone."""
+        """The values for the next episode only."""
         return dict(self.episode.exact)
 
     @exact_params.setter

@@ -12,11 +12,11 @@ from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes
-MAX_KEY = 80  # letters of a key in a message
+MAX_KEY = 80  # characters of a key in a message
 
 
 def load_randomization(path: str | Path) -> Randomization:
-    """Reads rules from a TOML or JSON file, at its top or in a table ``randomization``.
+    """Reads rules from a TOML or JSON file, at the top level or in a table ``randomization``.
 
     Raises:
         ConfigError: The file cannot be read or is not TOML or JSON.
@@ -41,26 +41,26 @@ def read_table(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        with open(path, "rb") as file:  # it may be a pipe, whose size is not known before
+        with open(path, "rb") as file:  # it may be a pipe, whose size is not known in advance
             content = file.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
             raise OSError(f"it is larger than {MAX_FILE} bytes")
-        text = content.decode("utf-8-sig")  # some editors of Windows begin files with a mark
+        text = content.decode("utf-8-sig")  # some Windows editors write a byte order mark
         table = json.loads(text, object_pairs_hook=_each_once) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:  # of UTF-8, of JSON or TOML, or a number with too many digits
+    except (ValueError, RecursionError) as error:  # invalid UTF-8, JSON or TOML, or a number with too many digits
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise ConfigError(f"{path}: is not a valid {kind} file: {error}.") from None
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: expected a table at the top, got {type(table).__name__}.")
+        raise ConfigError(f"{path}: expected a table at the top level, got {type(table).__name__}.")
     return table
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of whose equal keys Python would take the last; TOML refuses them, too."""
+    """A JSON object without repeated keys; Python would silently use the last one, and TOML refuses them too."""
     table = dict(pairs)
     if len(table) < len(pairs):
         twice = next(key for key in table if sum(key == other for other, _ in pairs) > 1)
-        raise ValueError(f"the key {twice[:MAX_KEY]!r} is there twice")
+        raise ValueError(f"the key {twice[:MAX_KEY]!r} appears twice")
     return table

@@ -1,6 +1,6 @@
-"""The standard normal distribution on arrays, with numpy alone.
+"""The standard normal distribution on arrays, with numpy only.
 
-scipy and torch have these functions too, but importing either would cost more than the whole package does.
+scipy and torch have these functions too, but importing either takes longer than importing this whole package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 
 # Coefficients of Wichura (1988), "Algorithm AS 241: The Percentage Points of the Normal Distribution",
-# Applied Statistics 37(3), routine PPND16 (relative error about 1e-16). Highest power first, as np.polyval wants them.
+# Applied Statistics 37(3), routine PPND16 (relative error about 1e-16). Highest power first, as np.polyval expects.
 CENTRE_NUM = (
     2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608,

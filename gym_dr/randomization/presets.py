@@ -1,4 +1,4 @@
-"""Named randomizations, filed under the parameter space that they are for."""
+"""Named randomizations, registered by parameter space."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ PRESETS: Registry[tuple[str, str, Randomization]] = Registry("preset")  # space 
 
 NONE = "none"  # the preset that every space has: nominal values
 CUSTOM = "own"  # in place of a preset's name
-PROGRAM = "this program"  # owner of presets that no plugin brings
+PROGRAM = "this program"  # owner of presets that do not come from a plugin
 
 
 def add_preset(space_name: str, name: str, randomization: Randomization, owner: str = PROGRAM) -> None:
-    """Files a preset, so that ``randomization="name"`` finds it.
+    """Adds a preset, so that ``randomization="name"`` finds it.
 
     Args:
-        space_name: Of the parameters that it is for.
-        name: Of the preset.
-        randomization: What it stands for.
+        space_name: Name of the parameter space that it is for.
+        name: Name of the preset.
+        randomization: The randomization that it stands for.
         owner: The package that it comes from.
 
     Raises:
-        RandomizationError: There is another preset of that name for the space.
-        NameClashError: Another package has added it.
+        RandomizationError: The space already has a different preset with this name.
+        NameClashError: Another package has already added this name.
     """
     if name == NONE or (owner == PROGRAM and presets(space_name).get(name, randomization) != randomization):
-        raise RandomizationError(f"There is a preset {name!r} for {space_name} already; choose another name.")
+        raise RandomizationError(f"{space_name} already has a preset {name!r}. Choose another name.")
     PRESETS.add(f"{name} of {space_name}", (space_name, name, randomization), owner)
 
 
 def remove_preset(space_name: str, name: str) -> None:
-    """Takes out what ``add_preset`` has filed."""
+    """Removes a preset that ``add_preset`` added."""
     PRESETS.remove(f"{name} of {space_name}")
 
 
@@ -50,13 +50,13 @@ def presets(space_name: str) -> dict[str, Randomization]:
 
 
 def preset_of(randomization: Randomization, space: ParamSpace) -> str:
-    """The name of the preset that a randomization equals, or "own"."""
+    """The name of the preset that equals a randomization, or "own"."""
     known = {name: resolve(name, space) for name in presets(space.name)}
     return next((name for name, value in known.items() if value == randomization), CUSTOM)
 
 
 def resolve(value: Any, space: ParamSpace) -> Randomization:
-    """Turns what a user gave as ``randomization`` into a checked ``Randomization``.
+    """Turns a user's ``randomization`` into a checked ``Randomization``.
 
     Args:
         value: A preset's name, a mapping, a ``Randomization``, a path to a TOML or JSON file, or None for nominal.

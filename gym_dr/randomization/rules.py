@@ -1,4 +1,4 @@
-"""How one parameter gets its value: a distribution and an operation, in all the forms that users write."""
+"""Rules: a distribution and an operation give a parameter its value. Reads every form that users write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribu
 
 @dataclass(frozen=True)
 class Rule:
-    """How one parameter gets its value: a draw itself, or a draw applied to the nominal value."""
+    """How a parameter gets its value: the draw itself, or the draw applied to the nominal value."""
 
     distribution: Distribution
     operation: str = "absolute"  # "absolute": the draw; "scale": nominal x draw; "add": nominal + draw
@@ -25,20 +25,20 @@ class Rule:
         if not isinstance(self.distribution, Distribution):
             inner = as_rule(self.distribution)
             if inner.operation != "absolute":
-                raise RandomizationError(f"expected a distribution inside of Scale, Add or Rule, got {inner!r}.")
+                raise RandomizationError(f"expected a distribution inside Scale, Add or Rule, got {inner!r}.")
             object.__setattr__(self, "distribution", inner.distribution)
         if self.operation not in ("absolute", "scale", "add"):
             raise unknown_name("operation", self.operation, ("absolute", "scale", "add"))
 
     def apply(self, nominal: float, drawn: npt.ArrayLike) -> Array:
-        """The parameter's values for the drawn numbers; always from nominal, so nothing drifts."""
+        """The parameter's values for drawn numbers; always starts from nominal, so values never drift."""
         drawn = np.asarray(drawn, dtype=np.float64)
         if self.operation == "scale":
             return nominal * drawn
         return nominal + drawn if self.operation == "add" else drawn
 
     def support(self, nominal: float) -> tuple[float, float]:
-        """Smallest and largest value that the parameter can get."""
+        """Smallest and largest value that the parameter can take."""
         ends = [self._at(nominal, end) for end in self.distribution.support]
         return min(ends), max(ends)
 
@@ -69,7 +69,7 @@ def Add(distribution: Any) -> Rule:  # noqa: N802  as Scale
 
 
 def as_rule(value: Any) -> Rule:
-    """Reads one rule in any of the forms that users write (see ``Randomization``)."""
+    """Reads a rule in any of the forms that users write (see ``Randomization``)."""
     if isinstance(value, Rule):
         return value
     if isinstance(value, Distribution):
@@ -95,7 +95,7 @@ def as_rule(value: Any) -> Rule:
 def parse_rule(text: str) -> Rule:
     """Reads the command line's form: ``uniform:-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
 
-    Fields follow the distribution's name in the order of its constructor; lists are separated by commas.
+    Fields follow the distribution's name in the order of its constructor; commas separate the items of a list.
 
     Raises:
         RandomizationError: The text is malformed.
@@ -111,7 +111,7 @@ def parse_rule(text: str) -> Rule:
         raise unknown_name("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
-        raise RandomizationError("a mixture cannot be written on the command line; put it into a file.")
+        raise RandomizationError("a mixture cannot be written on the command line; put it in a file.")
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):

@@ -1,4 +1,4 @@
-"""Where draws come from: a fixed randomization, or something that learns from finished episodes."""
+"""Samplers, which make the draws: from a fixed randomization, or learning from finished episodes."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from gym_dr.registry import Registry, load_object
 
 
 class FinishedEpisode(Protocol):
-    """What a sampler learns from; ``EpisodeRecord`` is one."""
+    """What a sampler learns from, for example an ``EpisodeRecord``."""
 
     @property
     def env_index(self) -> int:
-        """Its sub-environment."""
+        """Index of its sub-environment."""
         ...
 
     @property
     def seed(self) -> int | None:
-        """The seed that its draw is keyed by."""
+        """The seed in the key of its draw."""
         ...
 
     @property
     def draw_index(self) -> int:
-        """Which draw of that seed it is."""
+        """The draw index in that key."""
         ...
 
     @property
     def params(self) -> Mapping[str, float]:
-        """The values that the episode was played under."""
+        """The parameter values during the episode."""
         ...
 
     @property
@@ -48,24 +48,24 @@ class FinishedEpisode(Protocol):
 
     @property
     def score(self) -> float | None:
-        """What is to be learned from it, by the trainer's own measure; None where it gives none."""
+        """How much the policy can learn from it, by the trainer's measure; None if the trainer gives none."""
         ...
 
 
-Row = Mapping[str, float | str]  # of a table of what a sampler did: column -> value
+Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value
 
 
 class ParamSampler(Protocol):
     """A source of keyed draws.
 
-    A draw follows from (sub-environment's seed, draw index, parameter name), and from ``version`` where the sampler
-    learns. It must not depend on how many are drawn at once or in which order. A sampler changes in ``update`` and
-    ``load_state`` only, and then changes its ``version``: draws that were looked up ahead are made again.
+    A draw depends on (sub-environment's seed, draw index, parameter name), and on ``version`` if the sampler learns. It
+    must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
+    ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
     """
 
     @property
     def support(self) -> Randomization:
-        """The widest that it may draw from: what context ranges and evaluations use. Never changes."""
+        """The widest randomization that it may draw from, used for context ranges and evaluation. Never changes."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class ParamSampler(Protocol):
 
         Args:
             seeds: Seed words (``draws.seed_word``), shape ``(K,)``.
-            draw_index: Which draw of each seed, shape ``(K,)``.
+            draw_index: Draw index for each seed, shape ``(K,)``.
 
         Returns:
             name -> values of shape ``(K,)``.
@@ -88,10 +88,10 @@ class ParamSampler(Protocol):
     def replay(
         self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
     ) -> Mapping[str, Array]:
-        """The draws of any version so far at the keys of their sources (``EpisodeRecord.source``), as ``draw``.
+        """Repeats draws of this or an earlier version, given the keys of their sources (``EpisodeRecord.source``).
 
         Raises:
-            RandomizationError: The version has not been yet.
+            RandomizationError: There has been no such version yet.
         """
         ...
 
@@ -99,22 +99,22 @@ class ParamSampler(Protocol):
         """Learns from the episodes that finished since the last call; called between rollouts.
 
         Returns:
-            What it did, a row for each time that it looked at its evidence; None if it keeps no record.
+            A row for each time that it learned; None if it keeps no record.
         """
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that has been learned, as plain values and tensors: part of checkpoints."""
+        """Everything learned so far, as plain values and tensors, for checkpoints."""
         ...
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``state`` gave."""
+        """Restores a state that ``state`` returned."""
         ...
 
 
 @dataclass(frozen=True)
 class FixedSampler:
-    """The keyed draws of a randomization, which never changes."""
+    """Keyed draws of a randomization that never changes."""
 
     space: ParamSpace
     support: Randomization
@@ -127,48 +127,48 @@ class FixedSampler:
     def replay(
         self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None = None
     ) -> dict[str, Array]:
-        """See ``ParamSampler.replay``; there is one version."""
+        """See ``ParamSampler.replay``; there is only one version."""
         return self.draw(seeds, draw_index)
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> None:
-        """Nothing to learn."""
+        """Does nothing."""
 
     def state(self) -> dict[str, Any]:
-        """Nothing to save."""
+        """Empty: there is nothing to save."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to load."""
+        """Does nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a sampler that learns may know of the training."""
+    """What a sampler that learns knows about the training."""
 
-    num_envs: int = 1  # sub-environments whose episodes it is given
-    reward_threshold: float | None = None  # return from which the environment's makers call it solved
+    num_envs: int = 1  # sub-environments whose episodes it receives
+    reward_threshold: float | None = None  # return at which the environment counts as solved
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
-    """A kind of sampler that a run can use. Text "module:name" stands for what is imported when needed."""
+    """A kind of sampler that a run can use. A string "module:name" is imported when needed."""
 
     name: str  # gymdr train ... --sampler NAME
     summary: str  # one line for ``gymdr list samplers``
-    make: Callable[..., ParamSampler] | str  # called with space, randomization; options and task where it has options
+    make: Callable[..., ParamSampler] | str  # called with space and randomization, then options and task if it has any
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``
-    needs: tuple[str, ...] = ()  # of SCORES and MASKS; what a trainer must offer, else the sampler is refused
+    needs: tuple[str, ...] = ()  # of SCORES and MASKS; a trainer that does not offer them cannot use the sampler
 
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
-        """The fields of its options; none for a sampler without."""
+        """The fields of its options; empty if it has none."""
         kind = load_object(self.options)
         return () if kind is None else dataclasses.fields(kind)
 
     def make_options(self, values: Mapping[str, Any]) -> Any:
-        """An instance of its options; None for a sampler that has none.
+        """An instance of its options; None if it has none.
 
         Raises:
-            UnknownNameError: It has no option of a name.
+            UnknownNameError: There is no such option.
             ConfigError: A value is out of range.
         """
         known = [field.name for field in self.option_fields()]
@@ -183,13 +183,13 @@ class Sampler:
         """A new sampler for an environment.
 
         Args:
-            space: What may vary.
-            randomization: What does, the widest that is drawn from.
-            options: What ``make_options`` gave; None for its defaults.
-            task: The training; without it one sub-environment, and no threshold but that of the options.
+            space: The environment's parameters.
+            randomization: The parameters that vary, with their widest ranges.
+            options: From ``make_options``; None for the defaults.
+            task: The training; None for one sub-environment without a threshold of its own.
 
         Raises:
-            ConfigError: Options for a sampler that has none, or of another one.
+            ConfigError: The sampler takes no options, or options of another type.
         """
         kind = load_object(self.options)
         if options is not None and (kind is None or not isinstance(options, kind)):
@@ -201,16 +201,16 @@ class Sampler:
 
 
 SAMPLERS: Registry[Sampler] = Registry("sampler")
-SCORES = "scores of episodes"  # what samplers may need of trainers: advantages of all steps ...
-MASKS = "losses without fresh draws"  # ... and that steps of draws that replay nothing count in no loss
-UNIFORM = "uniform"  # the name of the one that never changes
+SCORES = "scores of episodes"  # what samplers may need from trainers: the advantages of all steps ...
+MASKS = "losses without fresh draws"  # ... and losses that leave out the steps of fresh draws
+UNIFORM = "uniform"  # the sampler that never changes
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
-    """Checks that a sampler may take the place of an environment's own.
+    """Checks that a sampler can replace an environment's own.
 
     Raises:
-        RandomizationError: It draws from something else than what varies in the environment.
+        RandomizationError: Its support is not the environment's randomization.
     """
     if sampler.support != randomization:
         raise RandomizationError(

@@ -17,7 +17,7 @@ from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
-# what tables of episodes have columns for beside parameters
+# columns of episode tables other than parameters
 COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
     | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
@@ -29,20 +29,20 @@ class Param:
     """One quantity of an environment's physics."""
 
     name: str
-    nominal: float  # the value in the environment that is not randomized
-    low: float  # smallest possible value, included
-    high: float  # largest possible value, included
+    nominal: float  # the value without randomization
+    low: float  # smallest possible value, inclusive
+    high: float  # largest possible value, inclusive
     unit: str = ""  # "m/s^2"; empty for pure numbers
     doc: str = ""  # one line on what it does
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
-    switch: str = ""  # the "bool" parameter that must be 1 for this one to have an effect; empty for none
+    switch: str = ""  # a "bool" parameter that must be 1 for this one to have an effect; empty for none
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise unknown_name("kind of parameter", self.kind, KINDS)
         if self.name in COLUMNS:
             raise RandomizationError(
-                f"Parameter {self.name!r}: expected another name; tables of episodes have a column of this one."
+                f"Parameter {self.name!r}: this name is reserved for a column of episode tables. Choose another name."
             )
         numbers = (self.nominal, self.low, self.high)
         if not (
@@ -99,11 +99,11 @@ class ParamSpace(Mapping[str, Param]):
         """Collects parameters.
 
         Args:
-            name: What presets are filed under, for example ``"LunarLander"``.
+            name: Name under which presets are registered, for example ``"LunarLander"``.
             params: In the order in which tables show them.
 
         Raises:
-            RandomizationError: Two parameters have the same name, or the switch of one is no "bool" parameter.
+            RandomizationError: Two parameters have the same name, or a switch is not a "bool" parameter.
         """
         self.name = name
         self._params = {param.name: param for param in params}
@@ -136,11 +136,11 @@ class ParamSpace(Mapping[str, Param]):
         return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
 
     def expand(self, randomization: Randomization) -> Randomization:
-        """Replaces names that stand for several parameters by those; here there are none such."""
+        """Replaces names that stand for several parameters by those parameters; the base class has none."""
         return randomization
 
     def reporting(self, randomization: Randomization) -> ParamSpace:
-        """The space for an environment in which this varies; larger spaces report only what does."""
+        """The space for an environment with this randomization; large spaces report only what varies."""
         return self
 
     def check_randomization(self, randomization: Randomization) -> None:
@@ -151,13 +151,13 @@ class ParamSpace(Mapping[str, Param]):
             RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind.
 
         Warns:
-            RandomizationWarning: The nominal value of a parameter cannot be drawn.
+            RandomizationWarning: A parameter's nominal value cannot be drawn.
         """
         for name, rule in randomization.rules:
             _check_rule(self[name], rule)
 
     def check(self, values: Any) -> dict[str, float]:
-        """Checks the values of one environment before any of them is used.
+        """Checks parameter values of one environment before any of them is used.
 
         Args:
             values: Mapping of names to numbers.
@@ -167,26 +167,26 @@ class ParamSpace(Mapping[str, Param]):
 
         Raises:
             UnknownNameError: There is no such parameter.
-            RandomizationError: A value is not one number, is out of bounds, not finite or of the wrong kind.
+            RandomizationError: A value is not a single number, out of bounds, not finite or of the wrong kind.
         """
         checked = {}
         for name, value in _mapping(values).items():
             param = self[name]
-            # comparisons of plain floats, since a thousand sub-environments may get new values at once
+            # plain floats compare fast, which matters when a thousand sub-environments get new values at once
             plain = type(value) is float and param.kind == "float" and math.isfinite(value)
             if not (plain and param.low <= value <= param.high):
                 array = param.check(value)
                 if array.shape != ():
                     raise RandomizationError(
-                        f"Parameter {name!r}: expected one number, got shape {array.shape}. "
-                        "A value for each sub-environment needs gym_dr.VectorParams(envs) around a vector environment."
+                        f"Parameter {name!r}: expected one number, got shape {array.shape}. To give each "
+                        "sub-environment its own value, wrap the vector environment in gym_dr.VectorParams."
                     )
                 value = float(array)
             checked[name] = value
         return checked
 
     def check_vector(self, values: Any, num_envs: int) -> dict[str, Array]:
-        """Checks the values of a vector environment before any of them is used.
+        """Checks parameter values of a vector environment before any of them is used.
 
         Args:
             values: Mapping of names to numbers or arrays of shape ``(num_envs,)``.
@@ -227,7 +227,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
         )
     if not (low <= param.nominal <= high or low == high):
         warnings.warn(
-            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside of {rule!r}, "
+            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside {rule!r}, "
             "so the unchanged environment is never drawn.",
             RandomizationWarning,
             stacklevel=4,

@@ -1,4 +1,4 @@
-"""What the user lets vary: parameter name -> rule, with correlations if wanted."""
+"""What the user lets vary: parameter name -> rule, with optional correlations."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gym_dr.randomization.rules import Rule, as_rule
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlation of the normal scores of some parameters (a Gaussian copula), which keeps each one's distribution.
+    """Correlation of some parameters' normal scores (a Gaussian copula); each keeps its own distribution.
 
-    The first name keeps the draws that it would have without correlation; later ones follow it.
+    The first parameter keeps the draws that it would have without correlation; the others follow it.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Correlation:
         if smallest < 1e-10:
             raise RandomizationError(
                 f"Correlation: expected a positive definite matrix, got {matrix.tolist()} with smallest eigenvalue "
-                f"{smallest:.3g}. Bring the correlations nearer to 0, or leave out a parameter that follows."
+                f"{smallest:.3g}. Move the correlations closer to 0, or leave a dependent parameter out."
             )
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "matrix", tuple(tuple(float(v) for v in row) for row in matrix))
@@ -58,9 +58,9 @@ class Correlation:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Randomization(Mapping[str, Rule]):
-    """Which parameters vary and how; a frozen, hashable mapping of names to rules.
+    """Which parameters vary and how: a frozen, hashable mapping of names to rules.
 
-    Parameters that it does not name keep their nominal value.
+    All other parameters keep their nominal values.
     """
 
     rules: tuple[tuple[str, Rule], ...]  # sorted by name, so that equal randomizations compare equal
@@ -70,7 +70,7 @@ class Randomization(Mapping[str, Rule]):
         """Reads rules in any of the forms that users write.
 
         Args:
-            rules: name -> ``Distribution``, ``Scale(...)``, ``Add(...)``, a 2-tuple (Uniform), a number (Constant), a
+            rules: name -> ``Distribution``, ``Scale(...)``, ``Add(...)``, a pair (Uniform), a number (Constant), a
                 table as in TOML files, or a string as on the command line.
             correlation: A ``Correlation`` or a mapping with ``names`` and ``matrix``.
 
@@ -84,8 +84,8 @@ class Randomization(Mapping[str, Rule]):
         for name, rule in (rules or {}).items():
             if not isinstance(name, str):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
-            if name == "correlation":  # files keep the correlation under that name
-                raise RandomizationError("Expected parameter names, got 'correlation', which is a keyword of its own.")
+            if name == "correlation":  # files use this key for the correlation
+                raise RandomizationError("Expected parameter names, got 'correlation'. Pass it as correlation=....")
             try:
                 read[name] = as_rule(rule)
             except (RandomizationError, UnknownNameError) as error:
@@ -108,7 +108,7 @@ class Randomization(Mapping[str, Rule]):
         return f"Randomization({{{rules}}}{correlation})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form for TOML and JSON; ``Randomization.from_dict`` gives an equal one back."""
+        """The form for TOML and JSON; ``Randomization.from_dict`` restores an equal one."""
         form: dict[str, Any] = {name: rule.to_dict() for name, rule in self.rules}
         if self.correlation is not None:
             matrix = [list(row) for row in self.correlation.matrix]
@@ -117,7 +117,7 @@ class Randomization(Mapping[str, Rule]):
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Randomization:
-        """Reads the form that ``to_dict`` writes, or one written by hand with tuples, numbers and strings."""
+        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings."""
         rules = {name: rule for name, rule in form.items() if name != "correlation"}
         return cls(rules, correlation=form.get("correlation"))
 

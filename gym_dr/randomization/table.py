@@ -1,7 +1,7 @@
 """The parameter values of many sub-environments, episode after episode.
 
-An episode's values come from four levels, each above the one before: nominal, drawn (by the sampler, or given by
-whoever schedules draws), pinned (by hand, for all coming episodes) and exact (by hand, for one episode).
+An episode's values come from four levels, each overriding the one before: nominal, drawn (by the sampler, or supplied
+by a wrapper that schedules draws), pinned (by hand, for all later episodes) and exact (by hand, for one episode).
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 
-_LOOK_AHEAD = 2**17  # numbers drawn at a time, over all sub-environments and parameters together, ...
-_MIN_DEPTH, _MAX_DEPTH = 4, 64  # ... but at least and at most this number of draws for each sub-environment
-_NOTHING = np.iinfo(np.int64).max  # the first of no draws: all others come before it
+_LOOK_AHEAD = 2**17  # numbers drawn at a time, over all sub-environments and parameters, ...
+_MIN_DEPTH, _MAX_DEPTH = 4, 64  # ... within these limits on the draws per sub-environment
+_NOTHING = np.iinfo(np.int64).max  # index of the first cached draw if there is none; larger than any other index
 
 
 class ParamTable:
     """Values, draws and pins of ``num_envs`` sub-environments.
 
-    A row is a parameter. The rows of ``space.nominal`` are always there and always reported. Others, which a space of
-    hundreds of parameters leaves out, are added when one of them is set by hand; nan says that a sub-environment does
-    not report one.
+    Each row is a parameter. The rows of ``space.nominal`` always exist and are always reported. A space of hundreds of
+    parameters leaves others out; setting one by hand adds its row, with nan for sub-environments that do not report it.
 
     Attributes:
-        names: The parameters, one a row.
-        current: Shape ``(len(names), num_envs)``, the values of the episodes under way.
-        index: Shape ``(num_envs,)``, the draw of the episode under way; -1 before the first.
+        names: The parameter of each row.
+        current: Shape ``(len(names), num_envs)``, the values in the current episodes.
+        index: Shape ``(num_envs,)``, the draw index of the current episodes; -1 before the first.
     """
 
     def __init__(self, space: ParamSpace, sampler: ParamSampler, num_envs: int, memory: Array | None = None) -> None:
@@ -38,26 +37,27 @@ class ParamTable:
 
         Args:
             space: The parameters.
-            sampler: Where draws come from.
+            sampler: Makes the draws.
             num_envs: Number of sub-environments.
-            memory: Shape ``(len(space.nominal), num_envs)``, becomes ``current`` where the physics read it in place.
+            memory: Array to use as ``current``, shape ``(len(space.nominal), num_envs)``, if the physics reads it in
+                place.
         """
         self.space, self.num_envs = space, num_envs
         self.names: list[str] = list(space.nominal)
-        self._base: Array = np.array(list(space.nominal.values()), np.float64)  # a row's value where nobody sets it
+        self._base: Array = np.array(list(space.nominal.values()), np.float64)  # a row's value if nobody sets it
         self.current: Array = np.empty((len(self.names), num_envs)) if memory is None else memory
         self.current[:] = self._base[:, None]
         self.index: Indices = np.full(num_envs, -1, np.int64)
         self._pins: Array | None = None  # shape of current, nan where not pinned
-        self._given_index: Indices | None = None  # (num_envs,), of given draws; -1 where the sampler draws
+        self._given_index: Indices | None = None  # (num_envs,), of supplied draws; -1 where the sampler draws
         self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))
         self._drawn: Indices = np.array(self._rows_of(sampler.support), np.int64)
-        self._given: Array = np.zeros((len(self._drawn), num_envs))  # draws in place of the sampler's
+        self._given: Array = np.zeros((len(self._drawn), num_envs))  # draws that replace the sampler's
 
     @property
     def sampler(self) -> ParamSampler:
-        """Where draws come from; another one counts from each sub-environment's next episode on."""
+        """The sampler that makes the draws; a new one takes effect at each sub-environment's next episode."""
         return self._draws.sampler
 
     @sampler.setter
@@ -68,20 +68,20 @@ class ParamTable:
 
     @property
     def words(self) -> Words:
-        """The seed words that draws are keyed by, shape ``(num_envs,)``."""
+        """The seed words in the keys of draws, shape ``(num_envs,)``."""
         return self._draws.words
 
     def seed(self, envs: Indices, words: Words) -> None:
-        """Starts the sequences of draws of some sub-environments anew, keyed by their seed words."""
+        """Restarts the draws of some sub-environments, keyed by their seed words."""
         self._draws.seed(envs, words)
         self.index[envs] = -1
 
     def pin(self, values: Mapping[str, Array] | None, envs: Indices) -> None:
-        """Fixes checked values from the next episode on, beside those pinned before; None removes all pins.
+        """Pins checked values from the next episode on, keeping earlier pins; None removes all pins.
 
         Args:
             values: name -> shape ``(num_envs,)``.
-            envs: The sub-environments that are meant.
+            envs: The sub-environments to pin them in.
         """
         rows = self._rows_of(values or ())
         if self._pins is None:
@@ -95,18 +95,18 @@ class ParamTable:
 
     @property
     def pinned(self) -> dict[str, Array]:
-        """The pins: name -> shape ``(num_envs,)``, nan in sub-environments where it is not pinned."""
+        """Pinned values: name -> shape ``(num_envs,)``, nan in sub-environments where it is not pinned."""
         rows = () if self._pins is None else self._pins
         return {name: row.copy() for name, row in zip(self.names, rows, strict=False) if not np.isnan(row).all()}
 
     def give_draws(self, values: Mapping[str, Array] | None, index: Indices, envs: Indices) -> None:
-        """Gives draws for the coming episodes in place of the sampler's, until others are given.
+        """Supplies draws that replace the sampler's in all later episodes, until others are supplied.
 
         Args:
-            values: name -> shape ``(num_envs,)``, all parameters of ``sampler.support``; None has the sampler draw
+            values: name -> shape ``(num_envs,)``, all parameters of ``sampler.support``; None lets the sampler draw
                 again.
-            index: What they are reported as, shape ``(num_envs,)``.
-            envs: The sub-environments that are meant.
+            index: Draw indices to report, shape ``(num_envs,)``.
+            envs: The sub-environments that use them.
         """
         if self._given_index is None:
             self._given_index = np.full(self.num_envs, -1, np.int64)
@@ -115,7 +115,7 @@ class ParamTable:
             self._given[row, envs] = np.nan if values is None else values[name][envs]
 
     def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
-        """Sets the values of the episodes that begin.
+        """Sets the values of new episodes.
 
         Args:
             envs: The sub-environments that are reset, each once.
@@ -133,7 +133,7 @@ class ParamTable:
         self.current[:, envs] = values
 
     def params(self) -> dict[str, Array]:
-        """What is reported: name -> current values ``(num_envs,)``, nominal where a sub-environment reports none."""
+        """Current values: name -> shape ``(num_envs,)``, nominal where a sub-environment reports none."""
         current = self.current.copy()
         if not self._sparse:
             return dict(zip(self.names, current, strict=True))
@@ -144,7 +144,7 @@ class ParamTable:
         }
 
     def info(self, mask: Mask | None = None) -> dict[str, Any]:
-        """Current values and draw indices as Gymnasium lays ``info`` out: arrays, and masks of who reports them.
+        """Current values and draw indices in Gymnasium's ``info`` layout: arrays and masks.
 
         Args:
             mask: Shape ``(num_envs,)``, the sub-environments that report; None for all.
@@ -160,7 +160,7 @@ class ParamTable:
             values[~reported[:count]] = 0.0
         params: dict[str, Any] = {}
         rows, masks = iter(values), iter(reported)
-        for name, mask_name in self._keys:  # in few environments every microsecond counts: this is the fastest way
+        for name, mask_name in self._keys:  # the fastest way; with few environments every microsecond counts
             params[name] = next(rows)
             params[mask_name] = next(masks)
         if sparse:
@@ -171,16 +171,16 @@ class ParamTable:
 
     @property
     def _sparse(self) -> bool:
-        """Whether there are rows that some sub-environments do not report."""
+        """Whether some sub-environments do not report all rows."""
         return len(self.names) > len(self.space.nominal)
 
     def _lay_out_info(self) -> None:
-        """Prepares what ``info`` needs of the names: the key of each and that of its mask, and masks of everyone."""
+        """Prepares what ``info`` needs: each name's keys for values and mask, and masks that are all true."""
         self._keys = [(name, f"_{name}") for name in self.names]
-        self._everyone: Mask = np.ones((len(self.names) + 2, self.num_envs), np.bool_)  # to copy, which is quicker
+        self._everyone: Mask = np.ones((len(self.names) + 2, self.num_envs), np.bool_)  # copied: fast
 
     def _draw(self, envs: Indices) -> Array:
-        """The draws of episodes that begin, shape ``(drawn parameters, len(envs))``; sets their index."""
+        """The draws of new episodes, shape ``(drawn parameters, len(envs))``; sets their index."""
         self.index[envs] += 1
         if self._given_index is None:
             return self._draws.get(envs, self.index)
@@ -193,7 +193,7 @@ class ParamTable:
         return values
 
     def _rows_of(self, names: Any) -> list[int]:
-        """The rows of some parameters; new ones are added."""
+        """The rows of some parameters; adds new ones."""
         new = [name for name in names if name not in self.names]
         if new:
             self.names += new
@@ -207,7 +207,7 @@ class ParamTable:
 
 
 class _DrawCache:
-    """Coming draws, made ahead: making many at once costs little more than making one.
+    """Draws made ahead of time, since many at once cost little more than one.
 
     They are made again when the sampler's version changes.
     """
@@ -231,18 +231,18 @@ class _DrawCache:
         if self.sampler.version != self._version:
             self._version = self.sampler.version
             self._first[:] = _NOTHING
-            self._depth = 1  # as the next change may be near, there are few draws at first, then twice as many
+            self._depth = 1  # the next change may be near, so start with one draw and double from there
         if not len(self._ahead):
             return np.empty((0, len(envs)))
         place = index[envs] - self._first[envs]
-        # draws may have been given by others meanwhile, so places can be anywhere; unsigned, negative ones are large
+        # supplied draws may have come in between, so places can be anywhere; as unsigned, negative ones are large
         if np.maximum.reduce(place.view(np.uint64), initial=0) >= self._depth:
             self._make(index)
             place = index[envs] - self._first[envs]
         return self._ahead[:, envs, place]
 
     def _make(self, index: Indices) -> None:
-        """Makes draws for every sub-environment that has used up half of its own, so that this happens seldom."""
+        """Makes draws for all sub-environments that have used half of theirs, so that this happens rarely."""
         used, before = index - self._first, self._depth
         self._depth = min(2 * before, self._deepest)
         needed = np.flatnonzero((index >= 0) & ((used < 0) | (2 * used >= before) | (self._depth > before)))

@@ -22,16 +22,16 @@ from gym_dr.training.api import Algorithm
 
 ROUNDS = 4  # of an episode
 BANDITS = {"gym_dr_testing/Bandit-v0": {}, "gym_dr_testing/ContinuousBandit-v0": {"continuous": True}}
-UNUSABLE = "Blackjack-v1"  # Gymnasium's, whose observations are tuples
+UNUSABLE = "Blackjack-v1"  # one of Gymnasium's environments; its observations are tuples
 
 
 class Bandit(gym.Env[Any, Any]):
-    """A number is observed, and its sign is what the action should have; a right one is worth 1."""
+    """Shows a number and rewards an action of the same sign with 1."""
 
     observation_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def __init__(self, continuous: bool = False) -> None:
-        """Makes one with two choices or an action between -1 and 1."""
+        """Makes a bandit with two choices or an action between -1 and 1."""
         self.action_space = self.observation_space if continuous else gym.spaces.Discrete(2)
         self.middle = 0.0 if continuous else 0.5
 
@@ -42,7 +42,7 @@ class Bandit(gym.Env[Any, Any]):
         return self.x.astype(np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One round."""
+        """Plays one round."""
         right = (np.asarray(action).item() - self.middle) * self.x.item() > 0
         self.rounds, self.x = self.rounds + 1, self.np_random.uniform(-1, 1, 1)
         return self.x.astype(np.float32), float(right), self.rounds == ROUNDS, False, {}
@@ -53,18 +53,18 @@ for env_id, kwargs in BANDITS.items():
 
 
 class CutError(Exception):
-    """Stands for whatever ends a training early."""
+    """Stands for anything that ends training early."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlgorithmCase:
-    """An algorithm and options with which it solves a ``Bandit`` within seconds."""
+    """An algorithm, with options that let it solve a ``Bandit`` within seconds."""
 
     algorithm: Algorithm
     options: Mapping[str, Any]
 
     def train(self, path: Path, env_id: str, cut_at: int | None = None, **options: Any) -> RunFolder:
-        """Trains, or goes on where there is a run already; ``cut_at`` raises after that update, before its save."""
+        """Trains, or resumes an existing run; ``cut_at`` raises an error after that update, before it is saved."""
         settings = {"env": env_id, "num_envs": 8, "checkpoint_every": 2, "eval_episodes": 0}
         config = build_config(self.algorithm, settings, {**self.options, **options}, None)
         resume = path.exists()
@@ -81,7 +81,7 @@ class AlgorithmCase:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a table, without the time."""
+    """The rows of a table, without the column of seconds."""
     with open(path, newline="") as file:
         return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(file)]
 

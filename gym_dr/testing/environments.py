@@ -1,4 +1,4 @@
-"""What every registered environment promises, in every mode that it can be made in."""
+"""What every registered environment promises, in every supported mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEED, NUM_ENVS, STEPS = 20, 3, 7  # with episodes of two or three steps: several
 
 @dataclass(frozen=True, kw_only=True)
 class Mode:
-    """One id and the way in which it is made."""
+    """An environment id and a way to make it."""
 
     env_id: str
     name: str  # one of MODES
@@ -47,13 +47,13 @@ class Mode:
 
     @contextlib.contextmanager
     def opened(self, **kwargs: Any) -> Iterator[Any]:
-        """``make`` as a context; worker processes are ended, also those that have raised."""
+        """``make`` as a context manager; also ends worker processes that have raised errors."""
         envs = self.make(**kwargs)
         try:
             yield envs
         finally:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Gymnasium reports workers that have raised once more
+                warnings.simplefilter("ignore")  # Gymnasium reports workers that raised errors a second time
                 envs.close(**({"terminate": True} if self.name == "async" else {}))
 
 
@@ -62,7 +62,7 @@ ENVIRONMENT_CONTRACTS: dict[str, list[Contract]] = {name: [] for name in MODES}
 
 
 def promised(*modes: str) -> Callable[[Contract], Contract]:
-    """Files a contract under the modes that it holds in."""
+    """Registers a contract for the modes in which it holds."""
 
     def file(contract: Contract) -> Contract:
         for name in modes:
@@ -74,10 +74,10 @@ def promised(*modes: str) -> Callable[[Contract], Contract]:
 
 @contextlib.contextmanager
 def refused(*errors: type[Exception]) -> Iterator[None]:
-    """Asserts that one of these errors is raised, with a text."""
+    """Asserts that one of these errors is raised, with a message."""
     caught: list[Exception] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Gymnasium's workers raise it warns of too
+        warnings.simplefilter("ignore")  # Gymnasium also warns of errors in its workers
         try:
             yield
         except errors as error:
@@ -86,14 +86,14 @@ def refused(*errors: type[Exception]) -> Iterator[None]:
 
 
 def interface(env: Any) -> Any:
-    """What has ``params`` and the like inside of wrappers that hide it."""
+    """The object with ``params`` and the like, inside wrappers that hide them."""
     while isinstance(env, gym.vector.VectorWrapper) and not hasattr(env, "params"):
         env = env.env
     return env if isinstance(env, gym.vector.VectorEnv) else env.unwrapped
 
 
 def actions_of(env: Any, t: int = 0) -> Any:
-    """Actions that depend on ``t`` alone."""
+    """Actions that depend only on ``t``."""
     env.action_space.seed(t)
     return env.action_space.sample()
 
@@ -111,12 +111,12 @@ def drawn(env: Any, index: int, seed: Any = SEED) -> dict[str, Any]:
 
 
 def given(env: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as the environment takes them: numbers where it is a single one."""
+    """Values in the form that the environment takes: numbers for a single one."""
     return {name: v if isinstance(env, gym.vector.VectorEnv) else float(v[0]) for name, v in values.items()}
 
 
 def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -> None:
-    """Keys, types, shapes and values agree, at any depth."""
+    """Asserts that keys, types, shapes and values agree, at any depth."""
     if isinstance(left, Mapping):
         assert left.keys() == right.keys(), (path, left.keys() ^ right.keys())
         for key in left:
@@ -133,13 +133,13 @@ def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -
 
 
 def assert_current(env: Any, info: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Both ``info`` and the environment report these values, among others."""
+    """Asserts that both ``info`` and the environment report these values, among others."""
     for reported in (columns(info["params"]), columns(interface(env).params)):
         assert_same({name: reported[name] for name in expected}, dict(expected))
 
 
 def play(env: Any, steps: int = STEPS) -> list[Any]:
-    """Everything that a reset and some steps return; what ended is reset by hand where nobody else does."""
+    """Everything that a reset and some steps return; resets ended episodes by hand if nothing else does."""
     rows = [env.reset(seed=SEED)]
     for t in range(steps):
         rows.append(env.step(actions_of(env, t)))
@@ -150,7 +150,7 @@ def play(env: Any, steps: int = STEPS) -> list[Any]:
 
 
 def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
-    """A compiled rollout by noise alone, from a reset on; also the info of each call, by the row that it ended at."""
+    """A compiled rollout of pure noise after a reset, and the info of each call by the row where it ended."""
     space, inputs = envs.single_action_space, envs.single_observation_space.shape[0]
     discrete = isinstance(space, gym.spaces.Discrete)
     low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
@@ -168,7 +168,7 @@ def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
 
 
 def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
-    """A compiled rollout gives what stepping with its actions gives: float32 observations, rewards, ends and info."""
+    """Asserts that a compiled rollout equals stepping: float32 observations, rewards, ends and info."""
     steps, infos = play_compiled(envs)
     space = twin.single_action_space
     assert_same(steps.observations[0], twin.reset(seed=SEED)[0].astype(np.float32))
@@ -207,7 +207,7 @@ def exact_values_hold_for_one_episode_and_options_are_left_alone(mode: Mode) -> 
         options |= {} if mode.name == "single" else {"reset_mask": np.ones(NUM_ENVS, np.bool_)}
         before = dict(options)
         assert_current(envs, envs.reset(seed=SEED, options=options)[1], values)
-        gone = {"reset_mask"} if mode.name == "native" else set()  # Gymnasium takes it, and its wrappers rely on it
+        gone = {"reset_mask"} if mode.name == "native" else set()  # Gymnasium removes it, and its wrappers rely on that
         assert options.keys() == before.keys() - gone
         assert_current(envs, envs.step(actions_of(envs))[-1], values)
         assert_current(envs, envs.reset()[1], drawn(envs, 1))
@@ -218,7 +218,7 @@ def pins_hold_from_the_next_reset_until_they_are_handed_back(mode: Mode) -> None
     with mode.opened() as envs:
         values, exact, inner = drawn(envs, 7, seed=900), drawn(envs, 8, seed=900), interface(envs)
         name = next(iter(values))
-        inner.set_params({name: given(envs, values)[name]})  # before the first reset too
+        inner.set_params({name: given(envs, values)[name]})  # also before the first reset
         first = {**drawn(envs, 0), name: values[name]}
         assert_current(envs, envs.reset(seed=SEED)[1], first)
         inner.set_params(given(envs, {other: values[other] for other in values if other != name}))
@@ -227,7 +227,7 @@ def pins_hold_from_the_next_reset_until_they_are_handed_back(mode: Mode) -> None
         assert_current(envs, envs.reset(options={"params": given(envs, exact)})[1], exact)
         assert_current(envs, envs.reset()[1], values)
         inner.set_params(None)
-        assert_current(envs, envs.reset()[1], drawn(envs, 4))  # draws were counted all along
+        assert_current(envs, envs.reset()[1], drawn(envs, 4))  # draws were counted throughout
 
 
 @promised(*VECTOR)
@@ -270,7 +270,7 @@ def impossible_values_masks_and_seeds_change_nothing(mode: Mode) -> None:
             with refused(GymDrError):
                 inner.set_params(value)
         assert_current(envs, envs.step(actions_of(envs))[-1], drawn(envs, 0))
-        assert_current(envs, envs.reset()[1], drawn(envs, 1))  # the seed and its count are as they were
+        assert_current(envs, envs.reset()[1], drawn(envs, 1))  # the seed and the draw count have not changed
 
 
 @promised(*MODES)
@@ -294,7 +294,7 @@ def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_clo
         assert all((values == inner.param_space[name].nominal).all() for name, values in reported.items())
         assert (np.asarray(inner.draw_index) == -1).all()
         calls = [lambda: envs.step(actions_of(envs)), envs.render]
-        for call in calls[:1] if mode.name == "async" else calls:  # whose workers end with their first error
+        for call in calls[:1] if mode.name == "async" else calls:  # async workers exit at their first error
             with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
                 call()
         if mode.name in ("single", "native"):
@@ -303,7 +303,7 @@ def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_clo
                 inner.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
     with mode.opened() as envs:
         envs.reset(seed=SEED)
-        envs.close(), envs.close()  # twice is possible
+        envs.close(), envs.close()  # closing twice is allowed
         for call in (envs.reset, envs.render, lambda: envs.step(actions_of(envs))) if mode.name != "single" else ():
             with refused(EnvStateError, gym.error.ClosedEnvironmentError):
                 call()
@@ -323,7 +323,7 @@ def impossible_arguments_are_refused_and_no_limit_is_possible(mode: Mode) -> Non
     for name in ("no_such_argument", *(["autoreset_mode"] if mode.name == "single" else [])):
         with refused(TypeError), mode.opened(**{name: NEXT_STEP}):
             pass
-    with mode.opened(max_episode_steps=-1) as envs:  # Gymnasium's way to say never
+    with mode.opened(max_episode_steps=-1) as envs:  # Gymnasium's value for no limit
         assert not np.any(play(envs, 1)[-1][3])
 
 
@@ -392,7 +392,7 @@ def the_draw_ends_the_observation_or_is_hidden_from_info_and_the_episode_is_the_
 def episodes_begin_in_the_step_after_the_end_or_in_the_same(mode: Mode) -> None:
     with mode.opened(max_episode_steps=2) as envs, mode.opened(max_episode_steps=2, autoreset_mode=SAME_STEP) as twin:
         assert (envs.metadata["autoreset_mode"], twin.metadata["autoreset_mode"]) == (NEXT_STEP, SAME_STEP)
-        assert (envs.autoreset_mode, twin.autoreset_mode) == (NEXT_STEP, SAME_STEP)  # as Gymnasium's own have it
+        assert (envs.autoreset_mode, twin.autoreset_mode) == (NEXT_STEP, SAME_STEP)  # as in Gymnasium's own
         last, *ends, last_info = play(envs, 2)[-1]
         first, *expected, info = play(twin, 2)[-1]
         assert ends[-1].all()
@@ -414,7 +414,7 @@ def disabled_waits_for_a_reset_by_mask(mode: Mode) -> None:
         play(envs, 1)
         assert envs.step(actions_of(envs, 1))[3].all()
         for mask, index in (([True, True, False], [1, 1, 0]), ([False, False, True], [1, 1, 1])):
-            if mode.name == "native":  # Gymnasium's own go on
+            if mode.name == "native":  # Gymnasium's own continue
                 with refused(EnvStateError):
                     envs.step(actions_of(envs, 2))
             envs.reset(options={"reset_mask": np.array(mask)})
@@ -455,7 +455,7 @@ def every_sub_environment_gives_a_picture_in_a_render_mode_alone(mode: Mode) -> 
         if mode.name == "native":
             assert_same(envs.render(indices=[2, 0]), (frames[2], frames[0]))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Gymnasium's environments, and some of ours, say so
+        warnings.simplefilter("ignore")  # Gymnasium's environments, and some of ours, warn about it
         with mode.opened() as envs:
             envs.reset(seed=SEED)
             assert envs.render() in (None, (None,) * NUM_ENVS)

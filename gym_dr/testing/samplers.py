@@ -29,7 +29,7 @@ class SamplerCase:
 
 
 def episodes_of(case: SamplerCase, sampler: Any) -> list[EpisodeRecord]:
-    """Episodes under draws of the sampler, of which most have a return of 100 and some of -100."""
+    """Episodes with draws of the sampler; most have a return of 100, some of -100."""
     records = []
     for index in range(EPISODES):
         drawn = sampler.draw(SEEDS, np.full(NUM_ENVS, index))
@@ -66,7 +66,7 @@ def draws_stay_in_the_widest_support_and_change_with_the_version_alone(case: Sam
     sampler = case.make()
     for _ in range(3):
         version, drawn, state = sampler.version, sampler.draw(SEEDS, INDEX), sampler.state()
-        assert sampler.version == version  # looking changes nothing
+        assert sampler.version == version  # drawing changes nothing
         for name, values in drawn.items():
             low, high = sampler.support[name].support(case.space[name].nominal)
             assert (values.dtype, values.shape) == (np.float64, SEEDS.shape)
@@ -83,7 +83,7 @@ def its_state_goes_through_a_file_and_gives_the_same_draws(case: SamplerCase) ->
     sampler, restored = case.make(), case.make()
     records = episodes_of(case, sampler)
     sampler.update(records)
-    sampler.update(episodes_of(case, sampler)[:50])  # and has some that it waits with
+    sampler.update(episodes_of(case, sampler)[:50])  # and keeps some for later
     restored.load_state(json.loads(json.dumps(sampler.state())))  # plain values, as checkpoints hold them
     for _ in range(2):
         assert restored.version == sampler.version

@@ -27,14 +27,14 @@ _MAX_UNSCORED = 2**24  # transitions; no rollout has as many
 
 
 class AdaptParams(RecordEpisodes):
-    """Has draws come from a sampler that learns from the episodes that end at this wrapper, with their returns here.
+    """Takes draws from a sampler that learns from finished episodes and their returns as seen by this wrapper.
 
-    The sampler learns every ``every`` vector steps, from the episodes that have ended since, in the order of steps and
-    then of sub-environments; so native, sync and async environments get the same draws. An episode belongs to the
-    version of the sampler that drew it. Which of them count, and what becomes of those that begin before an update and
-    end after it, that a reset cuts off, or that are short, is said in ``randomization/adaptive/learning.py``.
+    The sampler learns every ``every`` vector steps from the episodes that have ended since the last update, ordered by
+    step and then by sub-environment, so native, sync and async environments get the same draws. An episode belongs to
+    the version of the sampler that drew it. ``randomization/adaptive/learning.py`` explains which episodes count when
+    they span an update, are cut off by a reset, or are short.
 
-    Samplers that need scores (``plr``) learn when they are given: see ``score``.
+    Samplers that need scores (``plr``) learn in ``score`` instead.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -46,8 +46,8 @@ class AdaptParams(RecordEpisodes):
         >>> envs.close()
 
     Attributes:
-        fresh: Shape ``(num_envs,)``, whose episode under way has a draw that replays nothing; all, but for ``plr`` and
-            ``robust_plr``.
+        fresh: Shape ``(num_envs,)``, whether each current episode has a fresh draw, one that replays no level; all True
+            except with ``plr`` and ``robust_plr``.
     """
 
     def __init__(
@@ -64,19 +64,19 @@ class AdaptParams(RecordEpisodes):
         """Wraps a vector environment, whose randomization is the widest that the sampler may draw from.
 
         Args:
-            env: Native, or sync or async of randomized sub-environments; wrappers around it may be there already.
+            env: A native environment, or a sync or async one of randomized sub-environments; may already be wrapped.
             sampler: A name (``gymdr list samplers``), or a sampler whose support is the environment's randomization.
-            every: Vector steps between two updates; None to call ``update`` by hand.
+            every: Vector steps between updates; None to call ``update`` yourself.
             callback: Called once for each finished episode, as by ``RecordEpisodes``.
-            on_update: Called with each row of what the sampler did.
-            masks_fresh: Whether whoever trains leaves the steps of ``fresh`` draws out of its losses.
-            **options: Of the sampler with that name.
+            on_update: Called with each row that the sampler returns from an update.
+            masks_fresh: Whether your training loop leaves the steps of ``fresh`` draws out of its losses.
+            **options: Options of the named sampler.
 
         Raises:
             UnknownNameError: There is no such sampler or option.
-            ConfigError: An option is out of range, or the sampler needs what the training does not do.
-            RandomizationError: The environment has no parameters or draws at other times than at resets, or the sampler
-                cannot learn its randomization.
+            ConfigError: An option is out of range, or the sampler needs something that the training does not do.
+            RandomizationError: The environment has no parameters or does not draw at each reset, or the sampler cannot
+                learn its randomization.
         """
         expect(every is None or (isinstance(every, int) and every >= 1), "every", "at least 1, or None", every)
         env = with_params(env)
@@ -99,28 +99,28 @@ class AdaptParams(RecordEpisodes):
             task = Task(num_envs=self.num_envs, reward_threshold=None if spec is None else spec.reward_threshold)
             sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
         elif options:
-            raise ConfigError(f"AdaptParams: expected options with a sampler's name, got {', '.join(options)}.")
+            raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
         self.interval = every
         self.fresh: Mask = np.ones(self.num_envs, np.bool_)
         self._learner: Any = sampler
         self._scoring = hasattr(sampler, "score")
         self._callback, self._on_update = callback, on_update
         self._steps = 0  # vector steps so far
-        self._ended: list[EpisodeRecord] = []  # by the last step
-        self._finished: list[EpisodeRecord] = []  # what the sampler has not learned from yet
-        # of the episodes under way: the version that drew them, and the key whose draw they replay
+        self._ended: list[EpisodeRecord] = []  # episodes that the last step ended
+        self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
+        # of the current episodes: the version that drew them, and the key of the draw that they replay
         self._versions: list[int | None] = [None] * self.num_envs
         self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
-        # since the last scores: T rows of who was stepped, (T, num_envs) in parts, and after how many rows an episode
-        # of a sub-environment ended, with its record, or was cut off, without
+        # since the last scores: T rows of masks of stepped sub-environments, (T, num_envs) in parts, and the row after
+        # which each episode ended (with its record) or was cut off (without one)
         self._stepped: list[Mask] = []
         self._rows = 0
         self._cuts: list[tuple[int, int, EpisodeRecord | None]] = []
-        self._carried: Array = np.zeros((2, self.num_envs))  # sum and number of the steps' scores of episodes under way
+        self._carried: Array = np.zeros((2, self.num_envs))  # sum and number of step scores in current episodes
         self._hand_over()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; episodes that this cuts off are no evidence.
+        """Resets the sub-environments; episodes that this cuts off do not count.
 
         Raises:
             RandomizationError: The environment hides its draws.
@@ -129,14 +129,15 @@ class AdaptParams(RecordEpisodes):
         observations, info = super().reset(seed=seed, options=options)
         if "params" not in info:
             raise RandomizationError(
-                "AdaptParams: expected info['params'], by which episodes are known, got an environment that hides them."
+                "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
+                "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
         self._cuts += [(self._rows, i, None) for i in np.flatnonzero(mask).tolist()] if self._scoring else []
         self._begin(mask, info)
         return observations, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments, and updates the sampler where it is due."""
+        """Steps all sub-environments, and updates the sampler when due."""
         stepped = self._autoreset.will_step
         result = super().step(actions)
         self._note(stepped, 1)
@@ -145,7 +146,7 @@ class AdaptParams(RecordEpisodes):
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``rollout`` does, and stops where an update is due."""
+        """Plays many steps at once, like the environment's ``rollout``, and stops when an update is due."""
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
         stepped = self._autoreset.will_step
@@ -155,27 +156,27 @@ class AdaptParams(RecordEpisodes):
 
     @property
     def masking(self) -> bool:
-        """Whether the policy is to learn from the steps of draws alone that are not ``fresh``."""
+        """Whether the policy should learn only from draws that are not ``fresh``."""
         return bool(getattr(self._learner, "only_replays", False))
 
     def update(self) -> None:
-        """Has the sampler learn from the episodes that ended since the last update; one that needs scores waits."""
+        """Makes the sampler learn from the episodes that ended since the last update, unless it waits for scores."""
         if not self._scoring:
             self._learn(self._finished)
             self._finished = []
 
     def score(self, advantages: npt.ArrayLike) -> None:
-        """Gives the advantages of the latest steps to a sampler that needs scores, which learns from them.
+        """Scores the latest steps by their advantages and lets a sampler that needs scores learn from them.
 
-        Call it after each rollout: whoever trains has them then. Episodes may stretch over several rollouts; their
-        score is the mean over all of their steps that were given.
+        Call it after each rollout. Episodes may span several rollouts; their score is the mean over all of their scored
+        steps.
 
         Args:
-            advantages: Generalized advantage estimates of the last T vector steps, T at most the steps since the last
-                call, shape ``(T, num_envs)``. What is said of reset steps (NEXT_STEP autoreset) is not looked at.
+            advantages: Generalized advantage estimates of the last T vector steps, shape ``(T, num_envs)``, with T at
+                most the steps since the last call. Values of reset steps (NEXT_STEP autoreset) are ignored.
 
         Raises:
-            ConfigError: The shape is another, or advantages of an episode that has ended are not finite.
+            ConfigError: The shape is wrong, or an advantage in an episode that has ended is not finite.
         """
         if not self._scoring:
             return
@@ -185,10 +186,10 @@ class AdaptParams(RecordEpisodes):
                 f"AdaptParams.score: expected advantages of shape (T, {self.num_envs}) with T from 1 to {self._rows}, "
                 f"the vector steps since the last call, got {values.shape}."
             )
-        missing = self._rows - len(values)  # steps that nobody has given advantages of, and so their episodes have none
+        missing = self._rows - len(values)  # steps without advantages: episodes that end there have no score
         stepped = np.concatenate(self._stepped)[missing:]
         parts = np.stack([np.where(stepped, self._learner.score(values), 0.0), stepped])
-        # sums and numbers before each row, (2, T + 1, num_envs), and those at which the episodes under way began
+        # sums and counts before each row, (2, T + 1, num_envs), and those at the start of each current episode
         so_far = np.concatenate([np.zeros((2, 1, self.num_envs)), np.cumsum(parts, axis=1)], axis=1)
         begun = np.zeros_like(self._carried) if missing else -self._carried
         scored = []
@@ -202,28 +203,28 @@ class AdaptParams(RecordEpisodes):
         self._learn(scored)
 
     def state(self) -> dict[str, Any]:
-        """What the sampler has learned, for checkpoints that are followed by a reset of all sub-environments."""
+        """The sampler's state, for checkpoints; reset all sub-environments after saving."""
         state: dict[str, Any] = self._learner.state()
         return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``state`` gave, before a reset of all sub-environments."""
+        """Restores what ``state`` returned; reset all sub-environments afterwards."""
         self._learner.load_state(state)
         self._hand_over()
 
     def _hand_over(self) -> None:
-        """Gives the sampler to the sub-environments; worker processes have copies."""
+        """Passes the sampler to the sub-environments; worker processes hold copies."""
         cast(Any, self.env).set_sampler(self._learner)
 
     def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
-        """See ``RecordEpisodes``; an episode may have begun in the first and ended in the last step of a rollout."""
+        """See ``RecordEpisodes``; an episode may begin in the first and end in the last step of a rollout."""
         self._begin(~self._autoreset.will_step, info)
         super()._end(done, terminated, info)
         if self._autoreset.mode == AutoresetMode.SAME_STEP:
             self._begin(done, info)
 
     def _keep(self, record: EpisodeRecord) -> None:
-        """Takes in a finished episode."""
+        """Stores a finished episode."""
         i = record.env_index
         own = None if record.seed is None else (record.seed, record.draw_index)
         record = dataclasses.replace(record, version=self._versions[i], source=self._sources[i] or own)
@@ -232,11 +233,11 @@ class AdaptParams(RecordEpisodes):
             self._callback(record)
 
     def _note(self, stepped: Mask, rows: int) -> None:
-        """Takes in vector steps, and updates the sampler where it is due.
+        """Records vector steps, and updates the sampler when due.
 
         Args:
-            stepped: Shape ``(num_envs,)``, the sub-environments that the first one stepped; the others stepped all.
-            rows: How many they were; episodes have ended with the last one alone.
+            stepped: Shape ``(num_envs,)``, the sub-environments that the first of them stepped; the others stepped all.
+            rows: Number of vector steps; only the last one has ended episodes.
         """
         self._steps += rows
         if self._scoring:
@@ -245,8 +246,8 @@ class AdaptParams(RecordEpisodes):
             self._cuts += [(self._rows, record.env_index, record) for record in self._ended]
             if self._rows * self.num_envs > _MAX_UNSCORED:
                 raise ConfigError(
-                    f"Expected AdaptParams.score(advantages) after each rollout, got none for {self._rows} vector "
-                    "steps, so that the sampler learns nothing."
+                    f"Expected a call of AdaptParams.score(advantages) after each rollout, got none for {self._rows} "
+                    "vector steps, so the sampler learns nothing."
                 )
         else:
             self._finished += self._ended
@@ -255,7 +256,7 @@ class AdaptParams(RecordEpisodes):
             self.update()
 
     def _begin(self, begun: Mask, info: dict[str, Any]) -> None:
-        """Takes in what episodes that begin were drawn by."""
+        """Records the versions and sources of the draws of new episodes."""
         version, params = self._learner.version, info.get("params", {})
         level_of = getattr(self._learner, "level_of", None)
         for i in np.flatnonzero(begun).tolist():

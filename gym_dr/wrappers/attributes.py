@@ -1,4 +1,4 @@
-"""Randomizes any Gymnasium environment whose physics are plain attributes."""
+"""Randomizes any Gymnasium environment whose physical parameters are plain attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES: dict[str, type] = {"float": float, "int": int, "bool": bool}  # of attri
 
 
 class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Sets attributes of the unwrapped environment at each reset: new draws, always from the nominal values.
+    """Sets attributes of the unwrapped environment at each reset, always starting from the nominal values.
 
     Example:
         >>> import gymnasium as gym
@@ -45,33 +45,33 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         Args:
             env: The environment; the attributes are those of ``env.unwrapped``.
             randomization: A preset of the space, a mapping of names to distributions, a ``Randomization`` or a path.
-            space: What may vary: the names are attributes. Not needed for CartPole and Pendulum.
+            space: The parameters that may vary, named like the attributes. Not needed for CartPole and Pendulum.
             derive: Called with ``env.unwrapped`` after the attributes are set, to recompute what depends on them.
             context: Who may see the draw; see ``NativeVectorEnv``.
             context_params: Which parameters the observation shows; see ``NativeVectorEnv``.
 
         Raises:
-            UnknownNameError: A parameter of the space is no attribute, or the randomization names an unknown parameter.
+            UnknownNameError: A parameter is not an attribute, or the randomization names an unknown parameter.
             RandomizationError: A range is impossible, or there is no space for this environment.
-            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
         visible = {"context": context, "context_params": context_params}
         RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **visible)
         gym.Wrapper.__init__(self, env)
         if env.has_wrapper_attr("episode"):
-            raise RandomizationError(f"{env} is randomized already; put all parameters into one mapping.")
+            raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
         space = space or known_space
         if space is None:
             raise RandomizationError(
-                f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}: what may vary is known "
-                f"for {', '.join(sorted(KNOWN_ATTRIBUTES))} only."
+                f"Expected space=ParamSpace(...) for {type(env.unwrapped).__name__}, got none. Only "
+                f"{', '.join(sorted(KNOWN_ATTRIBUTES))} have a built-in space."
             )
         for name in space:
             if not hasattr(env.unwrapped, name):
                 attributes = [key for key in vars(env.unwrapped) if not key.startswith("_")]
                 raise unknown_name(f"attribute of {type(env.unwrapped).__name__}:", name, attributes)
-        # an environment may have been made with other values than the table's
+        # the environment may have been made with values other than the space's
         actual = [replace(param, nominal=float(getattr(env.unwrapped, param.name))) for param in space.values()]
         space = ParamSpace(space.name, actual)
         self._derive = derive or known_derive
@@ -79,7 +79,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         self.observation_space = self.context.extend_space(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with new parameters; ``options={"params": {...}}`` gives exact values for it."""
+        """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it."""
         rest = self._begin_episode(seed, options)
         env = self.env.unwrapped
         for name, value in self.episode.current.items():
@@ -89,7 +89,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         return self._visible(*self.env.reset(seed=seed, options=rest))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Steps the environment; ``info`` has the current values."""
+        """Steps the environment; ``info`` contains the current values."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         observation, info = self._visible(observation, info)
         return observation, reward, terminated, truncated, info

@@ -1,4 +1,4 @@
-"""Who may see the draw, for vector environments that were made without saying so."""
+"""Shows the draw to the policy, or hides it, in vector environments made without the keyword ``context``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 
 
 class DrawContext(ParamsWrapper):
-    """Shows the draw to the policy, or hides it from everybody outside of this wrapper.
+    """Shows the draw to the policy, or hides it from everything outside this wrapper.
 
-    The values come from ``info["params"]``, so wrappers that need those (``RecordEpisodes``) go inside when it hides.
+    The values come from ``info["params"]``; when hiding, put wrappers that need them (``RecordEpisodes``) inside.
 
     Attributes:
         ranges: The parameters that the observation shows; empty in the other modes.
@@ -41,18 +41,18 @@ class DrawContext(ParamsWrapper):
         """Wraps a vector environment.
 
         Args:
-            env: Native, or sync or async of randomized sub-environments; wrappers around it may be there already.
-            context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (appended
-                to the observation too, in [-1, 1]).
+            env: A native environment, or a sync or async one of randomized sub-environments; may already be wrapped.
+            context: "hidden" (``info`` has no parameters), "info" (as without this wrapper) or "observation" (also
+                appended to the observation, in [-1, 1]).
             context_params: Which parameters the observation shows, as names or as name -> (low, high); None for all
                 that vary.
-            span: What the ends of the ranges become in the observation, instead of 1. Small inputs (0.25) keep a
-                network from memorising single draws.
+            span: Maps the ranges to [-span, span] instead of [-1, 1]. Small inputs (0.25) keep a network from
+                memorizing single draws.
 
         Raises:
             UnknownNameError: There is no such context or parameter.
-            ConfigError: ``context_params`` or a span without an observation to show them, an impossible span, or
-                observations are no flat box.
+            ConfigError: ``context_params`` or a span without ``context="observation"``, an impossible span, or
+                observations are not a flat box.
             RandomizationError: There is nothing to show, or a parameter has no finite range.
         """
         check_context(context, context_params)
@@ -68,12 +68,12 @@ class DrawContext(ParamsWrapper):
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments; arguments as theirs.
+        """Resets the sub-environments; takes their arguments.
 
         Raises:
-            RandomizationError: The observation is to show draws that the environment hides.
+            RandomizationError: The observation should show draws that the environment hides.
         """
-        options = dict(options) if options else None  # Gymnasium takes reset_mask out of what it is given
+        options = dict(options) if options else None  # a copy: Gymnasium removes reset_mask from it
         observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
         self._learn(info)
         return self.context.extend(observations, self._params), self.context.visible_info(info)
@@ -88,7 +88,7 @@ class DrawContext(ParamsWrapper):
         return extended, rewards, terminations, truncations, self.context.visible_info(info)
 
     def _final(self, observations: npt.NDArray[Any], mask: Mask) -> npt.NDArray[Any]:
-        """SAME_STEP: last observations with the draw of the episode that they ended."""
+        """SAME_STEP: final observations with the draws of the episodes that they end."""
         extended = observations.copy()
         for i in np.flatnonzero(mask).tolist():
             params = {name: values[i] for name, values in self._params.items()}
@@ -96,13 +96,13 @@ class DrawContext(ParamsWrapper):
         return extended
 
     def _learn(self, info: dict[str, Any]) -> None:
-        """Takes over the current values of the sub-environments that report theirs."""
+        """Stores the current values of the sub-environments that report them."""
         if not self.context.ranges:
             return
         if "params" not in info:
             raise RandomizationError(
-                "Expected info['params'] of the environment, to show them in the observation; it was made with "
-                "context='hidden', or a wrapper inside of DrawContext hides them."
+                "Expected info['params'] from the environment, to show it in the observation, got none. The "
+                "environment was made with context='hidden', or a wrapper inside DrawContext hides it."
             )
         params, reported = info["params"], info["_params"]
         for r in self.context.ranges:
@@ -111,7 +111,7 @@ class DrawContext(ParamsWrapper):
 
 
 def shown_columns(env: VectorEnv[Any, Any, Any]) -> int:
-    """How many of an observation's last numbers are draws, by whichever wrapper or native environment shows them."""
+    """Number of draws at the end of an observation, appended by a wrapper or a native environment."""
     inner: Any = env
     columns = 0
     while inner is not None:

@@ -25,10 +25,10 @@ from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 
 
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Disturbs the actions and observations of one environment; how much is drawn anew at each reset.
+    """Disturbs the actions and observations of one environment; each reset draws how strongly.
 
-    The names are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``action_noise``, ``action_delay``, ``action_drop``,
-    ``push_speed`` and ``push_probability``; ``info["params"]`` has the current values.
+    The parameters are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``action_noise``, ``action_delay``, ``action_drop``,
+    ``push_speed`` and ``push_probability``; ``info["params"]`` contains the current values.
 
     Example:
         >>> import gymnasium as gym
@@ -43,13 +43,13 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Wraps an environment.
 
         Args:
-            env: Any; pushes need one of ``gym_dr/...``.
+            env: Any environment; pushes need a ``gym_dr/...`` one.
             randomization: A mapping of the names above to distributions, a ``Randomization`` or a path to a TOML file.
-            obs_scale: What ``obs_noise`` and ``obs_bias`` are multiplied by: a number or one for each component.
+            obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
 
         Raises:
             UnknownNameError: There is no such disturbance.
-            RandomizationError: A range is impossible, or the environment has nothing that could be disturbed so.
+            RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
         RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
@@ -60,19 +60,19 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @property
     def disturbances(self) -> Randomization:
-        """What varies."""
+        """The disturbances that vary, and how."""
         return self._state.randomization
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with new values and without history.
+        """Begins an episode with new values and an empty history.
 
         Args:
-            seed: Starts the draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode, of the environment and of this
+            seed: Restarts the draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode, of the environment and of this
                 wrapper.
 
         Raises:
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         exact, rest = _split(options, self._state)
         checked = self._state.space.check_vector(exact, 1)
@@ -89,7 +89,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
         Raises:
             EnvStateError: There was no reset yet.
-            InvalidActionError: The action is not one of the environment's; nothing has changed then.
+            InvalidActionError: The action is not in the action space; nothing has changed.
         """
         if not self._begun:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
@@ -109,10 +109,10 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class DisturbVector(ParamsWrapper):
-    """Disturbs the actions and observations of a vector environment, as ``Disturb`` around each sub-environment would.
+    """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
-    Put it around ``ResampleParams`` and ``VectorParams``, and ``RecordEpisodes`` and ``DrawContext`` around it. Its own
-    draws are made at each reset.
+    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``RecordEpisodes`` and ``DrawContext``. It makes
+    its own draws at each reset.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -129,13 +129,13 @@ class DisturbVector(ParamsWrapper):
         """Wraps a vector environment.
 
         Args:
-            env: Any; pushes need a native or sync one of ``gym_dr/...``.
+            env: Any vector environment; pushes need a native or sync ``gym_dr/...`` one.
             randomization: As for ``Disturb``.
             obs_scale: As for ``Disturb``.
 
         Raises:
             UnknownNameError: There is no such disturbance.
-            RandomizationError: A range is impossible, or the environment has nothing that could be disturbed so.
+            RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
         super().__init__(env)
         inner: Any = env.unwrapped
@@ -156,7 +156,7 @@ class DisturbVector(ParamsWrapper):
 
     @property
     def disturbances(self) -> Randomization:
-        """What varies in this wrapper."""
+        """The disturbances that vary, and how."""
         return self._state.randomization
 
     @property
@@ -166,25 +166,25 @@ class DisturbVector(ParamsWrapper):
 
     @property
     def randomization(self) -> Randomization:
-        """What varies, in the environment and in this wrapper; correlations are each one's own."""
+        """What varies, in the environment and in this wrapper; without their correlations."""
         return Randomization({**self._inner()[1], **self.disturbances})
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
-        """What may vary and what does inside of this wrapper; nothing in an environment without parameters."""
+        """What may vary and what does in the wrapped environment; empty for one without parameters."""
         try:
             return spaces_of(self.env)
         except RandomizationError:
             return ParamSpace("parameters", []), Randomization()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Begins episodes with new values and without history.
+        """Begins episodes with new values and empty histories.
 
         Args:
-            seed: As the environment's.
-            options: As the environment's; ``"params"`` may hold values of this wrapper too.
+            seed: As for the environment.
+            options: As for the environment; ``"params"`` may also contain values of this wrapper.
 
         Raises:
-            RandomizationError: An impossible value or mask in ``options``; nothing has changed then.
+            RandomizationError: An impossible value or mask in ``options``; nothing has changed.
         """
         mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
         exact, rest = _split(options, self._state)
@@ -201,7 +201,7 @@ class DisturbVector(ParamsWrapper):
 
         Raises:
             EnvStateError: There was no reset yet, or an episode that ended was not reset (DISABLED).
-            InvalidActionError: The actions are not the environment's; nothing has changed then.
+            InvalidActionError: The actions are not in the action space; nothing has changed.
         """
         self._autoreset.check_step()
         chosen = self._state.check_actions(actions)
@@ -220,7 +220,7 @@ class DisturbVector(ParamsWrapper):
         return observed, rewards, terminations, truncations, self._with_params(info, None)
 
     def _push(self) -> None:
-        envs, velocities = self._state.pushes(self._autoreset.will_step)  # what is about to be reset is left alone
+        envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset
         if len(envs) == 0:
             return
         if self._sub_envs is None:
@@ -232,7 +232,7 @@ class DisturbVector(ParamsWrapper):
     def _observe_final(
         self, observations: npt.NDArray[Any], info: dict[str, Any], done: Mask
     ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-        """SAME_STEP: disturbs last observations as part of the episodes that they end, and first ones of new ones."""
+        """SAME_STEP: disturbs final observations in the episodes that they end, and the first ones of new episodes."""
         envs = np.flatnonzero(done)
         last = observations.copy()
         for i in envs.tolist():
@@ -273,6 +273,6 @@ def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict
 
 
 def _seed(state: Disturbances, envs: Indices, seeds: list[int | None]) -> None:
-    """Keys draws by the environments' seeds; those without one (Gymnasium says None or -1) get a random one."""
+    """Keys draws by the environments' seeds; those without one (None or -1 in Gymnasium) get a random seed."""
     known = [s if s is not None and s >= 0 else int(np.random.SeedSequence().generate_state(1)[0]) for s in seeds]
     state.table.seed(envs, np.array([seed_word(s) for s in known], np.uint64))

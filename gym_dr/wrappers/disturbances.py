@@ -1,11 +1,11 @@
-"""What lies between a policy and the physics: noise, bias, delays, lost actions and pushes; of many environments.
+"""Disturbances between policy and physics, for many environments: noise, bias, delays, lost actions and pushes.
 
-One command goes: policy -> delayed by ``action_delay`` steps -> perhaps dropped, so that the one before acts
-again -> noise, clipped to the action space -> environment. One observation goes: environment -> bias and noise ->
-delayed by ``obs_delay`` steps -> policy.
+The path of an action: policy -> delayed by ``action_delay`` steps -> perhaps dropped, so that the previous one acts
+again -> noise, clipped to the action space -> environment. The path of an observation: environment -> bias and noise
+-> delayed by ``obs_delay`` steps -> policy.
 
-How much of each holds for an episode is drawn like any other parameter, keyed by (sub-environment's seed, draw index,
-name). The noise of a step is keyed too: the step's number is the upper half of the index word.
+The strength of each disturbance in an episode is drawn like any other parameter, keyed by (sub-environment's seed, draw
+index, name). The noise of a step is keyed too: the step's number is the upper half of the index word.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ DISTURBANCES = ParamSpace(
         Param(name="push_probability", nominal=0, low=0, high=1, doc="probability of a push, at each step"),
     ],
 )
-PUSHES = ("push_speed", "push_probability")  # of no use alone
+PUSHES = ("push_speed", "push_probability")  # each has no effect without the other
 
 
 class Disturbances:
-    """The episodes' values and histories of ``num_envs`` sub-environments."""
+    """Disturbances of ``num_envs`` sub-environments: the values of their episodes, and histories."""
 
     def __init__(
         self,
@@ -59,29 +59,29 @@ class Disturbances:
         obs_scale: npt.ArrayLike,
         push_size: int,
     ) -> None:
-        """Checks what is to vary against the spaces of one sub-environment.
+        """Checks the disturbances against the spaces of one sub-environment.
 
         Args:
             randomization: A mapping of names in ``DISTURBANCES`` to distributions, a ``Randomization`` or a path.
             num_envs: Number of sub-environments.
-            observations: Of one.
-            actions: Of one.
-            obs_scale: What ``obs_noise`` and ``obs_bias`` are multiplied by: a number or one for each component.
-            push_size: Numbers that a push consists of; 0 where the environment takes none.
+            observations: Observation space of one sub-environment.
+            actions: Action space of one sub-environment.
+            obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
+            push_size: Size of a push; 0 if the environment takes none.
 
         Raises:
             UnknownNameError: There is no such disturbance.
-            RandomizationError: A range is impossible, or the environment has nothing to disturb.
+            RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
-        from gym_dr.compiled import lag  # numba takes half a second to import, which not every program needs
+        from gym_dr.compiled import lag  # numba takes half a second to import, and not every program needs it
 
         self._compiled: Any = lag
-        with warnings.catch_warnings():  # whoever asks for noise need not draw none of it
+        with warnings.catch_warnings():  # a range of noise need not include its nominal value, 0
             warnings.simplefilter("ignore", RandomizationWarning)
             self.randomization = resolve(randomization, DISTURBANCES)
         self.space = ParamSpace("disturbances", [DISTURBANCES[name] for name in self.randomization])
         self.num_envs = num_envs
-        self._varying = frozenset(self.randomization)  # names; asked at each step
+        self._varying = frozenset(self.randomization)  # names; looked up at each step
         self.noisy = not self._varying.isdisjoint({"obs_noise", "obs_bias"})
         self._commands = not self._varying.isdisjoint({"action_delay", "action_drop", "action_noise"})
         self._check(observations, actions, push_size)
@@ -92,13 +92,13 @@ class Disturbances:
         self.table = ParamTable(self.space, FixedSampler(self.space, self.randomization), num_envs)
         self.values = {name: np.full(num_envs, float(param.nominal)) for name, param in DISTURBANCES.items()}
         self.values |= dict(zip(self.table.names, self.table.current, strict=True))  # rows of the table
-        self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the episodes under way
+        self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the current episodes
 
         self._lay_out_noise(push_size)
         self._initial = _initial(actions)  # (numbers,)
         self._nobody: Mask = np.zeros(num_envs, np.bool_)
         self._everybody: Mask = np.ones(num_envs, np.bool_)
-        self._held = np.broadcast_to(self._initial, (num_envs, self._initial.size)).copy()  # acted last, before noise
+        self._held = np.broadcast_to(self._initial, (num_envs, self._initial.size)).copy()  # last one, before noise
         self._sent = np.zeros((num_envs, 1, self._initial.size), actions.dtype)  # rings, see compiled.lag
         self._seen = np.zeros((num_envs, 1, math.prod(observations.shape or ())), observations.dtype)
         self._actuators = lag.Actuators(
@@ -107,7 +107,7 @@ class Disturbances:
         self._sensors = lag.Sensors(self._bias, self.values["obs_noise"], self._scale, self._parts["obs_noise"])
 
     def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int) -> None:
-        """Raises RandomizationError if something is to vary that these spaces have not."""
+        """Raises RandomizationError if these spaces do not support a disturbance."""
         if self.noisy or "obs_delay" in self.randomization:
             _check_box("obs_noise, obs_bias and obs_delay", "observations", observations)
         if "action_noise" in self.randomization:
@@ -119,12 +119,12 @@ class Disturbances:
         check_pushes(self.randomization)
         if push_size == 0 and not self._varying.isdisjoint(PUSHES):
             raise RandomizationError(
-                "push_speed, push_probability: this environment takes no pushes. Those of gym_dr/... ids do, but not "
+                "push_speed, push_probability: this environment takes no pushes. Those with gym_dr/... ids do, but not "
                 "through an AsyncVectorEnv: wrap each sub-environment in Disturb instead."
             )
 
     def _lay_out_noise(self, push_size: int) -> None:
-        """Names the random numbers of a step, and makes the table for them."""
+        """Names the random numbers of a step, and allocates a table for them."""
         from gym_dr.compiled.noise import KeyedNoise
 
         sizes = {
@@ -136,15 +136,15 @@ class Disturbances:
         uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying]
         self._keyed = KeyedNoise(_components(sizes), uniforms)
         ends = [*itertools.accumulate([*sizes.values(), *(1 for _ in uniforms)], initial=0)]
-        self._noise: Array = np.zeros((ends[-1], self.num_envs))  # of the last observation and the coming action
-        # name -> its rows; none for what does not vary
+        self._noise: Array = np.zeros((ends[-1], self.num_envs))  # of the last observation and the next action
+        # name -> its rows; empty if it does not vary
         self._parts = dict.fromkeys(DISTURBANCES, self._noise[:0])
         self._parts |= {name: self._noise[slice(*ends[k : k + 2])] for k, name in enumerate([*sizes, *uniforms])}
         self._keyed_bias = KeyedNoise(_components({"obs_bias": self._scale.size}))
         self._bias: Array = np.zeros((self.num_envs, self._scale.size))
 
     def disturbed_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
-        """The space of one sub-environment's observations; noise knows no bounds."""
+        """The space of one sub-environment's observations; unbounded with noise."""
         if not self.noisy:
             return space
         return gym.spaces.Box(-np.inf, np.inf, space.shape, space.dtype.type)  # type: ignore[union-attr]
@@ -152,11 +152,11 @@ class Disturbances:
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
     def begin(self, envs: Indices, exact: Mapping[str, Array]) -> None:
-        """Begins episodes: new values, no history.
+        """Begins episodes with new values and empty histories.
 
         Args:
             envs: The sub-environments.
-            exact: Checked values in place of draws: name -> shape ``(num_envs,)``.
+            exact: Checked values that replace draws: name -> shape ``(num_envs,)``.
         """
         if len(envs) == 0:
             return
@@ -179,7 +179,7 @@ class Disturbances:
         """Actions of all sub-environments as an array.
 
         Raises:
-            InvalidActionError: They have the wrong shape or kind, are not finite or, for choices, out of range.
+            InvalidActionError: They have the wrong shape or type, are not finite or, for choices, out of range.
         """
         space, shape = self._actions, (self.num_envs, *(self._actions.shape or ()))
         if isinstance(space, gym.spaces.Discrete):
@@ -189,10 +189,10 @@ class Disturbances:
         return checked.astype(space.dtype, order="C")
 
     def act(self, actions: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What the environment is given for checked actions; changes nothing that counts, ``acted`` does.
+        """Turns checked actions into those that the environment gets; call ``acted`` to confirm the step.
 
         Returns:
-            The actions that arrived, and these with noise.
+            The actions that arrive, without and with noise.
         """
         if not self._commands:
             return actions, actions
@@ -207,12 +207,12 @@ class Disturbances:
         return arrived, env_actions
 
     def acted(self, arrived: npt.NDArray[Any]) -> None:
-        """Notes the step that was made with what ``act`` gave."""
+        """Records a step that was made with the result of ``act``."""
         self._held = arrived.reshape(self.num_envs, -1)
         self._age += 1
 
     def pushes(self, alive: Mask) -> tuple[Indices, Array]:
-        """Who of those ``alive`` is pushed before the coming step, and by how much, shape ``(pushed, push_size)``."""
+        """Which of those ``alive`` to push before the next step, and by how much, shape ``(pushed, push_size)``."""
         chosen = self._nobody
         if "push_speed" in self._varying:
             chosen = (self._parts["push_probability"][0] < self.values["push_probability"]) & alive
@@ -224,18 +224,19 @@ class Disturbances:
     # ---- observations ------------------------------------------------------------------------------------------------
 
     def observe(self, observations: npt.NDArray[Any], fresh: Mask | None = None) -> npt.NDArray[Any]:
-        """What the policies see of a step's observations ``(num_envs, ...)``, in a fresh array.
+        """What the policies see of a step's observations ``(num_envs, ...)``, as a new array.
 
         Args:
-            observations: What is.
-            fresh: Shape ``(num_envs,)``, where some episodes began without a step; of the others nothing is new.
+            observations: The undisturbed observations.
+            fresh: Shape ``(num_envs,)``, the sub-environments whose episodes began without a step, if any; the others
+                have no new observation.
         """
         if len(self._noise):
             self._keyed.draw(self.table.words, self.table.index, self._age + 1, self._noise)
-        now = np.array(observations, self._observations.dtype)  # the compiled function takes no other
+        now = np.array(observations, self._observations.dtype)  # the compiled function takes no other dtype
         visible = np.empty_like(now)
         if fresh is not None:
-            fresh = fresh | (self.table.index < 0)  # where there was no reset yet nothing is old
+            fresh = fresh | (self.table.index < 0)  # before the first reset there is no history
         flat = self.num_envs, -1
         fresh = self._everybody if fresh is None else fresh
         seen = self._compiled.History(self._seen, self._age, self.values["obs_delay"])
@@ -244,12 +245,12 @@ class Disturbances:
 
 
 def _components(sizes: Mapping[str, int]) -> list[str]:
-    """Names of the random numbers that disturbances take, numbered."""
+    """Names of the random numbers that disturbances use, numbered."""
     return [f"{name}:{i}" for name, size in sizes.items() for i in range(size)]
 
 
 def _deepened(ring: npt.NDArray[Any], delays: Array, ages: Indices) -> npt.NDArray[Any]:
-    """A history ``(num_envs, depth, numbers)`` that reaches back as far as the delays; the same one if it does."""
+    """A history ``(num_envs, depth, numbers)`` that covers the delays; the same array if it already does."""
     envs, old, new = np.arange(len(ring)), ring.shape[1], int(delays.max()) + 1
     if new <= old:
         return ring
@@ -261,28 +262,28 @@ def _deepened(ring: npt.NDArray[Any], delays: Array, ages: Indices) -> npt.NDArr
 
 
 def _bounds(space: gym.Space[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Least and greatest value of each number of an action; choices, which take no noise, have none."""
+    """Lowest and highest value of each number of an action; zeros for choices, which take no noise."""
     if not isinstance(space, gym.spaces.Box):
         return np.zeros(1), np.zeros(1)
     return space.low.reshape(-1).copy(), space.high.reshape(-1).copy()
 
 
 def _initial(space: Any) -> npt.NDArray[Any]:
-    """What acts before the first command arrives: zeros, as far as the bounds allow, or the first choice."""
+    """The action before the first one arrives: zeros, clipped to the bounds, or the first choice."""
     if isinstance(space, gym.spaces.Discrete):
         return np.full(1, space.start, space.dtype)
     return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high).reshape(-1)
 
 
 def check_pushes(named: Iterable[str]) -> None:
-    """Raises RandomizationError if one of the two parameters of pushes is named without the other."""
+    """Raises RandomizationError if only one of the two push parameters is named."""
     found = set(PUSHES) & set(named)
     if len(found) == 1:
-        raise RandomizationError(f"Expected push_speed together with push_probability, got {found.pop()} alone.")
+        raise RandomizationError(f"Expected push_speed together with push_probability, got only {found.pop()}.")
 
 
 def is_float_box(space: gym.Space[Any]) -> bool:
-    """Whether noise can be added to what a space holds."""
+    """Whether noise can be added to the elements of a space."""
     return isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
 
 

@@ -1,4 +1,4 @@
-"""Disturbances as parameters beside those of an environment, for whoever randomizes both in one table."""
+"""Joins disturbances and an environment's parameters in one space, for randomizing both in one table."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _SENSED = ("obs_noise", "obs_bias", "obs_delay")
 
 
 class DisturbedSpace(ParamSpace):
-    """An environment's parameters, and after them the disturbances that it can take.
+    """An environment's parameters, followed by the disturbances that it supports.
 
-    Presets are the environment's; so is all that it knows of its own names and values.
+    Presets, and everything about the environment's own names and values, come from the environment's space.
     """
 
     def __init__(self, own: ParamSpace, disturbances: Iterable[Param]) -> None:
         """Joins both.
 
         Args:
-            own: The environment's.
-            disturbances: Of ``DISTURBANCES``.
+            own: The environment's space.
+            disturbances: Entries of ``DISTURBANCES``.
 
         Raises:
-            RandomizationError: The environment has a parameter with the name of a disturbance.
+            RandomizationError: A parameter of the environment has the name of a disturbance.
         """
         self.own = own
         self.disturbances = tuple(param.name for param in disturbances)
@@ -43,11 +43,11 @@ class DisturbedSpace(ParamSpace):
         return super().__getitem__(name) if meant else self.own[name]
 
     def expand(self, randomization: Randomization) -> Randomization:
-        """Has the environment's names expanded.
+        """Expands the environment's names and patterns.
 
         Raises:
-            UnknownNameError: A name or pattern stands for nothing.
-            RandomizationError: A rule is impossible, or a correlation goes across both kinds of parameters.
+            UnknownNameError: A name or pattern matches nothing.
+            RandomizationError: A rule is impossible, or a correlation mixes both kinds of parameters.
         """
         own, disturbances = split(randomization)
         check_pushes(disturbances)
@@ -63,7 +63,7 @@ class DisturbedSpace(ParamSpace):
 
 
 def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
-    """Those that ``Disturb`` around an environment would take."""
+    """The disturbances that ``Disturb`` accepts for an environment."""
     observations, actions = env.observation_space, env.action_space
     flat = (gym.spaces.Box, gym.spaces.Discrete)
     if not (isinstance(observations, flat) and isinstance(actions, flat)):
@@ -75,7 +75,7 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
 
 
 def undisturbed(names: Iterable[str]) -> dict[str, float]:
-    """Those among the names that are disturbances, with values at which nothing is disturbed."""
+    """The disturbances among the names, with values that disturb nothing."""
     wanted = set(names)
     return {name: param.nominal for name, param in DISTURBANCES.items() if name in wanted}
 
@@ -84,7 +84,7 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
     """The rules of the environment's parameters, and those of disturbances.
 
     Raises:
-        RandomizationError: A correlation goes across both.
+        RandomizationError: A correlation mixes both.
     """
     parts = []
     for wanted in (False, True):
@@ -93,7 +93,7 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
         inside = correlation is not None and set(correlation.names) <= rules.keys()
         if correlation is not None and not inside and set(correlation.names) & rules.keys():
             raise RandomizationError(
-                "Correlation: expected parameters of the environment alone or disturbances alone, got "
+                "Correlation: expected only parameters of the environment or only disturbances, got "
                 f"{', '.join(correlation.names)}."
             )
         parts.append(Randomization(rules, correlation=correlation if inside else None))
@@ -103,5 +103,5 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
 def _without(values: Any, *, own: bool = False) -> Any:
     """A mapping without disturbances, or without the environment's own names."""
     if not isinstance(values, Mapping):
-        return values  # the space that is given it says what is wrong
+        return values  # the space that gets it reports the error
     return {name: value for name, value in values.items() if (name in DISTURBANCES) == own}

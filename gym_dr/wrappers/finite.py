@@ -1,4 +1,4 @@
-"""Environments that return numbers, or say which of them did not."""
+"""Raises an error when an environment returns NaN or infinity."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class RequireFinite(ParamsWrapper):
-    """Raises where an observation or reward is NaN or infinite, before anything is computed from it.
+    """Raises an error if an observation or reward is NaN or infinite, before anything is computed from it.
 
-    Observations that are no arrays of floating-point numbers are not looked at.
+    Checks only observations that are arrays of floating-point numbers.
     """
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
@@ -28,7 +28,7 @@ class RequireFinite(ParamsWrapper):
         Raises:
             NotFiniteError: An observation is not finite.
         """
-        options = dict(options) if options else None  # Gymnasium takes reset_mask out of what it is given
+        options = dict(options) if options else None  # a copy: Gymnasium removes reset_mask from it
         observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # as Gymnasium's
         self._check("observation", observations, info)
         return observations, info
@@ -47,7 +47,7 @@ class RequireFinite(ParamsWrapper):
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``rollout`` does.
+        """Plays many steps at once, like the environment's ``rollout``.
 
         Raises:
             NotFiniteError: An observation or reward is not finite.
@@ -58,7 +58,7 @@ class RequireFinite(ParamsWrapper):
         return int(stop), info
 
     def _check(self, what: str, values: Any, info: dict[str, Any]) -> None:
-        """Looks at an array with the sub-environments along its first axis."""
+        """Checks an array with the sub-environments along its first axis."""
         if not (isinstance(values, np.ndarray) and values.dtype.kind == "f") or np.isfinite(values).all():
             return
         bad = ~np.isfinite(values).reshape(self.num_envs, -1)

@@ -1,4 +1,4 @@
-"""Every finished episode with the draw that it was played under."""
+"""Records every finished episode with its draw."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class EpisodeRecord:
     """One finished episode of one sub-environment."""
 
     env_index: int  # of the sub-environment
-    seed: int | None  # that the draws are keyed by; the sub-environment's, but for shared draws
-    draw_index: int  # which draw it is; with the seed it gives the drawn values back; -1 where there are no draws
-    params: Mapping[str, float]  # the values: drawn, or given by set_params or options
+    seed: int | None  # in the key of the draw; the sub-environment's own, except for shared draws
+    draw_index: int  # in the key of the draw, so that the draw can be repeated; -1 in environments without draws
+    params: Mapping[str, float]  # the values: drawn, or set by set_params or options
     episode_return: float  # sum of rewards
     length: int  # steps
-    terminated: bool  # whether the environment ended it, not the step limit
-    version: int | None = None  # of the sampler that drew; None for one that never changes
-    source: tuple[int, int] | None = None  # the seed and draw index whose values it has: its own, or what it replays
-    score: float | None = None  # what is to be learned from it, where a trainer says so; for samplers
+    terminated: bool  # whether the environment ended it rather than the step limit
+    version: int | None = None  # of the sampler that drew it; None for one that never changes
+    source: tuple[int, int] | None = None  # seed and draw index that its values come from: its own, or those it replays
+    score: float | None = None  # how much the policy can learn from it, if the trainer says; for samplers
 
 
 class RecordEpisodes(ParamsWrapper):
-    """Calls back with each finished episode: its draw, return and length.
+    """Calls a function with each finished episode: its draw, return and length.
 
-    Reset steps (NEXT_STEP autoreset) belong to no episode; episodes that a reset by hand cuts short are not recorded.
+    Reset steps (NEXT_STEP autoreset) belong to no episode; episodes cut short by a call of ``reset`` are not recorded.
 
     Attributes:
-        paused: Shape ``(num_envs,)`` bool, set by whoever wants only some episodes counted: those that end while their
-            sub-environment is paused are not recorded. A reset ends the pause.
+        paused: Shape ``(num_envs,)`` bool; set it to skip episodes. Those that end while their sub-environment is
+            paused are not recorded. A reset ends the pause.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any], callback: Callable[[EpisodeRecord], None]) -> None:
@@ -63,7 +63,7 @@ class RecordEpisodes(ParamsWrapper):
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
         """Resets the sub-environments and their sums."""
         mask = check_reset_mask(options, self.num_envs)
-        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
         self._returns[mask], self._lengths[mask], self.paused[mask] = 0.0, 0, False
         self._autoreset.reset(mask)
@@ -83,16 +83,16 @@ class RecordEpisodes(ParamsWrapper):
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``rollout`` does; calls back as ``step`` would."""
+        """Plays many steps at once, like the environment's ``rollout``; calls back as ``step`` would."""
         stop, info = cast(Any, self.env).rollout(policy, noise, steps, first, last)
-        # rewards of reset steps are 0; only the first row can have some, and only the last row ends of episodes
+        # rewards of reset steps are 0; only the first row can contain them, and only the last row ends episodes
         self._returns = np.add.reduce(np.concatenate([self._returns[None], steps.rewards[first:stop]]), axis=0)
         self._lengths += stop - first - ~self._autoreset.will_step
         self._end(steps.terminated[stop - 1] | steps.truncated[stop - 1], steps.terminated[stop - 1], info)
         return stop, info
 
     def _end(self, done: Mask, terminated: Mask, info: dict[str, Any]) -> None:
-        """Reports the episodes that a step has ended, and starts the sums of the next ones."""
+        """Reports the episodes that a step has ended, and resets the sums for the next ones."""
         if done.any():
             self._report(done, terminated, info)
             self._returns[done], self._lengths[done] = 0.0, 0
@@ -116,7 +116,7 @@ class RecordEpisodes(ParamsWrapper):
 
 
 def _draw_seeds(env: Any) -> Any:
-    """The seeds that draws are keyed by: those of a ``ResampleParams``, or else the sub-environments' own."""
+    """The seeds in the keys of draws: those of a ``ResampleParams`` if there is one, or the sub-environments' own."""
     while isinstance(env, VectorWrapper):
         if (seeds := getattr(env, "draw_seeds", None)) is not None:
             return seeds

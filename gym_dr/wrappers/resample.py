@@ -1,4 +1,4 @@
-"""When to re-draw: every few rollouts, by hand, or one draw for all."""
+"""Decides when to re-draw: every few rollouts or by hand, for each sub-environment or one draw for all."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:  # numba is heavy
 class ResampleParams(ParamsWrapper):
     """Re-draws the parameters of all sub-environments every ``every`` rollouts of ``rollout_steps`` steps.
 
-    A draw takes effect at each sub-environment's next reset, so that parameters stay fixed within an episode. It takes
-    the place of the draw that the environment would make at every reset; values fixed by ``set_params`` stay. Draws
-    are keyed by each sub-environment's seed and the number of its draws since then, like the environment's own.
+    A draw takes effect at each sub-environment's next reset, so parameters stay fixed within an episode. It replaces
+    the draw that the environment would make at every reset; values pinned by ``set_params`` stay. Like the
+    environment's own draws, they are keyed by each sub-environment's seed and the number of draws since seeding.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -43,10 +43,10 @@ class ResampleParams(ParamsWrapper):
         """Wraps a vector environment.
 
         Args:
-            env: Native, or sync or async of randomized sub-environments.
-            rollout_steps: Vector steps of a rollout; None to re-draw by hand only.
-            every: Rollouts between two draws.
-            shared: One draw for all sub-environments (that of the first one's seed) instead of one each.
+            env: A native environment, or a sync or async one of randomized sub-environments.
+            rollout_steps: Vector steps per rollout; None to re-draw only by hand.
+            every: Rollouts between draws.
+            shared: Whether all sub-environments share one draw, keyed by the first one's seed.
 
         Raises:
             RandomizationError: A number is not a whole number above 0, or the environment has no parameters.
@@ -58,14 +58,14 @@ class ResampleParams(ParamsWrapper):
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
                 )
         if isinstance(env, ResampleParams):
-            raise RandomizationError("ResampleParams: the environment is wrapped in one already.")
+            raise RandomizationError("ResampleParams: the environment already has this wrapper.")
         self._params_env = cast(Any, with_params(env))
         super().__init__(self._params_env)
-        # vector steps between two draws; None if there are none by themselves
+        # vector steps between draws; None to draw only by hand
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
         self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
-        self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds that the draws are keyed by
+        self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds in the keys of draws
         self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
         self._drawn: dict[str, Array] = {}  # the values of these draws
@@ -86,8 +86,8 @@ class ResampleParams(ParamsWrapper):
             mask: Shape ``(num_envs,)`` bool, the sub-environments to draw for; None for all.
 
         Raises:
-            EnvStateError: There was no reset yet, so there are no seeds to draw by.
-            RandomizationError: The mask has another shape or dtype.
+            EnvStateError: There was no reset yet, so there are no seeds.
+            RandomizationError: The mask has the wrong shape or dtype.
         """
         chosen = check_mask(mask, self.num_envs)
         if self._seeds is None:
@@ -99,19 +99,19 @@ class ResampleParams(ParamsWrapper):
         self._draw(chosen)
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the sub-environments, with their first draw if they are seeded.
+        """Resets the sub-environments; seeded ones start again from their first draw.
 
         Args:
-            seed: As in Gymnasium; an integer or a list starts the draws and the schedule anew.
+            seed: As in Gymnasium; an integer or a list restarts the draws and the schedule.
             options: As in ``VectorParams.reset``.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible seed, or value or mask in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible seed, or an impossible value or mask in ``options``; nothing has changed.
         """
         mask = check_reset_mask(options, self.num_envs)
         check_seeds(seed, self.num_envs)
-        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
         if options.get("params") is not None:
             self.param_space.check_vector(options["params"], self.num_envs)
         if seed is None and self._seeds is None:
@@ -121,7 +121,7 @@ class ResampleParams(ParamsWrapper):
         return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps all sub-environments and re-draws when the schedule says so."""
+        """Steps all sub-environments and re-draws when due."""
         result = self.env.step(actions)
         self._count(1)
         return result
@@ -129,7 +129,7 @@ class ResampleParams(ParamsWrapper):
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
-        """Plays many steps at once, as the environment's ``rollout`` does, and stops where the schedule re-draws."""
+        """Plays many steps at once, like the environment's ``rollout``, and stops when a draw is due."""
         if self.interval is not None:
             last = min(last, first + self.interval - self._steps % self.interval)
         stop, info = self._params_env.rollout(policy, noise, steps, first, last)
@@ -137,17 +137,17 @@ class ResampleParams(ParamsWrapper):
         return stop, info
 
     def _count(self, steps: int) -> None:
-        """Counts vector steps, of which the last may be due for a draw."""
+        """Counts vector steps and re-draws if due after the last."""
         self._steps += steps
         if self.interval is not None and self._steps % self.interval == 0:
             self.resample()
 
     def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
-        """Starts the draws of the masked sub-environments anew; returns a seed for each."""
+        """Restarts the draws of the masked sub-environments; returns a seed for each."""
         seeds = check_seeds(seed, self.num_envs)
         words = np.zeros(self.num_envs, dtype=np.uint64) if self._seeds is None else self._seeds.copy()
         for i, s in enumerate(seeds):
-            if s is None and self._seeds is None:  # unseeded from the start: a seed of our own, so that it can be keyed
+            if s is None and self._seeds is None:  # never seeded: choose a seed, so that draws have a key
                 s = seeds[i] = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
             if s is not None and mask[i]:
                 words[i] = seed_word(s)

@@ -20,11 +20,11 @@ PARAM_INTERFACE = (
     *("params", "pinned", "draw_index", "param_space", "randomization", "sampler"),
     *("set_params", "set_sampler", "give_draws", "autoreset_mode"),
 )
-"""What native environments and ``VectorParams`` offer beside Gymnasium's interface."""
+"""What native environments and ``VectorParams`` offer beyond Gymnasium's interface."""
 
 
 def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
-    """A vector environment that offers parameters: itself, as native ones do, or in ``VectorParams``.
+    """Wraps a vector environment in ``VectorParams`` unless, like native ones, it already offers parameters.
 
     Raises:
         RandomizationError: The sub-environments have no parameters.
@@ -35,7 +35,7 @@ def with_params(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
 def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
     """Whether the sub-environments of an AsyncVectorEnv are randomized.
 
-    Asking a worker for an attribute that it lacks would end it, so its constructor is tried out here instead.
+    A worker that is asked for a missing attribute would exit, so this builds and checks an environment here.
     """
     env_fns = getattr(env, "env_fns", None)
     if not env_fns:
@@ -48,7 +48,7 @@ def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:
-    """What may vary and what does in a vector environment, through all wrappers around it.
+    """What may vary and what does in a vector environment, whatever wrappers it has.
 
     Raises:
         RandomizationError: Its sub-environments have no parameters.
@@ -68,26 +68,26 @@ else:
         """Gymnasium's, which is not generic before 1.4."""
 
         def __del__(self) -> None:
-            """Leaves the environment open; before 1.3 a wrapper that nobody holds any more closes it."""
+            """Leaves the environment open; before 1.3 Gymnasium closes it when the wrapper is garbage-collected."""
 
 
 class ParamsWrapper(_VectorWrapper):
-    """Passes on what the environment offers beside Gymnasium's interface: its parameters.
+    """Passes on the environment's parameters, which are not part of Gymnasium's interface.
 
-    Compiled rollouts are not passed on, since a wrapper has to do its part in them.
+    Compiled rollouts are not passed on, since a wrapper must take part in them.
     """
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute that the wrapper does not have itself."""
+        """An attribute that the wrapper itself does not have."""
         if name in PARAM_INTERFACE:
             return getattr(self.env, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class VectorParams(_VectorWrapper):
-    """Gives Gymnasium's sync and async vector environments the parameter interface that native ones have.
+    """Gives Gymnasium's sync and async vector environments the parameter interface of native ones.
 
-    ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which know nothing of
+    ``gym.make_vec(..., vectorization_mode="sync" | "async")`` returns Gymnasium's own classes, which do not support
     parameters; this wrapper adds ``params``, ``set_params`` and values per sub-environment in ``reset(options=...)``.
     """
 
@@ -123,7 +123,7 @@ class VectorParams(_VectorWrapper):
 
     @property
     def pinned(self) -> dict[str, Array]:
-        """What ``set_params`` has fixed: name -> ``(num_envs,)``, nan in sub-environments where it is not fixed."""
+        """Values pinned by ``set_params``: name -> ``(num_envs,)``, nan in sub-environments where it is not pinned."""
         rows = self._sub_envs.get_attr("pinned_params")
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
@@ -161,17 +161,17 @@ class VectorParams(_VectorWrapper):
 
         Args:
             seed: As in Gymnasium: sub-environment i gets ``seed + i``.
-            options: ``{"params": {name: number or array (num_envs,)}}`` gives exact values for the coming episodes;
+            options: ``{"params": {name: number or array (num_envs,)}}`` sets exact values for the new episodes;
                 ``"reset_mask"`` as in Gymnasium.
 
         Raises:
-            UnknownNameError: There is no such parameter; nothing has changed then.
-            RandomizationError: A value, seed or mask is impossible; nothing has changed then.
+            UnknownNameError: There is no such parameter; nothing has changed.
+            RandomizationError: A value, seed or mask is impossible; nothing has changed.
         """
         self._check_open()
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
-        options = dict(options) if options else {}  # Gymnasium takes reset_mask out of what it is given
+        options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
         if "reset_mask" in options:
             options["reset_mask"] = mask
         values = options.pop("params", None)
@@ -180,7 +180,7 @@ class VectorParams(_VectorWrapper):
             exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
             self._set("exact_params", exact)
         try:
-            # Gymnasium's vector environments take lists of seeds too, though their base class does not say so
+            # Gymnasium's vector environments also take lists of seeds, though their base class does not declare it
             return self.env.reset(seed=seeds, options=options or None)  # type: ignore[arg-type]
         except ValueError:  # refused by a sub-environment: the exact values must not wait for the next reset
             if values is not None:
@@ -191,19 +191,19 @@ class VectorParams(_VectorWrapper):
         """Steps the sub-environments.
 
         Raises:
-            InvalidActionError: The actions are not of the action space; nothing has changed then. Without this check
-                those sub-environments would have been stepped that come before one which refuses.
+            InvalidActionError: The actions are not in the action space; nothing has changed. Without this check, the
+                sub-environments before the one that refuses would already have been stepped.
         """
         self._check_open()
         return self.env.step(check_actions(actions, self.env.action_space))
 
     def render(self) -> tuple[Any, ...] | None:
-        """Draws every sub-environment."""
+        """Renders every sub-environment."""
         self._check_open()
         return self.env.render()
 
     def _check_open(self) -> None:
-        """Gymnasium's sync environment would go on."""
+        """Raises EnvStateError if the environment is closed; Gymnasium's sync environment would continue."""
         if self.env.closed:
             raise EnvStateError("The vector environment is closed.")
 
@@ -219,6 +219,6 @@ class VectorParams(_VectorWrapper):
         return [dict(zip(arrays, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _table(self, rows: tuple[dict[str, float], ...]) -> dict[str, Array]:
-        """One mapping for each sub-environment -> arrays by name; nominal where one does not report it."""
+        """One mapping for each sub-environment -> arrays by name; nominal where a value is missing."""
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: np.array([row.get(name, self.param_space[name].nominal) for row in rows]) for name in names}

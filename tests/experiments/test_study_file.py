@@ -173,5 +173,5 @@ def test_a_file_has_no_module_imported_and_no_key_twice(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--trust antigravity"):
         read_study(tmp_path / "study.json")
     (tmp_path / "study.json").write_text('{"variants": {"a": {}, "a": {"gamma": 0.5}}}')
-    with pytest.raises(ConfigError, match=r"study.json: is not a valid JSON file: the key 'a' is there twice"):
+    with pytest.raises(ConfigError, match=r"study.json: is not a valid JSON file: the key 'a' appears twice"):
         read_study(tmp_path / "study.json")

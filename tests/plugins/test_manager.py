@@ -171,7 +171,7 @@ BROKEN = {
     "takes Gymnasium's id": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
         "    register(EnvFamily(name='CartPole-v1', ids=(EnvId(id='CartPole-v1', entry_point='plug_bad:Config'),)))",
-        "environment 'CartPole-v1' is registered with Gymnasium already",
+        "environment 'CartPole-v1' is already registered with Gymnasium",
     ),
     "has an id that cannot be": (
         "@hookimpl\ndef gym_dr_register_environments(register):\n"
@@ -180,7 +180,7 @@ BROKEN = {
     ),
     "takes the preset none": (
         "@hookimpl\ndef gym_dr_register_presets(register): register('Mars', 'none', Randomization())",
-        "There is a preset 'none' for Mars already",
+        "Mars already has a preset 'none'",
     ),
 }
 

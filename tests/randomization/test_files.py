@@ -49,7 +49,7 @@ def test_a_correlation_in_a_file_is_read(tmp_path: Path) -> None:
         ("bad.toml", b"gravity = ", "is not a valid TOML file"),
         ("bad.toml", b"\xff\xfe", "is not a valid TOML file"),
         ("bad.json", b'{"gravity": ', "is not a valid JSON file"),
-        ("bad.json", b"[1, 2]", "expected a table at the top, got list"),
+        ("bad.json", b"[1, 2]", "expected a table at the top level, got list"),
         ("bad.json", b"[" * 100_000, "is not a valid JSON file"),
         ("bad.json", b'{"gravity": ' + b"1" * 5000 + b"}", "is not a valid JSON file"),
         ("bad.toml", b"gravity = " + b"1" * 5000, "is not a valid TOML file"),

@@ -174,7 +174,7 @@ def test_the_presets_of_one_space_are_unknown_to_another(space: ParamSpace) -> N
 def test_a_second_preset_of_one_name_is_refused_and_the_first_kept(space: ParamSpace) -> None:
     first = Randomization({"mass": (1, 5)})
     add_preset(space.name, "heavy", first)
-    with pytest.raises(RandomizationError, match=r"There is a preset 'heavy' for .* already; choose another name"):
+    with pytest.raises(RandomizationError, match=r"already has a preset 'heavy'. Choose another name"):
         add_preset(space.name, "heavy", Randomization({"mass": (1, 6)}))
     assert presets(space.name)["heavy"] == first
 
@@ -186,7 +186,7 @@ def test_the_same_preset_may_be_added_again(space: ParamSpace) -> None:
 
 
 def test_the_name_none_is_taken(space: ParamSpace) -> None:
-    with pytest.raises(RandomizationError, match="There is a preset 'none'"):
+    with pytest.raises(RandomizationError, match="already has a preset 'none'"):
         add_preset(space.name, "none", Randomization())
 
 

@@ -66,7 +66,7 @@ def test_the_values_of_a_rule_are_possible_without_any_clipping(param_and_rule: 
     "make", [lambda: Scale(Add((0, 1))), lambda: Add(Scale((0, 1))), lambda: Rule(Scale(2), "add")]
 )
 def test_an_operation_inside_of_another_is_refused(make: Callable[[], Rule]) -> None:
-    with pytest.raises(RandomizationError, match="expected a distribution inside of Scale, Add or Rule, got"):
+    with pytest.raises(RandomizationError, match="expected a distribution inside Scale, Add or Rule, got"):
         make()
 
 
@@ -138,7 +138,7 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
         ("bernoulli:2", "expected a probability between 0 and 1, got 2.0"),
         ("nan", "expected a number for value, got nan"),
         ("1e999", "expected a finite value, got inf"),
-        ("mixture:1", "a mixture cannot be written on the command line; put it into a file"),
+        ("mixture:1", "a mixture cannot be written on the command line; put it in a file"),
     ],
 )
 def test_malformed_text_is_refused(text: str, message: str) -> None:

@@ -55,7 +55,7 @@ def test_impossible_parameters_are_refused(change: dict[str, Any], message: str)
 
 
 def test_a_parameter_has_no_name_of_a_column_beside_it() -> None:
-    with pytest.raises(RandomizationError, match="Parameter 'return': expected another name"):
+    with pytest.raises(RandomizationError, match="Parameter 'return': this name is reserved"):
         Param(name="return", nominal=0.0, low=-1.0, high=1.0)
 
 
@@ -336,7 +336,7 @@ def test_an_unbounded_normal_is_valid_for_an_unbounded_parameter() -> None:
 )
 def test_a_nominal_value_outside_of_its_range_warns(rules: dict[str, Any]) -> None:
     (name,) = rules
-    with pytest.warns(RandomizationWarning, match=rf"Parameter {name!r}: the nominal value .* is outside of"):
+    with pytest.warns(RandomizationWarning, match=rf"Parameter {name!r}: the nominal value .* is outside"):
         FINITE.check_randomization(Randomization(rules))
 
 

@@ -98,7 +98,7 @@ def test_names_that_are_no_text_are_refused() -> None:
 
 
 def test_a_parameter_cannot_have_the_name_under_which_files_keep_the_correlation() -> None:
-    with pytest.raises(RandomizationError, match="got 'correlation', which is a keyword"):
+    with pytest.raises(RandomizationError, match="got 'correlation'"):
         Randomization({"correlation": Uniform(0, 1)})
 
 
@@ -202,7 +202,7 @@ def test_pickle_gives_an_equal_correlation_back() -> None:
         (("a", "b"), ((1, math.nan), (math.nan, 1)), "finite numbers"),
         (("a", "b"), ((1, math.inf), (math.inf, 1)), "finite numbers"),
         (("a", "b"), ((1, 1.5), (1.5, 1)), "expected a positive definite matrix"),
-        (("a", "b"), ((1, 1), (1, 1)), "Bring the correlations nearer to 0"),
+        (("a", "b"), ((1, 1), (1, 1)), "Move the correlations closer to 0"),
         # a with b and b with c nearly equal, a with c opposed: no three numbers are so
         (("a", "b", "c"), ((1, 0.9, -0.9), (0.9, 1, 0.9), (-0.9, 0.9, 1)), "smallest eigenvalue -0.8"),
         (("a", "b"), ((1, "x"), ("x", 1)), "expected names and a matrix of numbers"),

@@ -174,7 +174,7 @@ def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.Monke
 
 def test_a_critic_with_context_needs_draws() -> None:
     envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, randomization="none")
-    with pytest.raises(RandomizationError, match="Randomize one"):
+    with pytest.raises(RandomizationError, match="Randomize a parameter"):
         agent(envs, critic_context=True)
     envs.close()
 

@@ -193,7 +193,7 @@ def test_advantages_of_another_shape_are_refused(shape: tuple[int, ...]) -> None
 def test_a_sampler_that_waits_for_scores_that_nobody_gives_is_no_silent_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gym_dr.wrappers.adapt, "_MAX_UNSCORED", 20)
     envs, _ = watched()
-    with pytest.raises(ConfigError, match=r"Expected AdaptParams.score\(advantages\) after each rollout"):
+    with pytest.raises(ConfigError, match=r"Expected a call of AdaptParams.score\(advantages\) after each rollout"):
         play(envs, 10, rollout=100)
     envs.close()
 
@@ -239,14 +239,14 @@ def test_what_was_learned_can_be_taken_over() -> None:
         (lambda: AdaptParams(make(), "doraemon", alpha=2.0), ConfigError, "alpha: expected between 0 and 1"),
         (lambda: AdaptParams(make(), "doraemon", every=0), ConfigError, "every: expected at least 1"),
         (lambda: AdaptParams(make(), "robust_plr"), ConfigError, "needs losses without fresh draws"),
-        (lambda: AdaptParams(make(), watched()[1], alpha=0.5), ConfigError, "options with a sampler's name"),
+        (lambda: AdaptParams(make(), watched()[1], alpha=0.5), ConfigError, "options only with a sampler's name"),
         (
             lambda: AdaptParams(ResampleParams(make(), rollout_steps=2), "adr"),
             RandomizationError,
             "draws at each reset",
         ),
         (lambda: AdaptParams(AdaptParams(make(), "adr"), "adr"), RandomizationError, "draws at each reset"),
-        (lambda: AdaptParams(make(context="hidden"), "adr").reset(), RandomizationError, "that hides them"),
+        (lambda: AdaptParams(make(context="hidden"), "adr").reset(), RandomizationError, "that hides it"),
         (lambda: AdaptParams(make(randomization="none"), "adr"), RandomizationError, "a parameter that varies"),
         (lambda: AdaptParams(make(randomization="none"), "plr"), RandomizationError, "a parameter that varies"),
         (lambda: AdaptParams(gym.make_vec("CartPole-v1", 2), "adr"), RandomizationError, "are randomized"),

@@ -139,7 +139,7 @@ def test_an_environment_made_with_other_values_keeps_them() -> None:
 
 
 def test_two_around_one_environment_are_refused() -> None:
-    with pytest.raises(RandomizationError, match="randomized already"):
+    with pytest.raises(RandomizationError, match="already randomized"):
         RandomizeAttributes(cart_pole(), {"gravity": (9.0, 10.0)})
 
 

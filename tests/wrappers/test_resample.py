@@ -151,7 +151,7 @@ def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str)
 
 
 def test_two_around_one_environment_are_refused() -> None:
-    with pytest.raises(RandomizationError, match="wrapped in one already"):
+    with pytest.raises(RandomizationError, match="already has this wrapper"):
         ResampleParams(make(), rollout_steps=4)
 
 

@@ -1,1 +1,1 @@
-"""Gymnasium's environments on Box2D, and Box2D's algorithm in compiled code."""
+"""Gymnasium's Box2D environments, and Box2D's algorithm in compiled code."""

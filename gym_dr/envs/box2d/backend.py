@@ -1,4 +1,4 @@
-"""What Box2D's environments offer to ``NativeVectorEnv``, as far as they do it alike."""
+"""The part of the backend that all Box2D environments share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gym_dr.randomization.table import ParamTable
 
 
 class Environments(Protocol):
-    """What is kept of every sub-environment, among others; first axis: sub-environment."""
+    """Common part of the arrays kept for every sub-environment; first axis: sub-environment."""
 
     @property
     def world(self) -> World:
@@ -28,7 +28,7 @@ class Environments(Protocol):
 
     @property
     def params(self) -> Array:
-        """(N, parameters) of the episodes under way."""
+        """(N, parameters) of the current episodes."""
 
     @property
     def streams(self) -> npt.NDArray[np.uint64]:
@@ -51,17 +51,17 @@ class Box2DBackend(Backend):
     """Many small worlds in compiled code.
 
     Attributes:
-        memory: Of all sub-environments.
+        memory: Arrays of all sub-environments.
         stepper: Steps them.
     """
 
     push_size = 2
-    bodies: ClassVar[int]  # of a world
+    bodies: ClassVar[int]  # bodies per world
     memory: Any  # an Environments, made by ``allocate``
     stepper: Stepper | Any = None
 
     def _take(self, num_envs: int, memory: Environments, stepper: Stepper) -> Array:
-        """Keeps what a subclass has allocated; returns memory for the parameters."""
+        """Stores what a subclass has allocated; returns memory for the parameters."""
         self.memory, self.stepper = memory, stepper
         self.num_threads = stepper.threads
         self.observations = memory.observations
@@ -70,7 +70,7 @@ class Box2DBackend(Backend):
         return params
 
     def _set_actions(self, actions: npt.NDArray[Any]) -> None:
-        """Takes the actions of the next step."""
+        """Stores the actions of the next step."""
         raise NotImplementedError
 
     @property
@@ -102,11 +102,11 @@ class Box2DBackend(Backend):
         return Outcome(self.memory.rewards.copy(), self.memory.terminations.copy(), {})
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Moves all bodies at once."""
+        """Pushes all bodies equally."""
         rows = self.memory.world.rows
         for body in range(self.bodies):
             for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
-                # rounded once, as where Box2D takes a number from Python
+                # rounded once, like numbers that Box2D gets from Python
                 rows[envs, body * BODY + place] = rows[envs, body * BODY + place] + velocities[:, axis]
 
     def close(self) -> None:
@@ -115,21 +115,21 @@ class Box2DBackend(Backend):
 
 
 def bytes_needed(memory: Environments) -> int:
-    """Bytes of a sub-environment, with its parameters and draws ahead; ``memory`` is that of one."""
+    """Bytes per sub-environment, with its parameters and draws made ahead; ``memory`` is that of one."""
     arrays = sum(array.nbytes for array in cast(Any, memory))
     return int(arrays + 8 * (6 * memory.params.shape[1] + 8))
 
 
 def check_memory(num_envs: int, each: int) -> None:
-    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into the machine's free memory."""
+    """Raises ConfigError if ``num_envs`` environments of ``each`` bytes do not fit into free memory."""
     needed = num_envs * each
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be given up
-    except (AttributeError, ValueError, OSError):  # no such question on this system
+        free = max(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)  # caches can be evicted
+    except (AttributeError, ValueError, OSError):  # not available on this system
         free = 2**36
     if needed > free:
         raise ConfigError(
-            f"Expected num_envs that fit into memory: {num_envs} need {needed / 2**30:.1f} GiB, "
-            f"there are {free / 2**30:.1f} GiB."
+            f"Expected num_envs that fit into memory, got {num_envs}, which need {needed / 2**30:.1f} GiB; "
+            f"{free / 2**30:.1f} GiB are free."
         )

@@ -1,4 +1,4 @@
-"""Which class a single environment is: the families' descriptors ask, so nothing heavy is imported here."""
+"""Chooses the class of a single environment; imported by the families' descriptors, so it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 
 def entry_point(package: str, name: str) -> str:
-    """Where the single environment ``name`` of a family is: on Box2D, or on compiled physics where there is none.
+    """Entry point of a family's single environment ``name``: on Box2D if installed, otherwise on compiled physics.
 
-    Box2D comes first: nothing needs compiling then, its bodies can be looked at, and nominal episodes are Gymnasium's
-    on every machine, not only where compiled code rounds as Box2D's does. Both give the same episodes.
+    Box2D is preferred: it needs no compiling, its bodies can be inspected, and nominal episodes equal Gymnasium's on
+    every machine, not only where compiled code rounds like Box2D. Both give the same episodes.
     """
     return f"{package}.env:{name}" if find_spec("Box2D") else f"{package}.native.env:{name}"

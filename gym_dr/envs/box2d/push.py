@@ -1,4 +1,4 @@
-"""A blow to an environment that is on Box2D."""
+"""Pushes of environments on Box2D."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def push_bodies(bodies: Iterable[Any], velocity: npt.NDArray[np.float64]) -> None:
-    """Adds a velocity (m/s), shape ``(2,)``, to that of each body."""
+    """Adds a velocity (m/s), shape ``(2,)``, to each body."""
     for body in bodies:
         before = body.linearVelocity
         body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])

@@ -1,4 +1,4 @@
-"""What drawings of Box2D's environments have in common, with pygame alone: Gymnasium's own drawings need Box2D."""
+"""Shared drawing code of the Box2D environments; needs only pygame, while Gymnasium's drawings need Box2D."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]  # pixels, from the lower left
 
 
 def fill(surface: Any, points: Points, color: Color) -> None:
-    """A polygon with smooth edges."""
+    """Draws a filled polygon with smooth edges."""
     import pygame
     from pygame import gfxdraw
 
@@ -25,7 +25,7 @@ def fill(surface: Any, points: Points, color: Color) -> None:
 
 
 def origin(world: World, env: int, body: int) -> tuple[np.float32, np.float32]:
-    """Where a body is, m."""
+    """A body's origin, m."""
     row, own = world.rows[env, body * BODY :], world.properties[env, body]
     cosine, sine, x, y = row[COS], row[SIN], own[LOCAL_CENTER_X], own[LOCAL_CENTER_Y]
     return row[CENTER_X] - (cosine * x - sine * y), row[CENTER_Y] - (sine * x + cosine * y)

@@ -1,4 +1,4 @@
-"""One environment on compiled physics: what single, sync and async environments are where Box2D is not installed."""
+"""A single environment on compiled physics, also for sync and async, where Box2D is not installed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gym_dr.envs.box2d.backend import Box2DBackend
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
 
-_ONLY = np.zeros(1, np.int64)  # the number of the one environment
+_ONLY = np.zeros(1, np.int64)  # index of the only environment
 
 
 class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
-    """An environment of its own, for a subclass that makes the backend."""
+    """A single environment on a backend, which a subclass makes."""
 
-    push_size = 2  # numbers that ``push`` takes
+    push_size = 2  # size of a push
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 50}
     backend_class: ClassVar[type[Box2DBackend]]
 
@@ -33,19 +33,19 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         context_params: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Builds the environment; the first use of a family on a machine compiles it and says so on stderr.
+        """Builds the environment. The first use on a machine compiles its physics, with a message on stderr.
 
         Args:
             randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
             render_mode: None, "human" or "rgb_array".
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
-            **kwargs: The family's own, those of Gymnasium's environment.
+            **kwargs: The family's own keywords, those of Gymnasium's environment.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them, or another render mode.
+            ConfigError: ``context_params`` without ``context="observation"``, or an unknown render mode.
         """
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"Expected render_mode None, human or rgb_array, got {render_mode!r}.")
@@ -64,12 +64,12 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         """Begins an episode with new parameters.
 
         Args:
-            seed: Seeds what Gymnasium's environment draws, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            seed: Seeds the environment's random numbers, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         self._begin_episode(seed, options)
         self._backend.memory.params[0] = list(self.episode.current.values())
@@ -85,18 +85,18 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         """Advances the physics by 1/50 s.
 
         Args:
-            action: As Gymnasium's.
+            action: As in Gymnasium.
 
         Raises:
             EnvStateError: There was no reset yet.
-            InvalidActionError: The action is none.
+            InvalidActionError: The action is not in the action space.
         """
         if isinstance(self.action_space, gym.spaces.Discrete) and not self.action_space.contains(action):
             raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
         try:
             actions = self._backend.check_actions(np.asarray(action)[None])
         except InvalidActionError:
-            raise InvalidActionError(f"Expected an action of {self.action_space}, got {action!r}.") from None
+            raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.") from None
         self._check_begun("step")
         self._take_stream()
         outcome = self._backend.step(actions, None, self.episode.table)
@@ -107,10 +107,10 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         return observation, float(outcome.rewards[0]), bool(outcome.terminations[0]), False, info
 
     def push(self, velocity: Array) -> None:
-        """Changes the velocity of all bodies at once, as a blow would.
+        """Changes the velocity of all bodies instantly, like an impact.
 
         Args:
-            velocity: What is added, m/s, shape ``(2,)``.
+            velocity: Added to their velocities, m/s, shape ``(2,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -119,7 +119,7 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._backend.push(np.asarray(velocity)[None], _ONLY)
 
     def render(self) -> Any:
-        """An array ``(400, 600, 3)`` uint8; None in the mode "human", which has a window, and without a mode."""
+        """An array ``(400, 600, 3)`` uint8; None in mode "human", which shows a window, and without a mode."""
         if self.render_mode is None:
             gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
             return None
@@ -152,11 +152,11 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         pygame.display.flip()
 
     def _take_stream(self) -> None:
-        """The backend draws from where the environment's generator is, which a user may have set."""
+        """Copies the state of the environment's generator, which a user may have set, to the backend."""
         self._backend.memory.streams[0] = pcg64.pack(self.np_random.bit_generator.state)
 
     def _give_stream(self) -> None:
-        """The environment's generator goes on from where the backend is."""
+        """Copies the state of the backend's generator to the environment."""
         self.np_random.bit_generator.state = cast(Any, pcg64.unpack(self._backend.memory.streams[0]))
 
     def _check_begun(self, call: str) -> None:

@@ -1,4 +1,4 @@
-"""A compiled step behind a plain Python interface: threads and the one call into machine code."""
+"""A compiled step behind a plain Python interface: threads and a single call into machine code."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gym_dr.compiled.steps import Steps
 from gym_dr.compiled.threads import Workers, usable_threads
 from gym_dr.envs.box2d.solver.layout import LANES
 
-ENVIRONMENTS_A_THREAD = 128  # fewer are stepped sooner by one thread than handed to another
+ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves
 
 
 def threads_for(num_envs: int, num_threads: int | None) -> int:
-    """How many threads step ``num_envs`` sub-environments, ``num_threads`` at most."""
+    """How many threads step ``num_envs`` sub-environments, at most ``num_threads``."""
     if num_threads is not None:
         return min(num_threads, max(1, num_envs // LANES))
     return min(usable_threads(), max(1, num_envs // ENVIRONMENTS_A_THREAD))
@@ -31,12 +31,12 @@ class Stepper:
     """Steps any subset of some sub-environments."""
 
     def __init__(self, step: Any, groups: Sequence[Any], exchange: Exchange) -> None:
-        """Compiles the step, or loads what was compiled before.
+        """Compiles the step, or loads it from the cache.
 
         Args:
             step: Compiled ``step(group, envs, first, last)``.
-            groups: All that a step reads and writes, one for each thread with scratch memory of its own.
-            exchange: Of ``groups``.
+            groups: Everything that a step reads and writes, one for each thread, with its own scratch memory.
+            exchange: The exchange of ``groups``.
         """
         self._groups, self._exchange = groups, exchange
         self._fresh: npt.NDArray[np.int64] = exchange.fresh
@@ -55,7 +55,7 @@ class Stepper:
 
     def step(self, envs: Indices) -> None:
         """Steps ``envs`` (each once) with their actions; results are in memory."""
-        envs = np.ascontiguousarray(envs, np.int64)  # as compiled code takes it
+        envs = np.ascontiguousarray(envs, np.int64)  # as compiled code requires
         if self._workers.threads == 1:
             self._step(self._groups[0], envs, 0, len(envs))
             return
@@ -77,9 +77,9 @@ class Stepper:
             policy: Chooses the actions.
             noise: Shape ``(T, num_envs, numbers)`` float32, see ``compiled.policy.choose``.
             steps: Filled; ``observations[rows[0]]`` is read.
-            elapsed: Shape ``(num_envs,)`` steps of the episodes under way, kept up to date.
-            max_steps: After which an episode is truncated.
-            rows: The first to fill and the one after the last.
+            elapsed: Shape ``(num_envs,)``, steps of the current episodes, updated.
+            max_steps: Steps after which an episode is truncated.
+            rows: The first row to fill and the row after the last.
 
         Returns:
             The row after the last one filled.

@@ -16,14 +16,14 @@ SPACE = ParamSpace(
     [
         Param(name="gravity", nominal=9.8, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
         Param(name="link_length_1", nominal=1.0, low=0.1, high=10.0, unit="m", doc="length of the upper link"),
-        Param(name="link_length_2", nominal=1.0, low=0.1, high=10.0, unit="m", doc="of the lower one; drawn, no more"),
+        Param(name="link_length_2", nominal=1.0, low=0.1, high=10.0, unit="m", doc="lower link; visual only"),
         Param(name="link_mass_1", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the upper link"),
         Param(name="link_mass_2", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the lower link"),
         Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its centre of mass"),
         Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its centre of mass"),
         Param(name="link_moi", nominal=1.0, low=0.1, high=10.0, unit="kg m^2", doc="moment of inertia of each link"),
-        Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="of the motor"),
-        # these two are bounds of the observations, which stay as they are: there is no room above nominal
+        Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="torque of the motor"),
+        # these two bound the observations, whose space is fixed, so they cannot exceed nominal
         Param(name="max_vel_1", nominal=4 * pi, low=pi, high=4 * pi, unit="rad/s", doc="limit of the upper link"),
         Param(name="max_vel_2", nominal=9 * pi, low=pi, high=9 * pi, unit="rad/s", doc="limit of the lower link"),
         Param(name="dt", nominal=0.2, low=0.01, high=0.4, unit="s", doc="time of a step"),
@@ -32,7 +32,7 @@ SPACE = ParamSpace(
 
 
 def _links(mass: Distribution, length: Distribution, inertia: Distribution, alike: bool) -> Randomization:
-    """Masses and lengths of both links, and their inertia; ``alike``: the two links have the same, but for 0.1 %."""
+    """Masses, lengths and inertia of the links; with ``alike`` both links get the same values, up to 0.1 %."""
     names = ("link_mass_1", "link_mass_2", "link_length_1", "link_length_2")
     same, none = (1.0, 1.0 - 1e-6), (0.0, 0.0)
     matrix = ((*same, *none), (*same[::-1], *none), (*none, *same), (*none, *same[::-1]))
@@ -52,7 +52,7 @@ PRESETS = {
 
 
 class Params(NamedTuple):
-    """What an episode is made with."""
+    """Parameters of an episode."""
 
     gravity: float
     link_length_1: float
@@ -69,7 +69,7 @@ class Params(NamedTuple):
 
 
 class Physics(NamedTuple):
-    """What a step reads; the letters are those of Sutton and Barto's book: m1, lc1, I1, ..."""
+    """Constants of a step; the symbols are those of Sutton and Barto's book: m1, lc1, I1, ..."""
 
     inertia_1: float  # m1 lc1^2
     arms: float  # l1^2 + lc2^2
@@ -120,7 +120,7 @@ def derive(p: Params) -> Physics:
 
 
 def begin(theta1: float, theta2: float, dtheta1: float, dtheta2: float) -> State:
-    """Gymnasium rounds the first state to float32."""
+    """The initial state, rounded to float32 as in Gymnasium."""
     return State(single(theta1), single(theta2), single(dtheta1), single(dtheta2))
 
 
@@ -158,10 +158,10 @@ def weighted(k1: float, k2: float, k3: float, k4: float) -> float:
 
 
 def wrap(angle: float) -> float:
-    """The same angle in [-pi, pi], by turns one after the other, as Gymnasium has it.
+    """The same angle in [-pi, pi], subtracting one turn after the other, as Gymnasium does.
 
-    More than seven turns in one step, which a solver that blows up makes, are taken at once, since a loop that ends
-    somewhere is no SIMD.
+    More than seven turns in one step, which only a diverging solver makes, are subtracted at once, since SIMD needs a
+    loop of fixed length.
     """
     size = abs(angle)
     size = size - 2.0 * pi * max(floor(size / (2.0 * pi)) - 6.0, 0.0)

@@ -19,7 +19,7 @@ SPACE = ParamSpace(
         Param(name="length", nominal=0.5, low=0.01, high=10.0, unit="m", doc="half the length of the pole"),
         Param(name="force_mag", nominal=10.0, low=0.0, high=1000.0, unit="N", doc="push on the cart"),
         Param(name="tau", nominal=0.02, low=0.001, high=0.1, unit="s", doc="time of a step"),
-        # the space of observations ends at twice these two
+        # the observation space extends to twice these two
         Param(
             name="theta_threshold_radians",
             nominal=12 * 2 * pi / 360,
@@ -55,7 +55,7 @@ PRESETS = {
 
 
 class Params(NamedTuple):
-    """What an episode is made with."""
+    """Parameters of an episode."""
 
     gravity: float
     masscart: float
@@ -69,7 +69,7 @@ class Params(NamedTuple):
 
 
 class Physics(NamedTuple):
-    """What a step reads."""
+    """Constants of a step."""
 
     gravity: float
     masspole: float

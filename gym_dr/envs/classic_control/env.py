@@ -1,6 +1,6 @@
 """Gymnasium's classic control environments with parameters that change from episode to episode.
 
-Gymnasium's classes (MIT licence) give the spaces and the drawing. Steps are those of the native environments.
+Gymnasium's classes (MIT licence) provide the spaces and the rendering. Steps are those of the native environments.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gym_dr.randomization.episode import RandomizedEnv
 
 Observation = npt.NDArray[np.float32]
 
-_ONLY = np.zeros(1, np.int64)  # the number of the one environment
+_ONLY = np.zeros(1, np.int64)  # index of the only environment
 
 
 class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
-    """A mixin before Gymnasium's class.
+    """A mixin that precedes Gymnasium's class.
 
     Attributes:
         options: Values of the task's options.
-        state: As Gymnasium's, and may be set as there.
+        state: As in Gymnasium's class; may be set.
     """
 
     task: Task
@@ -58,12 +58,12 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
             render_mode: None, "human" or "rgb_array".
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
-            **kwargs: Those of Gymnasium's class; one that is a parameter sets its nominal value.
+            **kwargs: Keywords of Gymnasium's class; one that is a parameter sets its nominal value.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         space, self.options = self.task.with_keywords(kwargs)
         self._randomize(space, randomization, context, context_params)
@@ -79,7 +79,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
 
     @property
     def push_size(self) -> int:
-        """How many numbers ``push`` takes."""
+        """Size of a push."""
         return len(self.task.pushed)
 
     def reset(
@@ -88,13 +88,13 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         """Begins an episode with new parameters.
 
         Args:
-            seed: Seeds the first states, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode; Gymnasium's own set the bounds
-                of its first state.
+            seed: Seeds the initial states, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode; Gymnasium's own options set the
+                bounds of its initial state.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         bounds = self.task.bounds(options or {}, self.task.start)
         self._begin_episode(seed, options)
@@ -113,11 +113,11 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         """Advances the physics by one step.
 
         Args:
-            action: As Gymnasium's.
+            action: As in Gymnasium.
 
         Raises:
             EnvStateError: There was no reset yet.
-            InvalidActionError: The action is none.
+            InvalidActionError: The action is not in the action space.
         """
         exchange = self._physics.exchange
         if isinstance(self.action_space, gym.spaces.Discrete):
@@ -127,7 +127,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         else:
             exchange.numbers[0] = check_numbers(action, self.action_space.shape or ())
         self._check_begun("step")
-        self._physics.state(0)[: len(self.state)] = self.state  # which a user may have set
+        self._physics.state(0)[: len(self.state)] = self.state  # a user may have set it
         self._physics.step()
         self._take(self._physics.state(0))
         if self.render_mode == "human":
@@ -136,10 +136,10 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         return observation, float(exchange.rewards[0]), bool(exchange.terminations[0]), False, info
 
     def push(self, velocity: Array) -> None:
-        """Changes velocities at once, as a blow would.
+        """Changes velocities instantly, like an impact.
 
         Args:
-            velocity: What is added, m/s or rad/s, shape ``(push_size,)``.
+            velocity: Added to the velocities, m/s or rad/s, shape ``(push_size,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -149,7 +149,7 @@ class ClassicControl(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._take(self._physics.state(0))
 
     def show(self, state: Array, values: Mapping[str, float]) -> None:
-        """Takes a state, and sets what Gymnasium's class has an attribute for, so that its drawing shows both."""
+        """Takes over a state, and values that Gymnasium's class has attributes for, so that it renders both."""
         self._take(state)
         for name, value in values.items():
             for attribute in (name, name.upper()):
@@ -175,7 +175,7 @@ def class_named(env: str) -> type[ClassicControl]:
 
 @cache
 def __getattr__(name: str) -> Any:
-    """The class of an environment, such as ``CartPoleDR``, made of Gymnasium's when it is asked for."""
+    """The class of an environment, such as ``CartPoleDR``, derived on demand from Gymnasium's class."""
     return class_of(
         name, "DR", __name__, TASKS, lambda env: ((ClassicControl, stock_class(STOCK[env])), {"task": TASKS[env]})
     )

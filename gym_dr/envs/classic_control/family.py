@@ -1,4 +1,4 @@
-"""The ids of the classic control environments: one family each, since each has parameters of its own."""
+"""The ids of the classic control environments: one family each, since each has its own parameters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gym_dr.envs.family import EnvFamily, EnvId
 _HERE = "gym_dr.envs.classic_control"
 
 
-# many environments, so that their speed counts, and few epochs of large minibatches
-# the mountain car must swing for long before anything rewards it, hence the wide deviation
+# many environments, to use their speed, and few epochs of large minibatches
+# the mountain car must swing for a long time before the first reward, hence the wide deviation
 _PPO = {
     "num_envs": 32,
     "updates": 366,  # 3 million transitions
@@ -41,7 +41,7 @@ def _family(
     return EnvFamily(name=name, ids=(env,), presets=task.presets, defaults={"ppo": _PPO})
 
 
-# version, episode limit and reward threshold as Gymnasium has them; what the arrow keys do
+# version, episode limit and reward threshold as in Gymnasium; what the arrow keys do
 _ROWS = (
     (cart_pole.TASK, 1, 500, 475.0, {("left",): 0, ("right",): 1}),
     (acrobot.TASK, 1, 500, -100.0, {(): 1, ("left",): 0, ("right",): 2}),

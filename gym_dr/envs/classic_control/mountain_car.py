@@ -10,12 +10,12 @@ from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-# of the track, which both mountain cars have; lengths are those of the drawing, and time counts steps. Observations end
-# at the nominal limits, so there is no room beyond them
+# the track of both mountain cars; lengths are in units of the drawing, time in steps. The observation space ends at the
+# nominal limits, so values cannot exceed them
 GRAVITY = Param(name="gravity", nominal=0.0025, low=0.0, high=0.02, unit="1/step^2", doc="pull down the steepest slope")
 MAX_SPEED = Param(name="max_speed", nominal=0.07, low=0.01, high=0.07, unit="1/step", doc="limit of the velocity")
-MIN_POSITION = Param(name="min_position", nominal=-1.2, low=-1.2, high=-0.7, doc="the wall on the left")
-GOAL_VELOCITY = Param(name="goal_velocity", nominal=0.0, low=0.0, high=0.07, unit="1/step", doc="least speed there")
+MIN_POSITION = Param(name="min_position", nominal=-1.2, low=-1.2, high=-0.7, doc="position of the left wall")
+GOAL_VELOCITY = Param(name="goal_velocity", nominal=0.0, low=0.0, high=0.07, unit="1/step", doc="speed needed at goal")
 
 SPACE = ParamSpace(
     "MountainCar",
@@ -24,7 +24,7 @@ SPACE = ParamSpace(
         GRAVITY,
         MAX_SPEED,
         MIN_POSITION,
-        Param(name="goal_position", nominal=0.5, low=0.0, high=0.6, doc="where the episode ends"),
+        Param(name="goal_position", nominal=0.5, low=0.0, high=0.6, doc="position at which the episode ends"),
         GOAL_VELOCITY,
     ],
 )
@@ -41,11 +41,11 @@ PRESETS = {
     ),
 }
 
-MAX_POSITION = 0.6  # the wall on the right, behind every goal
+MAX_POSITION = 0.6  # the right wall, at or behind every goal
 
 
 class Params(NamedTuple):
-    """What an episode is made with, and what a step reads: nothing needs to be derived."""
+    """Parameters of an episode and constants of a step: nothing needs to be derived."""
 
     force: float
     gravity: float
@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 def derive(p: Any) -> Any:
-    """Nothing; of both mountain cars."""
+    """The parameters themselves, for both mountain cars."""
     return p
 
 
@@ -83,7 +83,7 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
 
 
 def observe(s: Any) -> tuple[float, float]:
-    """Position and velocity; of both mountain cars."""
+    """Position and velocity, for both mountain cars."""
     return s.position, s.velocity
 
 

@@ -1,7 +1,7 @@
 """MountainCarContinuous: the mountain car with a throttle, step by step as in Gymnasium.
 
-Gymnasium keeps the state in float32 from the first step on, so that each of its operations rounds to float32. Sums and
-products of two float32 numbers come out right when they are computed in float64 and rounded then.
+Gymnasium keeps the state in float32 from the first step on, so each of its operations rounds to float32. Sums and
+products of two float32 numbers are exact enough when computed in float64 and then rounded.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SPACE = ParamSpace(
         GRAVITY,
         MAX_SPEED,
         MIN_POSITION,
-        Param(name="goal_position", nominal=0.45, low=0.0, high=0.6, doc="where the episode ends"),
+        Param(name="goal_position", nominal=0.45, low=0.0, high=0.6, doc="position at which the episode ends"),
         GOAL_VELOCITY,
     ],
 )
 
-# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, the engine's times 1.5: this one is
-# stronger by that
+# "random" and "extreme" have the ranges of Packer et al. 2018 for MountainCar, with the engine's times 1.5, since this
+# engine is that much stronger
 PRESETS = {
     "default": Randomization({"power": Uniform(0.0012, 0.0018), "gravity": Uniform(0.002, 0.003)}),
     "wide": Randomization({"power": Uniform(0.0009, 0.0021), "gravity": Uniform(0.0015, 0.0035)}),
@@ -54,7 +54,7 @@ PRESETS = {
 
 
 class Params(NamedTuple):
-    """What an episode is made with, and what a step reads: nothing needs to be derived."""
+    """Parameters of an episode and constants of a step: nothing needs to be derived."""
 
     power: float
     gravity: float
@@ -78,11 +78,11 @@ def begin(position: float) -> State:
 
 
 def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
-    """One step; the action is a throttle, of which [-1, 1] is used but all is paid for."""
+    """One step; the action is a throttle, clipped to [-1, 1] for the force but not for the cost."""
     action, rounded = single(action), s.rounded != 0.0
     angle = single(3.0 * s.position) if rounded else 3.0 * s.position
     pull = c.gravity * cos(angle)
-    # a throttle that is clipped becomes a Python number in Gymnasium, and is multiplied in float64
+    # Gymnasium turns a clipped throttle into a Python number, which is multiplied in float64
     if abs(action) > 1.0:
         push = (c.power if action > 0.0 else -c.power) - pull
         push = single(push) if rounded else push

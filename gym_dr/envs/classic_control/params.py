@@ -1,4 +1,4 @@
-"""What is known of Gymnasium's own classic control environments, whose attributes can be randomized."""
+"""Parameter spaces of Gymnasium's own classic control environments, for randomizing their attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gym_dr.randomization.space import ParamSpace
 
 
 def derive_cart_pole(env: Any) -> None:
-    """Recomputes what CartPole's constructor derives from masses and length."""
+    """Recomputes the attributes that CartPole's constructor derives from masses and length."""
     env.total_mass = env.masspole + env.masscart
     env.polemass_length = env.masspole * env.length
 
@@ -19,4 +19,4 @@ KNOWN_ATTRIBUTES: dict[str, tuple[ParamSpace, Callable[[Any], None] | None]] = {
     "CartPoleEnv": (cart_pole.SPACE, derive_cart_pole),
     "PendulumEnv": (pendulum.SPACE, None),
 }
-"""Class name of the environment -> what may vary, and what recomputes derived quantities."""
+"""Class name of the environment -> its parameters, and a function that recomputes derived quantities."""

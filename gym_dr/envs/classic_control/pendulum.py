@@ -21,7 +21,7 @@ SPACE = ParamSpace(
         Param(name="g", nominal=10.0, low=0.0, high=50.0, unit="m/s^2", doc="positive is down"),
         Param(name="m", nominal=1.0, low=0.01, high=100.0, unit="kg", doc="mass of the pendulum"),
         Param(name="l", nominal=1.0, low=0.01, high=10.0, unit="m", doc="length of the pendulum"),
-        # these two are bounds of the spaces, which stay as they are: there is no room above nominal
+        # these two bound the spaces, which are fixed, so they cannot exceed nominal
         Param(name="max_torque", nominal=2.0, low=0.0, high=2.0, unit="N m", doc="limit of the motor"),
         Param(name="max_speed", nominal=8.0, low=0.1, high=8.0, unit="rad/s", doc="limit of the angular velocity"),
         Param(name="dt", nominal=0.05, low=0.001, high=0.2, unit="s", doc="time of a step"),
@@ -40,7 +40,7 @@ _WIDTHS = ("x_init", "y_init")  # rad, rad/s
 
 
 class Params(NamedTuple):
-    """What an episode is made with."""
+    """Parameters of an episode."""
 
     g: float
     m: float
@@ -51,9 +51,9 @@ class Params(NamedTuple):
 
 
 class Physics(NamedTuple):
-    """What a step reads."""
+    """Constants of a step."""
 
-    fall: float  # 1/s^2, angular acceleration by gravity where the pendulum is level
+    fall: float  # 1/s^2, angular acceleration by gravity when the pendulum is level
     inverse_inertia: float  # 1/(kg m^2)
     max_torque: float
     max_speed: float
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
     theta: float  # rad, 0 is upright
     theta_dot: float  # rad/s
-    last_u: float  # N m, torque of the last step, which is drawn; nan before the first
+    last_u: float  # N m, torque of the last step, for rendering; nan before the first
 
 
 def derive(p: Params) -> Physics:
@@ -75,7 +75,7 @@ def derive(p: Params) -> Physics:
 
 
 def begin(theta: float, theta_dot: float) -> State:
-    """Anywhere, nearly at rest."""
+    """Any angle, with a small velocity."""
     return State(theta, theta_dot, nan)
 
 
@@ -83,7 +83,7 @@ def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
     """Gymnasium's options are half the widths.
 
     Raises:
-        RandomizationError: One is no number >= 0.
+        RandomizationError: One is not a number >= 0.
     """
     widths = [number_option(name, options.get(name, high)) for name, (_, high) in zip(_WIDTHS, start, strict=True)]
     if min(widths) < 0.0:
@@ -94,8 +94,8 @@ def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """One step of semi-implicit Euler; the action is a torque.
 
-    Gymnasium has the torque in float32, and squares it with the C library's powf. A compiler that saw the exponent
-    would make a multiplication of it, which is not always the same.
+    Gymnasium holds the torque in float32 and squares it with the C library's powf. A compiler that knew the exponent
+    would multiply instead, which does not always give the same result.
     """
     torque = np.float32(min(max(single(action), -c.max_torque), c.max_torque))
     turn = fmod(s.theta + pi, 2.0 * pi)

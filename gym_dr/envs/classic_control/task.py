@@ -1,4 +1,4 @@
-"""What one classic control environment is made of: its file defines a ``Task``, and everything else is shared."""
+"""The definition of one classic control environment: its file makes a ``Task``, and everything else is shared."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gym_dr.randomization.spec import Randomization
 
 
 def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
-    """The bounds of an episode's first numbers, of which ``reset(options={"low": ..., "high": ...})`` may set either.
+    """The bounds of an initial state, either of which ``reset(options={"low": ..., "high": ...})`` may set.
 
     Raises:
-        RandomizationError: One is no finite number, or they are in the wrong order.
+        RandomizationError: One is not a finite number, or they are in the wrong order.
     """
     given = {name: number_option(name, options[name]) for name in ("low", "high") if name in options}
     within = tuple((given.get("low", low), given.get("high", high)) for low, high in bounds)
@@ -30,7 +30,7 @@ def number_option(name: str, value: Any) -> float:
     """A finite number in the options of ``reset``.
 
     Raises:
-        RandomizationError: It is none.
+        RandomizationError: The value is something else.
     """
     try:
         number = float(value)
@@ -45,18 +45,18 @@ def number_option(name: str, value: Any) -> float:
 class Task(Equations):
     """Parameters and physics of an environment; ``params`` has the parameters of the space, then the options.
 
-    The state begins with the numbers of Gymnasium's ``env.state``.
+    The state starts with the numbers of Gymnasium's ``env.state``.
     """
 
     space: ParamSpace
-    options: Mapping[str, float] = field(default_factory=dict)  # keywords of Gymnasium's that are no physics -> default
+    options: Mapping[str, float] = field(default_factory=dict)  # Gymnasium's non-physical keywords -> default
     presets: Mapping[str, Randomization]
-    attributes: tuple[str, ...] = ()  # fields of the state that Gymnasium has beside ``env.state``; nan is its None
-    # options of ``reset``, ``start`` -> bounds of this episode's numbers
+    attributes: tuple[str, ...] = ()  # fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
+    # options of ``reset``, ``start`` -> bounds of this episode's initial numbers
     bounds: Callable[[Mapping[str, Any], Bounds], Bounds] = low_and_high
 
     def with_keywords(self, keywords: Mapping[str, Any]) -> tuple[ParamSpace, tuple[float, ...]]:
-        """The space and the options of an environment that was made with some of Gymnasium's keywords.
+        """The space and the options of an environment made with some of Gymnasium's keywords.
 
         A keyword that is a parameter sets its nominal value.
 

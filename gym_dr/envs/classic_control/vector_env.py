@@ -1,4 +1,4 @@
-"""The native classic control environments: compiled physics behind the vector environment of all families."""
+"""The native classic control environments: compiled physics behind the shared vector environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClassicControlBackend(Backend):
     """Many environments of one task in compiled code, on one thread.
 
     Attributes:
-        template: A single environment, which gives the spaces and draws.
+        template: A single environment, which provides the spaces and renders.
         physics: All environments.
     """
 
@@ -106,7 +106,7 @@ class ClassicControlBackend(Backend):
 
 
 class ClassicControlVectorEnv(NativeVectorEnv):
-    """Many classic control environments; keywords of its own are those of Gymnasium's class."""
+    """Many classic control environments; also takes the keywords of Gymnasium's class."""
 
     single_class: type[ClassicControl]
 
@@ -116,7 +116,7 @@ class ClassicControlVectorEnv(NativeVectorEnv):
 
 @cache
 def __getattr__(name: str) -> Any:
-    """The class of many environments, such as ``CartPoleVectorEnv``, made when it is asked for."""
+    """The class of a vector environment, such as ``CartPoleVectorEnv``, made on demand."""
     return class_of(
         name, "VectorEnv", __name__, TASKS, lambda env: ((ClassicControlVectorEnv,), {"single_class": class_named(env)})
     )

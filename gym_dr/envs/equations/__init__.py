@@ -1,1 +1,1 @@
-"""Environments whose physics are a few formulas: machine code made of plain functions, one file an environment."""
+"""Environments whose physics is a few formulas: machine code compiled from plain functions, one file each."""

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-Bounds = tuple[tuple[float, float], ...]  # lowest and highest value of each number that an episode begins with
+Bounds = tuple[tuple[float, float], ...]  # lowest and highest value of each initial number of an episode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Equations:
     """Physics of an environment.
 
-    They are plain functions of numbers and named tuples of numbers. ``kernels.py`` compiles them together with
-    those functions of the same file that they call, so they keep to what both Python and numba understand.
+    They are plain functions of numbers and named tuples of numbers. ``kernels.py`` compiles them together with the
+    functions of the same file that they call, so they must be valid in both Python and numba.
     """
 
     name: str  # for messages
-    params: type  # a named tuple: what an episode is made with
-    physics: type  # a named tuple: what the steps of an episode read
-    state: type  # a named tuple: positions and velocities, then what else is remembered
-    start: Bounds  # of the uniform numbers that an episode begins with, as drawn
+    params: type  # a named tuple: parameters of an episode
+    physics: type  # a named tuple: constants of an episode's steps
+    state: type  # a named tuple: positions and velocities, then other state
+    start: Bounds  # of the uniform numbers that begin an episode, in the order in which they are drawn
     pushed: tuple[str, ...]  # fields of the state: the velocities that a push changes
-    derive: Callable[[Any], Any]  # params -> physics, once an episode
+    derive: Callable[[Any], Any]  # params -> physics, once per episode
     begin: Callable[..., Any]  # those uniform numbers -> the first state
     step: Callable[[Any, Any, float], tuple[Any, float, bool]]  # physics, state, action -> state, reward, terminated
     observe: Callable[[Any], tuple[float, ...]]  # state -> observation, before it is rounded to the space's dtype
@@ -37,5 +37,5 @@ def single(value: float) -> float:
 
 
 def square(value: float) -> float:
-    """As Python and numpy square: by the C library's ``pow``, whose result is not always the nearest number."""
+    """Squares as Python and numpy do: with the C library's ``pow``, which does not always round to nearest."""
     return value**2

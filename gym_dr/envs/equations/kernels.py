@@ -5,7 +5,7 @@ Memory is one flat float64 array of blocks: field F of the environment in lane l
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gym_dr.compiled.rollout import Exchange
 from gym_dr.compiled.square import square as compiled_square
 from gym_dr.envs.equations.equations import Equations, square
 
-# what equations call -> what equals it and makes SIMD
+# functions that equations call -> equal ones that compile to SIMD
 _FAST: dict[Any, Any] = {
     math.sin: trigonometry.sin,
     math.cos: trigonometry.cos,
@@ -38,31 +38,31 @@ _FAST: dict[Any, Any] = {
     square: compiled_square,
 }
 
-LANES = 32  # environments a block: one AVX-512 register of float64, or two AVX2 registers
+LANES = 32  # environments per block
 
 
 class World(NamedTuple):
     """All sub-environments."""
 
     memory: Array  # (blocks * FIELDS * LANES,)
-    params: Array  # (parameters, N) of the episodes that begin
+    params: Array  # (parameters, N) of new episodes
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     exchange: Exchange
 
 
 class Kernels(NamedTuple):
-    """The compiled functions of equations, and where its numbers lie."""
+    """The compiled functions of equations, and where their numbers are in memory."""
 
     begin: Any  # (world, envs, bounds (numbers drawn, 2)): begins episodes
     step: Any  # (world, envs, first, last): steps sub-environments first to last - 1, of which ``first`` begins a block
     fields: int  # of a block
-    state: int  # the first of the state's; before it are those of the physics
+    state: int  # index of the first field of the state; those of the physics come before
 
 
 @cache
 def kernels_of(equations: Equations) -> Kernels:
-    """Makes the kernels of equations; they are compiled, or loaded, when they are called first."""
-    # the same offsets for all: physics, state, what a step takes and leaves, observation, numbers drawn
+    """Makes the kernels of equations; the first call compiles or loads them."""
+    # the same offsets for all: physics, state, inputs and outputs of a step, observation, numbers drawn
     state_at = len(fields_of(equations.physics))
     action_at = state_at + len(fields_of(equations.state))
     fresh_at, reward_at, ended_at, seen_at = range(action_at + 1, action_at + 5)
@@ -143,7 +143,7 @@ def fields_of(named_tuple: Any) -> tuple[str, ...]:
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
-    """A function for the kernels, with those of its file that it calls; a named tuple's class needs no compiling."""
+    """A function for the kernels, with the functions of its file that it calls; classes of named tuples stay as is."""
     if not isinstance(function, FunctionType):
         return function
     known = function.__globals__
@@ -157,17 +157,17 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 def _places(first: int, count: int) -> list[str]:
-    """Where fields of an environment lie; compile-time offsets are what lets LLVM make SIMD of loops."""
+    """Expressions for the fields of an environment; LLVM needs compile-time offsets to turn loops into SIMD."""
     return [f"block[lane + {LANES * field}]" for field in range(first, first + count)]
 
 
 def _reader(make: Any, places: Sequence[str]) -> Any:
-    """``make`` of the numbers in these places: written out, since numba fills no named tuple in a loop."""
+    """``make`` of the numbers in these places, written out because numba cannot fill a named tuple in a loop."""
     return _written(f"def read(block, lane): return make({', '.join(places)})", make)
 
 
 def _writer(places: Sequence[str]) -> Any:
-    """Puts a tuple's numbers into these places, unless they are to stay as they are."""
+    """Writes a tuple's numbers to these places, unless ``keep`` is set."""
     lines = "; ".join(f"{place} = {place} if keep else values[{k}]" for k, place in enumerate(places))
     return _written(f"def write(block, lane, values, keep): {lines}")
 

@@ -21,16 +21,16 @@ class Physics:
     """Steps many environments of one kind.
 
     Attributes:
-        exchange: What a step takes and leaves.
-        params: Shape ``(parameters, num_envs)``, of the episodes that begin.
+        exchange: Inputs and outputs of a step.
+        params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
     def __init__(self, equations: Equations, observations: npt.NDArray[Any], *, numbers: int) -> None:
-        """Allocates memory and compiles, or loads what was compiled before.
+        """Allocates memory and compiles the equations, or loads them from the cache.
 
         Args:
-            equations: What to compile.
+            equations: The equations to compile.
             observations: Shape ``(num_envs, size)``, overwritten by each step.
             numbers: Numbers in a continuous action; 0 for choices.
         """
@@ -61,16 +61,16 @@ class Physics:
         self._step_address = Address(kernels.step)
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
-        """Begins episodes with ``params``; the next step leaves these sub-environments at their first state.
+        """Begins episodes with ``params``; the next step leaves these sub-environments in their initial state.
 
         Args:
             envs: The sub-environments.
-            bounds: Of the numbers that they begin with; None for those of the equations.
+            bounds: Bounds of the initial numbers; None for those of the equations.
         """
         self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds))
 
     def step(self) -> None:
-        """Steps all sub-environments but those whose episode has just begun, by way of ``exchange``."""
+        """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
         self._step(self._world, self._all, 0, self.num_envs)
 
     def rollout(
@@ -91,16 +91,16 @@ class Physics:
         return states
 
     def put(self, envs: Indices, states: Array) -> None:
-        """Gives some sub-environments other states ``(len(envs), fields)``."""
+        """Sets the states of some sub-environments, shape ``(len(envs), fields)``."""
         self._memory[envs // LANES, self._state_fields, envs % LANES] = states
 
     def values(self, env: int) -> dict[str, float]:
-        """What the parameters of a sub-environment's episode have made of its physics, by name."""
+        """The physics constants of a sub-environment's current episode, by name."""
         numbers = self._memory[env // LANES, : self._state_at, env % LANES].tolist()
         return dict(zip(fields_of(self.equations.physics), numbers, strict=True))
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Adds velocities ``(len(envs), len(pushed))``."""
+        """Adds velocities, shape ``(len(envs), len(pushed))``."""
         for column, name in zip(velocities.T, self.equations.pushed, strict=True):
             field = self._state_at + fields_of(self.equations.state).index(name)
             self._memory[envs // LANES, field, envs % LANES] += column

@@ -1,8 +1,8 @@
-"""A robot whose equations of motion are known: compiled code steps it, and MuJoCo makes the steps that it cannot.
+"""A robot with known equations of motion: compiled code steps it, and MuJoCo makes the steps that it cannot.
 
-Those are steps in which a joint is beyond its limit, steps under parameters that the equations lack, and steps that
-diverge. The compiled code leaves such a sub-environment where it was and MuJoCo goes on from there, so that
-every step is MuJoCo's to the last digits, whoever makes it.
+Those are steps in which a joint is beyond its limit, steps with parameters that the equations do not cover, and steps
+that diverge. The compiled code leaves such a sub-environment unchanged and MuJoCo continues from there, so every step
+equals MuJoCo's to the last digits, whichever makes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gym_dr.envs.mujoco.tasks import Task
 from gym_dr.envs.mujoco.vector_env import MujocoBackend
 from gym_dr.randomization.table import ParamTable
 
-_WARMSTART = "qacc_warmstart"  # of MjData: where its solver begins
+_WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
 
 class ClosedFormBackend(MujocoBackend):
@@ -36,7 +36,7 @@ class ClosedFormBackend(MujocoBackend):
 
     Attributes:
         physics: All of them.
-        engine: MuJoCo's simulations, which are current only where it made the latest step; None before it is needed.
+        engine: MuJoCo's simulations, current only where MuJoCo made the latest step; None until needed.
     """
 
     def __init__(self, name: str, template: Any, task: Task) -> None:
@@ -53,7 +53,7 @@ class ClosedFormBackend(MujocoBackend):
         nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places.items()]
         self.physics.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
         self._follow(self.model_fields)
-        self._stale = np.ones(num_envs, np.bool_)  # whose episode's model MuJoCo does not have yet
+        self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
         self._latest: tuple[Info, Mask | None] = {}, None
 
     def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
@@ -80,7 +80,7 @@ class ClosedFormBackend(MujocoBackend):
         self.physics.begin(envs, self._bounds)
 
     def _follow(self, fields: ModelFields) -> None:
-        """Notes which numbers of some fields are which parameters of the equations."""
+        """Maps numbers of some fields to parameters of the equations."""
         numbers = [(field, place) for field, places in inverted_pendulum.PLACES.items() for place in places]
         found = [
             (row, fields.places[field].start + k) for row, (field, k) in enumerate(numbers) if field in fields.places
@@ -108,7 +108,7 @@ class ClosedFormBackend(MujocoBackend):
     def _play(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
     ) -> int:
-        """Plays on where the compiled rollout stops only because MuJoCo is to make a step."""
+        """Continues where the compiled rollout stops only because MuJoCo must make a step."""
         exchange = self.physics.exchange
         row, last = rows
         while True:
@@ -136,7 +136,7 @@ class ClosedFormBackend(MujocoBackend):
     # ---- what MuJoCo does --------------------------------------------------------------------------------------------
 
     def _finish(self) -> Indices:
-        """Has MuJoCo make the steps that are left to it, which it returns the sub-environments of."""
+        """Lets MuJoCo make the remaining steps; returns their sub-environments."""
         exchange = self.physics.exchange
         ended = exchange.terminations.nonzero()[0]
         held: Indices = ended[self.physics.states(ended)[:, -1] != 0.0]
@@ -145,7 +145,7 @@ class ClosedFormBackend(MujocoBackend):
         return held
 
     def _simulate(self, envs: Indices) -> Mask | None:
-        """MuJoCo's step of some sub-environments; returns who diverged: they report the observation before."""
+        """Steps some sub-environments in MuJoCo; returns which diverged: they keep their previous observation."""
         exchange = self.physics.exchange
         self._hand_over(envs)
         engine = self.engine
@@ -161,7 +161,7 @@ class ClosedFormBackend(MujocoBackend):
         return None if fine.all() else engine.diverged.copy()
 
     def _hand_over(self, envs: Indices) -> None:
-        """Gives MuJoCo the models and states of some sub-environments."""
+        """Passes the models and states of some sub-environments to MuJoCo."""
         if self.engine is None:
             fields = (*self.task.fields, _WARMSTART)
             self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)

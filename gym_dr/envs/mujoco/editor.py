@@ -1,4 +1,4 @@
-"""Turns parameter values into fields of a model: always from nominal, and derived constants once."""
+"""Turns parameter values into fields of a model, always from nominal, and updates derived constants once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gym_dr.envs.mujoco.fields import FIELDS
 from gym_dr.envs.mujoco.space import ModelSpace
 
 _OPTIONS = frozenset(field.name for field in FIELDS.values() if field.objects is None)
-# the shapes that a link's length moves have derived constants too
+# a link's length moves these; they have derived constants too
 _MOVED = {"body_pos", "geom_pos", "geom_size", "site_pos"}
 _DERIVED = _MOVED | {field.name for field in FIELDS.values() if field.derived}
 
@@ -25,12 +25,12 @@ def needs_set_const(fields: Mapping[str, Array]) -> bool:
 
 
 def batch_name(field: str) -> str:
-    """What ``mujoco.batch`` calls a field."""
+    """The name of a field in ``mujoco.batch``."""
     return f"opt.{field}" if field in _OPTIONS else field
 
 
 class _Factors(NamedTuple):
-    """Factors of which no two reach the same number, so that numpy multiplies all at once."""
+    """Factors that affect distinct numbers, so that numpy can multiply all at once."""
 
     columns: Indices  # in the table of values
     places: Indices  # in the row of all fields
@@ -40,20 +40,20 @@ class _Factors(NamedTuple):
 class ModelFields:
     """The fields of a model as functions of some of its parameters, for many sub-environments at once.
 
-    All fields lie one behind the other in one row of numbers: in few environments each call of numpy counts.
+    All fields are stored in one row of numbers, since with few environments every numpy call counts.
 
     Attributes:
         names: The parameters.
         nominal: Field -> its nominal values, flattened, in the order of the row.
-        places: Field -> where it lies in the row.
+        places: Field -> its place in the row.
     """
 
     def __init__(self, space: ModelSpace, model: Any, names: Sequence[str]) -> None:
-        """Plans which numbers each name reaches.
+        """Plans which numbers each name affects.
 
         Args:
             space: The model's parameters.
-            model: An ``MjModel`` with nominal values; they are copied.
+            model: An ``MjModel`` with nominal values, which are copied.
             names: Parameters, in the order of the columns of ``__call__``.
         """
         self.names = tuple(names)
@@ -92,7 +92,7 @@ class ModelFields:
         """The fields for some sub-environments.
 
         Args:
-            values: Shape ``(n, len(names))``; nan where a parameter is not named and so has its nominal value.
+            values: Shape ``(n, len(names))``; nan where a parameter is not set and keeps its nominal value.
 
         Returns:
             MuJoCo's name -> array ``(n, *shape of the field)``.
@@ -101,7 +101,7 @@ class ModelFields:
         return {field: rows[:, at].reshape(-1, *self._shapes[field]) for field, at in self.places.items()}
 
     def rows(self, values: Array) -> Array:
-        """All fields of some sub-environments, one behind the other: shape ``(n, numbers)``."""
+        """All fields of some sub-environments, concatenated: shape ``(n, numbers)``."""
         missing = np.isnan(values)
         some_missing = bool(missing.any())
         filled = np.where(missing, 1.0, values) if some_missing else values
@@ -118,7 +118,7 @@ class ModelFields:
         return rows
 
     def _follow_mass(self, rows: Array, missing: Mask) -> None:
-        """Scales the inertia of bodies with their mass, except where it is named."""
+        """Scales the inertia of bodies with their mass, except where it is set explicitly."""
         mass, nominal = rows[:, self.places["body_mass"]], self.nominal["body_mass"]
         ratio = np.ones_like(mass)
         np.divide(mass, nominal, out=ratio, where=nominal > 0)
@@ -141,10 +141,10 @@ def _field(model: Any, name: str) -> Any:
 
 
 class ModelEditor:
-    """Gives one model the values of one episode."""
+    """Sets a model to the values of one episode."""
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
-        """Remembers the model, whose values are nominal now."""
+        """Stores the model, which must have nominal values."""
         import copy
 
         self._space = space
@@ -154,9 +154,9 @@ class ModelEditor:
         self._scratch: Any = None
 
     def apply(self, values: Mapping[str, float]) -> None:
-        """Writes values into the model; what was named before and is not now goes back to nominal.
+        """Writes values into the model; parameters that are no longer given return to nominal.
 
-        ``mj_setConst`` gets an ``MjData`` of its own, since it resets the positions of the one that it is given.
+        ``mj_setConst`` gets its own ``MjData``, since it resets the positions in it.
         """
         import mujoco  # type: ignore[import-untyped]
 

@@ -1,9 +1,9 @@
 """Many simulations of one model: the physics under the native vector environments.
 
-Two engines with one interface. ``BatchEngine`` is ``mujoco.batch``. ``OwnDataEngine`` steps an ``MjData`` for each
-sub-environment, which the environments that observe contact forces need: Gymnasium computes ``cfrc_ext`` by
-``mj_rnePostConstraint`` from the contacts that the last stage of the last substep left, which a batch does not keep.
-Both do the same arithmetic as a loop over single simulations, at any number of threads.
+There are two engines with one interface. ``BatchEngine`` uses ``mujoco.batch``. ``OwnDataEngine`` steps an ``MjData``
+for each sub-environment, as environments that observe contact forces require: Gymnasium computes ``cfrc_ext`` with
+``mj_rnePostConstraint`` from the contacts of the last stage of the last substep, which a batch does not keep. Both do
+the same arithmetic as a loop over single simulations, with any number of threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.stock import BAD_STATE
 
-_CHUNKS = 8  # for each thread, so that slow simulations do not leave the others waiting
+_CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
 
 
 class Engine(ABC):
@@ -44,7 +44,7 @@ class Engine(ABC):
 
     @abstractmethod
     def write(self, fields: Mapping[str, Array], envs: Indices) -> None:
-        """Gives some simulations other values of model fields, each ``(len(envs), ...)``, and recomputes constants."""
+        """Sets model fields of some simulations, each ``(len(envs), ...)``, and recomputes derived constants."""
 
     @abstractmethod
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
@@ -64,7 +64,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends the threads and gives the memory back."""
+        """Ends the threads and frees memory."""
 
 
 class BatchEngine(Engine):
@@ -77,13 +77,13 @@ class BatchEngine(Engine):
             model: An ``MjModel`` with nominal values; it is copied.
             num_envs: Simulations.
             num_threads: Threads.
-            fields: Fields of ``MjData`` that ``field`` shall give.
+            fields: Fields of ``MjData`` that ``field`` must provide.
         """
         self._batch = mujoco_batch.Batch(model, num_envs, num_threads)
         self.qpos, self.qvel, self.ctrl = (self._batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
         self._fields = {name: self._batch.bind(name) for name in fields}
         self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
-        self._first_state = self._batch.state[0].copy()  # what mj_resetData leaves, all of it
+        self._first_state = self._batch.state[0].copy()  # the complete state after mj_resetData
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
         self._expanded: dict[str, Array] = {}
@@ -102,18 +102,18 @@ class BatchEngine(Engine):
             self._batch.set_const(envs)
 
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
-        # as Batch.reset, but without waking the threads a second time
+        # like Batch.reset, but without waking the threads a second time
         self._batch.state[envs] = self._first_state
         self.qpos[envs] = qpos
         self.qvel[envs] = qvel
         self._counts[envs] = QUIET
         self._batch.forward(envs)
-        self._counts[envs] = QUIET  # only what a step warns of counts
+        self._counts[envs] = QUIET  # only warnings of a step count
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         self._batch.step(envs, nstep=substeps)
         self.diverged[:] = False
-        if (self._counts != QUIET).any():  # seldom, and cheaper to ask than to count anew in every step
+        if (self._counts != QUIET).any():  # rare, and cheaper to check than to reset before every step
             np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
             self._counts[...] = QUIET
 
@@ -122,7 +122,7 @@ class BatchEngine(Engine):
         self._batch.get_data(env, data)
 
     def close(self) -> None:
-        # the arrays are views of the batch's memory: copies keep them readable while the batch goes
+        # the arrays are views of the batch's memory: copies stay readable after it is freed
         self.qpos, self.qvel, self.ctrl = self.qpos.copy(), self.qvel.copy(), self.ctrl.copy()
         self._fields = {}
         self._expanded = {}
@@ -133,16 +133,16 @@ class BatchEngine(Engine):
 class OwnDataEngine(Engine):
     """An ``MjData`` for each simulation; ``mj_rnePostConstraint`` follows each step, as in Gymnasium.
 
-    MuJoCo's functions release the interpreter's lock, so that threads run in parallel but for the few microseconds of
+    MuJoCo's functions release the interpreter lock, so threads run in parallel except for the few microseconds of
     Python around each simulation.
     """
 
     def __init__(self, model: Any, num_envs: int, num_threads: int, fields: Sequence[str]) -> None:
         """Starts all simulations at the model's own state; arguments as for ``BatchEngine``."""
         self._nominal = copy.copy(model)
-        self._models = [self._nominal] * num_envs  # one for all until their fields differ
+        self._models = [self._nominal] * num_envs  # one shared model until their fields differ
         self._data = [mujoco.MjData(model) for _ in range(num_envs)]
-        self._scratch: list[Any] = [None] * num_threads  # for mj_setConst, which resets what it is given
+        self._scratch: list[Any] = [None] * num_threads  # for mj_setConst, which resets its data
         self._counts = np.full((num_envs, len(self._data[0].warning.number)), QUIET, np.int32)
         self.qpos = np.zeros((num_envs, model.nq))
         self.qvel = np.zeros((num_envs, model.nv))
@@ -228,7 +228,7 @@ class OwnDataEngine(Engine):
         del self._controls, self._warnings
 
     def _parallel(self, work: Callable[[int, int, int], None], envs: Indices) -> None:
-        """Calls ``work(thread, row, env)`` for each; whoever is free takes the next few."""
+        """Calls ``work(thread, row, env)`` for each; a free thread takes the next few."""
         rows = envs.tolist()
         size = max(1, len(rows) // (self._threads * _CHUNKS))
         chunks = count()  # next() on it is atomic

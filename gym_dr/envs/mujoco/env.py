@@ -1,7 +1,7 @@
 """Gymnasium's MuJoCo environments whose model is edited at each reset.
 
-The physics, observations and rewards are Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing
-is edited. ``info`` and ``params`` report the randomized parameters and those set by hand, since a model has hundreds.
+Physics, observations and rewards come from Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing
+is edited. ``info`` and ``params`` report only randomized parameters and those set by hand, since a model has hundreds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gym_dr.errors import ConfigError
 
 
 class RandomizedMujoco(RandomizedModel, MujocoEnv):
-    """A mixin before Gymnasium's class."""
+    """A mixin that precedes Gymnasium's class."""
 
-    space_name: str  # what presets are filed under
+    space_name: str  # name under which presets are registered
 
     def __init__(
         self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
@@ -36,23 +36,23 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
             randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
-            **kwargs: Those of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
+            **kwargs: Keywords of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
 
         Raises:
             UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         with quiet_compiler():
             super().__init__(**kwargs)
-        # replaces what Gymnasium's class recorded for pickling: it takes positional arguments, and no randomization
+        # replaces what Gymnasium's class recorded for pickling: its positional arguments, without randomization
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(cast(EzPickle, self), **kwargs)
         self._randomize_model(self.space_name, randomization, context, context_params)
         self.observation_space = self.context.extend_space(self.observation_space)
 
     def render(self) -> Any:
-        """Draws the robot; without a render mode there is nothing to draw, which is warned of.
+        """Renders the robot; without a render mode, warns and returns None.
 
         Raises:
             ConfigError: There is no display.
@@ -62,19 +62,19 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
             return None
         try:
             return super().render()  # type: ignore[no-untyped-call]  # Gymnasium's
-        except Exception as error:  # whatever a graphics library raises where there is no display
+        except Exception as error:  # without a display, graphics libraries raise all kinds of errors
             raise ConfigError(f"{error}: MuJoCo needs a display, or MUJOCO_GL=egl and libEGL.") from error
 
     @property
     def push_size(self) -> int:
-        """How many numbers ``push`` takes: 2 (x and y) where the robot floats freely, else 1."""
+        """Size of a push: 2 (x and y) if the robot floats freely, otherwise 1."""
         return len(pushed_dofs(self.model))
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of the root (of the first joint where there is none), as a blow would.
+        """Changes the velocity of the root instantly, like an impact (of the first joint if there is no free root).
 
         Args:
-            velocity: What is added, m/s or rad/s, shape ``(push_size,)``.
+            velocity: Added to the velocity, m/s or rad/s, shape ``(push_size,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -85,7 +85,7 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
 
 @cache
 def __getattr__(name: str) -> Any:
-    """The class of an environment, such as ``HopperDR``, made of Gymnasium's when it is asked for."""
+    """The class of an environment, such as ``HopperDR``, derived on demand from Gymnasium's class."""
     return class_of(
         name,
         "DR",

@@ -1,4 +1,4 @@
-"""What the single environments and the wrapper for any MuJoCo environment share: one model, edited at each reset."""
+"""Shared by the single environments and the wrapper for any MuJoCo environment: one model, edited at each reset."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.presets import resolve
 
-# MuJoCo writes a warning to MUJOCO_LOG.TXT when its counter is 0; starting from 1 counts all the same, and is quiet
+# MuJoCo logs a warning to MUJOCO_LOG.TXT if its counter is 0; starting from 1 counts as well, but quietly
 QUIET = 1
 
 
 class RandomizedModel(RandomizedEnv):
-    """A mixin before what has ``reset`` and ``step``: Gymnasium's class, or ``gym.Wrapper``."""
+    """A mixin that precedes a class with ``reset`` and ``step``: Gymnasium's, or ``gym.Wrapper``."""
 
     _observation: Any = None  # the latest one; None before the first reset
 
     def _randomize_model(self, name: str, randomization: Any, context: str, context_params: Any) -> None:
-        """Takes over the environment's model, which holds nominal values.
+        """Takes over the environment's model, which must have nominal values.
 
         Args:
-            name: What presets are filed under.
-            randomization: Those of the class, as what follows; so are the errors.
+            name: Name under which presets are registered.
+            randomization: As in the class's constructor, like the other arguments and the errors.
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
         """
@@ -43,18 +43,18 @@ class RandomizedModel(RandomizedEnv):
         self._editor = ModelEditor(space, env.model)
         self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
         self._bad_state = BAD_STATE
-        self._actions_shape = cast(Any, self).action_space.shape  # an arm may be moved by its hand, without actuators
+        self._actions_shape = cast(Any, self).action_space.shape  # not from the model: it may have no actuators
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters.
 
         Args:
-            seed: Starts both the environment's generator and the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            seed: Reseeds the environment's generator and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         rest = self._begin_episode(seed, options)
         self._editor.apply(self.episode.current)
@@ -63,22 +63,22 @@ class RandomizedModel(RandomizedEnv):
         return self._visible(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Advances the simulation; truncates the episode of one that diverges.
+        """Advances the simulation; truncates the episode if it diverges.
 
-        MuJoCo has put a diverged simulation back to its start. Its last step has the observation before it and no
-        reward, and ``info["diverged"]`` is True.
+        MuJoCo resets a diverged simulation. Its last step returns the previous observation and reward 0, and
+        ``info["diverged"]`` is True.
 
         Args:
             action: Finite numbers of the action space's shape; MuJoCo clips them to the control range.
 
         Raises:
             EnvStateError: There was no reset yet.
-            InvalidActionError: The action is not such; nothing has changed then.
+            InvalidActionError: The action has the wrong shape or type or is not finite; nothing has changed.
         """
         check_numbers(action, self._actions_shape)
         self._check_begun("step")
         self._warnings[:] = QUIET
-        with np.errstate(over="ignore"):  # a huge action costs infinitely much; a warning would leave half of a step
+        with np.errstate(over="ignore"):  # a huge action may overflow its cost; an error would leave half a step
             observation, reward, terminated, truncated, info = cast(Any, super()).step(action)
         if (self._warnings[self._bad_state] != QUIET).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
@@ -90,12 +90,12 @@ class RandomizedModel(RandomizedEnv):
         return observation, reward, terminated, truncated, info
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """As elsewhere; before Gymnasium 1.4 a humanoid's info has views of its tendons that the next step changes."""
+        """As in the base class; before Gymnasium 1.4 a humanoid's info has views of its tendons, so copy them."""
         info = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in info.items()}
         return super()._visible(observation, info)
 
     def _note(self, observation: Any) -> None:
-        """Keeps a copy of the latest observation, since callers may write into theirs."""
+        """Stores a copy of the latest observation, since callers may write into theirs."""
         copied = copy.copy if isinstance(observation, np.ndarray) else copy.deepcopy
         self._observation = copied(observation)
 

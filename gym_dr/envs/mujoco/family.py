@@ -1,4 +1,4 @@
-"""The ids of the MuJoCo environments: one family each, since each model has parameters of its own."""
+"""The ids of the MuJoCo environments: one family each, since each model has its own parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers t
     "Reacher": (50, -3.75),
     "Pusher": (100, 0.0),
 }
-# with ten episodes an update, some trainings find the balance and lose it again
+# with ten episodes per update, some trainings learn to balance and then forget it
 _DEFAULTS = {"InvertedPendulum": {"reinforce": {"num_envs": 32}}}
 
 

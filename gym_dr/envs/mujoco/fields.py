@@ -1,4 +1,4 @@
-"""The fields of a MuJoCo model that may vary, and what their elements are called."""
+"""The fields of a MuJoCo model that may vary, and the names of their elements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Field:
     """One field of ``MjModel``, or of ``MjModel.opt``."""
 
     name: str  # as MuJoCo calls it
-    objects: str | None  # what it has elements for: "body", "geom", "jnt", "dof", "actuator"; None for options
+    objects: str | None  # kind of its elements: "body", "geom", "jnt", "dof", "actuator"; None for options
     low: float  # smallest possible value
     high: float  # largest possible value
     unit: str  # empty for pure numbers
     doc: str
     _: KW_ONLY
     axes: tuple[str, ...] = ()  # names of a vector's components; empty for numbers
-    derived: bool = False  # whether mj_setConst must follow a change
+    derived: bool = False  # whether a change requires mj_setConst
 
     @property
     def factor_low(self) -> float:
@@ -29,20 +29,20 @@ class Field:
         return -1000.0 if self.low < 0 else 1e-6 if self.low > 0 else 0.0
 
 
-_INERTIA = "principal moment of inertia; follows the mass unless named"
-_FRICTION = "a contact has the larger of its two geoms'"
+_INERTIA = "principal moment of inertia; scales with the mass unless set"
+_FRICTION = "friction; a contact uses the larger value of its two geoms"
 FIELDS = {
     field.name: field
     for field in (
         Field("gravity", None, -100, 100, "m/s^2", "acceleration of gravity", axes=XYZ),
         Field("wind", None, -100, 100, "m/s", "velocity of the medium", axes=XYZ),
-        Field("density", None, 0, 20_000, "kg/m^3", "of the medium; 0 for none"),
-        Field("viscosity", None, 0, 100, "Pa s", "of the medium; 0 for none"),
+        Field("density", None, 0, 20_000, "kg/m^3", "density of the medium; 0 for none"),
+        Field("viscosity", None, 0, 100, "Pa s", "viscosity of the medium; 0 for none"),
         Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
         Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
         Field("body_ipos", "body", -10, 10, "m", "centre of mass in the body's frame", axes=XYZ, derived=True),
         Field("geom_friction", "geom", 0, 100, "", _FRICTION, axes=("slide", "spin", "roll")),
-        Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring of a joint"),
+        Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
         Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),
         Field("dof_frictionloss", "dof", 0, 1e6, "N, N m", "dry friction of a joint"),
         Field("dof_armature", "dof", 0, 1e5, "kg, kg m^2", "inertia of a joint's motor", derived=True),
@@ -52,11 +52,10 @@ FIELDS = {
 
 
 def element_names(model: Any, objects: str | None) -> list[str]:
-    """What the elements of a model are called, in MuJoCo's order.
+    """The names of a model's elements, in MuJoCo's order.
 
-    Elements without a name get one: an actuator that of its joint, a body that of its first joint, a geom that of its
-    body, a degree of freedom that of its joint (``"root.3"`` where the joint has several); a number follows where that
-    would not be unique.
+    An unnamed actuator is named after its joint, a body after its first joint, a geom after its body, and a degree of
+    freedom after its joint (``"root.3"`` if the joint has several); a number is appended if the name is not unique.
 
     Args:
         model: An ``MjModel``.
@@ -87,7 +86,7 @@ def _dof_names(model: Any) -> list[str]:
 
 
 def _driven(model: Any, i: int, joints: list[str]) -> str:
-    """The joint that an actuator without a name drives."""
+    """The joint that an unnamed actuator drives."""
     drives_a_joint = model.actuator_trntype[i] == 0  # mjTRN_JOINT
     return joints[model.actuator_trnid[i, 0]] if drives_a_joint else f"actuator{i}"
 
@@ -97,7 +96,7 @@ def _first_joint(model: Any, i: int, joints: list[str]) -> str:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Puts a number behind names that occur more than once."""
+    """Appends a number to names that occur more than once."""
     counts, seen = Counter(names), Counter[str]()
     unique = []
     for name in names:

@@ -1,4 +1,4 @@
-"""InvertedPendulum's equations of motion: a pole of any shape on a cart, free of its joints' limits.
+"""InvertedPendulum's equations of motion: a pole of any shape on a cart, as long as no joint is beyond its limit.
 
 In the plane of motion, with the pole's centre of mass at ``(px, pz)`` in its own frame and at ``(out, ...)`` from the
 hinge once it is turned by ``theta``::
@@ -24,7 +24,7 @@ from gym_dr.envs.equations.equations import Equations
 
 FRAME_SKIP = 2
 FALLEN = 0.2  # rad, as in Gymnasium
-_TOO_FAST = 1e9  # m/s, rad/s: MuJoCo gives a simulation up at ten times this
+_TOO_FAST = 1e9  # m/s, rad/s: MuJoCo gives up at ten times this
 
 
 class Params(NamedTuple):
@@ -62,7 +62,7 @@ class Params(NamedTuple):
     hinge_high: float
 
 
-# for each field of the model its places, flattened, that ``Params`` begins with
+# field of the model -> places in it, flattened, of the first numbers of ``Params``
 PLACES: dict[str, tuple[int, ...]] = {
     "gravity": (0, 2),
     "density": (0,),
@@ -79,7 +79,7 @@ PLACES: dict[str, tuple[int, ...]] = {
 
 
 def constants_of(model: Any) -> Array:
-    """What no parameter changes, in the order of ``Params``."""
+    """The numbers that no parameter changes, in the order of ``Params``."""
     w, x, y, z = model.body_iquat[2]  # principal axes of the pole; the squares of their shares of the hinge's axis
     shares = (2 * (x * y + w * z)) ** 2, (1 - 2 * (x * x + z * z)) ** 2, (2 * (y * z - w * x)) ** 2
     ranges = (*model.actuator_ctrlrange.flat, *model.jnt_range.flat)
@@ -87,7 +87,7 @@ def constants_of(model: Any) -> Array:
 
 
 class Physics(NamedTuple):
-    """What a step reads."""
+    """Constants of a step."""
 
     mass: float  # kg, all that slides
     moment: float  # kg m^2, about the hinge
@@ -108,11 +108,11 @@ class Physics(NamedTuple):
     slider_high: float
     hinge_low: float
     hinge_high: float
-    covered: float  # 0 where there are forces that these equations lack: dry friction, drag
+    covered: float  # 0 if there are forces that these equations lack: dry friction, drag
 
 
 class State(NamedTuple):
-    """Positions, velocities, accelerations that MuJoCo's solver begins with, and whether MuJoCo is to make the step."""
+    """Positions, velocities, accelerations for MuJoCo's warm start, and whether MuJoCo must make the step."""
 
     x: float  # m
     theta: float  # rad, 0 is upright
@@ -181,7 +181,7 @@ def accelerations(c: Physics, x: float, theta: float, v: float, w: float, force:
 
 
 def within(c: Physics, x: float, theta: float) -> bool:
-    """Whether no joint is beyond its limit, where MuJoCo would push back; False for nan."""
+    """Whether no joint is beyond its limit, so that MuJoCo applies no limit force; False for nan."""
     return x >= c.slider_low and x <= c.slider_high and theta >= c.hinge_low and theta <= c.hinge_high
 
 
@@ -209,7 +209,7 @@ def integrate(c: Physics, x: float, theta: float, v: float, w: float, force: flo
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
-    """Two steps of the integrator, or none, which counts as an end, where only MuJoCo can make them."""
+    """Two steps of the integrator; none, reported as an end, if only MuJoCo can make them."""
     force = c.gear * min(max(action, c.control_low), c.control_high)
     m = integrate(c, s.x, s.theta, s.v, s.w, force)
     n = integrate(c, m.x, m.theta, m.v, m.w, force)

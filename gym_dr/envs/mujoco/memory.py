@@ -1,8 +1,7 @@
 """Reads and writes one field of many ``MjData`` in one call.
 
-A copy for each field of each simulation in Python costs more than the forces that it is for. ``MjData`` keeps its
-fields where they are for as long as it lives, so that their addresses can be collected once and followed by one numpy
-call.
+Copying each field of each simulation in Python costs more than computing contact forces. The fields of an ``MjData``
+never move, so this collects their addresses once and then reads or writes all of them in one numpy call.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class ScatteredField:
         """Collects addresses.
 
         Args:
-            arrays: Alike in shape, strides and dtype; live views, which must stay alive (they are kept).
+            arrays: Live views with equal shape, strides and dtype; references to them are kept.
         """
         first = arrays[0]
         if not all((a.shape, a.strides, a.dtype) == (first.shape, first.strides, first.dtype) for a in arrays):
@@ -36,7 +35,7 @@ class ScatteredField:
             raise ValueError("Expected aligned arrays with positive strides.")
         reach = sum((length - 1) * stride for length, stride in zip(first.shape, first.strides, strict=True))
         count = int(self._places.max()) + 1
-        # spans memory that is not ours too; only the places of the arrays are ever touched
+        # spans memory that is not ours too; only the arrays themselves are ever accessed
         size = (count - 1) * first.itemsize + reach + first.itemsize
         span = (ctypes.c_char * size).from_address(start)
         # row k is the array that would begin k elements after the first address
@@ -55,6 +54,6 @@ class ScatteredField:
             out[rows] = self._windows[self._places[rows]]
 
     def write(self, values: npt.ArrayLike) -> None:
-        """Gives all arrays new values, which broadcast to ``self.shape``."""
+        """Sets all arrays to values that broadcast to ``self.shape``."""
         if self._kept[0].size:
             self._windows[self._places] = np.asarray(values)

@@ -1,17 +1,17 @@
-"""The randomizations of the MuJoCo environments that have a name.
+"""The presets of the MuJoCo environments.
 
 ``default`` and ``wide`` vary what random-envs (github.com/gabrieletiboni/random-envs) and DORAEMON (Tiboni et al. 2024,
 "Domain Randomization via Entropy Maximization") vary: the mass of every link, friction, and the damping of the joints.
 Their ranges are ours.
 ``random`` and ``extreme`` are R and E of the generalization protocol of Packer et al. (2018, "Assessing Generalization
 in Deep Reinforcement Learning", code at github.com/sunblaze-ucb/rl-generalization): R is a box around the nominal
-values, E has every parameter outside of that box. None of their environments is one of these, so:
+values, E has every parameter outside that box. Their environments are different ones, so:
 
-- theirs are the parameters (power, density and friction of Roboschool's Hopper and HalfCheetah; push force, pole length
-  and pole mass of the classic CartPole) and their ranges, divided by the nominal values to be factors;
-- ours is where these factors go: to MuJoCo's Hopper and HalfCheetah; to the pendulums, whose poles are some fifty times
-  as heavy as CartPole's, with draws of their own for the two links of the double one; and Hopper's to all other robots
-  (their Pendulum and Acrobot, which have no cart, are not used).
+- the parameters (power, density and friction of Roboschool's Hopper and HalfCheetah; push force, pole length and pole
+  mass of the classic CartPole) and their ranges, divided by the nominal values to get factors, are theirs;
+- the choice of environments for these factors is ours: MuJoCo's Hopper and HalfCheetah; the pendulums, whose poles are
+  some fifty times as heavy as CartPole's, with separate draws for the two links of the double one; and Hopper's factors
+  for all other robots (their Pendulum and Acrobot, which have no cart, are not used).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _LEGGED = ("Hopper", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
 
 
 def _links(spread: Uniform, *others: str) -> Randomization:
-    """An independent factor for the mass of each link, and for each of some further parameters."""
+    """An independent factor for the mass of each link, and one for each other parameter."""
     return Randomization({name: Scale(spread) for name in ("body_mass:*", "dof_damping", *others)})
 
 
 def _robot(power: Distribution, mass: Distribution, contact: Distribution, *others: str) -> Randomization:
-    """One factor each for power, density and what the robot moves against, as in Packer et al."""
+    """One factor each for power, density and the contact parameters ``others``, as in Packer et al."""
     return Randomization(
         {"actuator_gear": Scale(power), "body_mass": Scale(mass), **{name: Scale(contact) for name in others}}
     )
@@ -69,7 +69,7 @@ def _pole(spreads: dict[str, Distribution]) -> Randomization:
 def robot_presets(
     *others: str, power: Distribution = _POWER, power_outside: Distribution = _POWER_OUTSIDE
 ) -> dict[str, Randomization]:
-    """The presets of a robot, whose ``others`` (fields of its model) are what it moves against."""
+    """The presets of a robot; ``others`` are the fields of its model that describe what it moves against."""
     return {
         "default": _links(_NARROW, *others),
         "wide": _links(_WIDE, *others),
@@ -92,7 +92,7 @@ PRESETS: dict[str, dict[str, Randomization]] = {
     "InvertedDoublePendulum": _pendulum(),
     **{name: robot_presets("geom_friction") for name in _LEGGED},
     "HalfCheetah": robot_presets("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
-    "Swimmer": robot_presets("density", "viscosity"),  # what it pushes against is water
-    "Reacher": robot_presets(),  # its target is a body too, but a kinematic one: its mass changes nothing
+    "Swimmer": robot_presets("density", "viscosity"),  # it moves against water
+    "Reacher": robot_presets(),  # its target is a kinematic body, whose mass has no effect
     "Pusher": robot_presets("geom_friction"),
 }

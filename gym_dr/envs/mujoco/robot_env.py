@@ -1,4 +1,4 @@
-"""The environments of robots of your own: one task over states, for one simulation as for many."""
+"""Environments of custom robots: one task, for a single simulation as well as for many."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from gym_dr.errors import RobotError, unknown_name
 from gym_dr.randomization.table import ParamTable
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
-_AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # by mj_rnePostConstraint, which a batch does not call
+_AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call
 _PROBES = 3  # simulations that a new task is tried on
 
 
 class RobotState:
     """n simulations at one time, as a robot's functions see them; arrays are read-only.
 
-    What MuJoCo derives (``xpos``, sensors, ...) is, after a step, that of the last simulation step's beginning, as in
-    Gymnasium's environments; ``qpos`` and ``qvel`` are those of its end.
+    After a step, quantities that MuJoCo derives (``xpos``, sensors, ...) belong to the beginning of the last simulation
+    step, as in Gymnasium's environments; ``qpos`` and ``qvel`` belong to its end.
 
     Attributes:
         model: The ``MjModel`` with nominal values: ``state.model.site("tip").id``.
@@ -50,7 +50,7 @@ class RobotState:
     sensordata: Array
 
     def __init__(self, model: Any, arrays: dict[str, Array]) -> None:
-        """Takes the fields by name, ``(n, ...)`` each."""
+        """Stores the fields by name, each ``(n, ...)``."""
         self.model = model
         self._names = tuple(arrays)
         for name, array in arrays.items():
@@ -59,36 +59,36 @@ class RobotState:
             setattr(self, name, view)
 
     def sensor(self, name: str) -> Array:
-        """What a sensor measures, ``(n, its dimension)``."""
+        """The output of a sensor, ``(n, dimension of the sensor)``."""
         sensor = self.model.sensor(name)
         return self.sensordata[:, sensor.adr[0] : sensor.adr[0] + sensor.dim[0]]
 
     def __getattr__(self, name: str) -> Array:
-        """A field that was not asked for.
+        """A field that was not requested.
 
         Raises:
-            AttributeError: Always; it says how to ask.
+            AttributeError: Always; the message says how to request it.
         """
-        hint = f"; for it give register_robot(..., fields=[{name!r}])" if name in mujoco_batch.DATA_FIELDS else ""
+        hint = f"; add it with register_robot(..., fields=[{name!r}])" if name in mujoco_batch.DATA_FIELDS else ""
         known = ", ".join(("model", *self.__dict__.get("_names", ())))
-        raise AttributeError(f"The state has {known}, and not {name!r}{hint}.")
+        raise AttributeError(f"The state has {known}, but not {name!r}{hint}.")
 
 
 class RobotTask(tasks.Task):
-    """A robot's functions, whose results are checked."""
+    """A robot's functions, with checks of their results."""
 
     def __init__(self, robot: Robot, model: Any, data: Any) -> None:
         """Tries the functions.
 
         Args:
-            robot: With the functions.
-            model: Compiled; it is copied, since draws change it.
+            robot: The robot, with its functions.
+            model: The compiled model; copied, since draws change it.
             data: An ``MjData`` of the model.
 
         Raises:
-            UnknownNameError: A field is none of ``MjData``.
-            RobotError: A function returns something of a wrong shape or type, or NaN, or mixes simulations; or a field
-                that is one number was asked for beside contact forces.
+            UnknownNameError: A field is not one of ``MjData``.
+            RobotError: A function returns a wrong shape or type, or NaN, or mixes simulations; or a scalar field was
+                requested together with contact forces.
         """
         for name in robot.fields:
             if name not in mujoco_batch.DATA_FIELDS:
@@ -97,7 +97,7 @@ class RobotTask(tasks.Task):
         numbers = [name for name in robot.fields if np.ndim(getattr(data, name)) == 0]
         if self.contact_forces and numbers:
             forces = ", ".join(sorted(_AFTER_CONTACTS.intersection(robot.fields)))
-            raise RobotError(f"Robot {robot.id!r}: expected fields that are arrays beside {forces}, got {numbers[0]}.")
+            raise RobotError(f"Robot {robot.id!r}: expected only arrays beside {forces}, got {numbers[0]}.")
         self.robot, self.model = robot, copy.copy(model)
         self.nq, self.nv = int(model.nq), int(model.nv)
         measured = ["sensordata"] if model.nsensordata else []
@@ -107,12 +107,12 @@ class RobotTask(tasks.Task):
     def state(
         self, field: Callable[[str], Array], rows: tasks.Rows = slice(None), *, copied: bool = False
     ) -> RobotState:
-        """The state of some simulations, whose fields a function gives by name."""
+        """The state of some simulations; ``field`` returns their fields by name."""
         arrays = {name: field(name)[rows] for name in dict.fromkeys((*_ALWAYS, *self.fields))}
         return RobotState(self.model, {name: a.copy() for name, a in arrays.items()} if copied else arrays)
 
     def first_state(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The first state of one episode, ``(nq,)`` and ``(nv,)``."""
+        """The initial state of one episode, ``(nq,)`` and ``(nv,)``."""
         found: Any = self.robot.reset(rng, self.model)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise self._wrong("reset", f"a pair of positions ({self.nq},) and velocities ({self.nv},)", repr(found))
@@ -123,15 +123,15 @@ class RobotTask(tasks.Task):
         return qpos, qvel
 
     def observations(self, state: RobotState) -> Array:
-        """Observations ``(n, size)``, a fresh array."""
+        """Observations ``(n, size)``, a new array."""
         return np.array(self._checked("observe", self.robot.observe(state), (len(state.qpos), self.size)))
 
     def rewards(self, before: RobotState, after: RobotState) -> Array:
-        """Rewards ``(n,)``, a fresh array."""
+        """Rewards ``(n,)``, a new array."""
         return np.array(self._checked("reward", self.robot.reward(before, after), (len(after.qpos),)))
 
     def terminations(self, state: RobotState) -> Mask:
-        """Whose episodes end, ``(n,)``, a fresh array."""
+        """Which episodes end, ``(n,)``, a new array."""
         n = len(state.qpos)
         if self.robot.terminated is None:
             return np.zeros(n, np.bool_)
@@ -144,12 +144,12 @@ class RobotTask(tasks.Task):
         """Refuses NaN.
 
         Args:
-            name: The function that has returned the values.
+            name: The function that returned the values.
             values: ``(n, ...)``.
-            qpos: Of their simulations, ``(n, nq)``.
+            qpos: Positions of their simulations, ``(n, nq)``.
 
         Raises:
-            RobotError: There is one.
+            RobotError: A value is NaN.
         """
         if not np.isnan(values).any():
             return
@@ -200,12 +200,12 @@ class RobotTask(tasks.Task):
         ):
             self.check_numbers(name, all_of_them, together.qpos)
             if not np.allclose(alone[0], all_of_them[0], rtol=1e-9, atol=1e-9):
-                among = f"{alone[0]} for a simulation alone and {all_of_them[0]} for it among {_PROBES}"
-                raise self._wrong(name, "rows that depend on their own simulation alone", among)
+                among = f"{alone[0]} for a single simulation and {all_of_them[0]} for the same one among {_PROBES}"
+                raise self._wrong(name, "rows that depend only on their own simulation", among)
         return self.size
 
     def _checked(self, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-        """What a function has returned as floating-point numbers of a shape."""
+        """A function's result as floating-point numbers of the given shape."""
         try:
             array = np.asarray(values, np.float64)
         except (TypeError, ValueError):
@@ -226,7 +226,7 @@ def _of_engine(engine: Engine, name: str) -> Array:
 
 
 class RobotEnv(MujocoEnv, EzPickle):
-    """One robot at nominal values, as Gymnasium's own environments are."""
+    """One robot with nominal values, like Gymnasium's own environments."""
 
     metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"]}
 
@@ -234,12 +234,12 @@ class RobotEnv(MujocoEnv, EzPickle):
         """Compiles the model and tries the functions.
 
         Args:
-            robot: Its id.
-            **kwargs: Those of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
+            robot: The robot's id.
+            **kwargs: Keywords of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
 
         Raises:
-            UnknownNameError: There is no such robot, or a field is none of ``MjData``.
-            RobotError: The model cannot be compiled or driven, or a function returns what it must not.
+            UnknownNameError: There is no such robot, or a field is not one of ``MjData``.
+            RobotError: The model cannot be compiled or driven, or a function returns invalid values.
         """
         chosen = ROBOTS.get(robot)
         self.space_name = robot
@@ -276,8 +276,8 @@ def _check_model(robot: str, model: Any, camera: str | None) -> None:
     """Refuses a model without joints or actuators, or with an actuator that has no range.
 
     Raises:
-        RobotError: It is such a model.
-        UnknownNameError: It has no such camera.
+        RobotError: The model is refused.
+        UnknownNameError: The model has no such camera.
     """
     for number, what in ((model.njnt, "joint"), (model.nu, "actuator")):
         if not number:
@@ -286,8 +286,8 @@ def _check_model(robot: str, model: Any, camera: str | None) -> None:
     if free:
         names = ", ".join(model.actuator(i).name or f"number {i}" for i in free)
         raise RobotError(
-            f"Robot {robot!r}: expected a ctrlrange for each actuator, from which actions have their bounds, got none "
-            f"for {names}."
+            f"Robot {robot!r}: expected a ctrlrange for each actuator, which sets the bounds of actions, got none for "
+            f"{names}."
         )
     cameras = [model.camera(i).name for i in range(model.ncam)]
     if camera is not None and camera not in cameras:
@@ -315,7 +315,7 @@ class RobotBackend(MujocoBackend):
 
 
 class RobotVectorEnv(NativeVectorEnv):
-    """Many of a robot with randomized physics."""
+    """Many copies of a robot with randomized physics."""
 
     def _make_backend(self, render_mode: str | None, robot: str = "", **kwargs: Any) -> RobotBackend:
         template = RobotEnv(robot, render_mode=render_mode, **kwargs)

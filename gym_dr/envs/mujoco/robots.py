@@ -1,4 +1,4 @@
-"""Robots of your own: a model file and a few functions, registered as an environment like ours."""
+"""Custom robots: a model file and a few functions, registered as an environment."""
 
 from __future__ import annotations
 
@@ -59,38 +59,37 @@ def register_robot(
     presets: Mapping[str, Any] | None = None,
     camera: str | None = None,
 ) -> None:
-    """Registers an environment: a MuJoCo model, and functions that say what it observes and what it is rewarded for.
+    """Registers an environment: a MuJoCo model, and functions that define observations and rewards.
 
-    The functions get n simulations at once as a ``RobotState``: ``state.qpos`` is ``(n, nq)``, and so on. Row i of what
-    they return may depend on row i alone; n is 1 in a single environment and ``num_envs`` in a native one. Called again
-    with an id, it replaces that robot, for environments that are made from then on.
+    The functions get n simulations at once as a ``RobotState``: ``state.qpos`` is ``(n, nq)``, and so on. Row i of
+    their result may depend only on row i; n is 1 in a single environment and ``num_envs`` in a native one. Registering
+    an id again replaces its robot in environments that are made afterwards.
 
     Args:
-        id: Of the environment: "Cart-v0", or "mine/Cart-v0".
-        model: An MJCF or URDF file; a relative path starts at the file that has ``observe``.
+        id: Id of the environment: "Cart-v0", or "mine/Cart-v0".
+        model: An MJCF or URDF file; a relative path starts at the folder of the file that defines ``observe``.
         observe: State -> observations ``(n, size)``.
-        reward: States before and after a step, of which the latter has the actions as ``ctrl`` -> rewards ``(n,)``.
-        reset: A sub-environment's generator and the nominal ``MjModel`` -> the first state of one episode, positions
+        reward: States before and after a step (the latter has the actions as ``ctrl``) -> rewards ``(n,)``.
+        reset: A sub-environment's generator and the nominal ``MjModel`` -> the initial state of one episode, positions
             ``(nq,)`` and velocities ``(nv,)``.
-        terminated: State after a step -> whose episodes end, ``(n,)`` bool; None where the limit of steps alone ends
-            them.
-        fields: What the functions read of ``MjData`` besides ``qpos``, ``qvel``, ``ctrl`` and ``sensordata``, such as
-            "xpos".
-        frame_skip: Steps of the simulation for each step of the environment.
+        terminated: State after a step -> which episodes end, ``(n,)`` bool; None if only the step limit ends them.
+        fields: Fields of ``MjData`` that the functions read besides ``qpos``, ``qvel``, ``ctrl`` and ``sensordata``,
+            such as "xpos".
+        frame_skip: Simulation steps per environment step.
         max_episode_steps: Steps after which an episode is truncated.
-        reward_threshold: Return from which the task counts as solved.
-        presets: Name -> randomization, as a mapping or a ``Randomization``. Those of our robots ("default", "wide",
-            "random" and "extreme") are there too, unless they are given here.
-        camera: Of the model, for pictures; None for the one called "track", or a view of all.
+        reward_threshold: Return at which the task counts as solved.
+        presets: Name -> randomization, as a mapping or a ``Randomization``. The presets of our robots ("default",
+            "wide", "random" and "extreme") exist too, unless given here.
+        camera: A camera of the model for rendering; None for the one called "track", or a view of everything.
 
     Raises:
-        RobotError: There is no such file, a function is none, or the id is malformed or another environment's.
-        ConfigError: A number is no whole number above 0.
+        RobotError: There is no such file, a function is not callable, or the id is malformed or already taken.
+        ConfigError: A number is not a whole number above 0.
         RandomizationError: A preset is impossible.
     """
     path = _folder(observe) / model
     if not path.is_file():
-        raise RobotError(f"Robot {id!r}: expected a model file, got {str(path)!r}, which is not there.")
+        raise RobotError(f"Robot {id!r}: expected a model file, got {str(path)!r}, which does not exist.")
     functions = {"observe": observe, "reward": reward, "reset": reset, "terminated": terminated}
     for name, function in functions.items():
         if not (callable(function) or (function is None and name == "terminated")):
@@ -100,7 +99,7 @@ def register_robot(
     except gym.error.Error as error:
         raise RobotError(f"Robot {id!r}: expected an id such as 'Cart-v0' or 'mine/Cart-v0': {error}") from None
     if id in gym.registry and id not in ROBOTS:
-        raise RobotError(f"Robot {id!r}: Gymnasium knows another environment of that id; choose another one.")
+        raise RobotError(f"Robot {id!r}: another environment is already registered with this id. Choose another id.")
     robot = Robot(
         id=id,
         model=path,
@@ -135,8 +134,8 @@ def register_robot(
 
 
 def _folder(function: Any) -> Path:
-    """Where the file of a function lies; the current folder where it has none."""
+    """The folder of a function's file; the current folder if it has none."""
     try:
         return Path(inspect.getfile(inspect.unwrap(function))).resolve().parent
-    except TypeError:  # a callable object, or no function at all, which is refused later
+    except TypeError:  # a callable object, or not a function at all, which is refused later
         return Path.cwd()

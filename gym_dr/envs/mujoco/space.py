@@ -1,9 +1,9 @@
-"""What may vary in a MuJoCo model: the names, and which numbers of the model each of them stands for.
+"""The parameters of a MuJoCo model: their names, and the numbers of the model that each name stands for.
 
 ``field:element`` is one element (``body_mass:torso``), ``field:element.axis`` one component of a vector
 (``geom_friction:floor.slide``, ``gravity.z``). A vector without its axis (``body_ipos:torso``) and a field without an
-element (``body_mass``) are factors, nominally 1, that scale all that they name. Where several names reach one number,
-the value or nominal value is multiplied by each factor.
+element (``body_mass``) are factors, nominally 1, that scale everything they name. If several names affect one number,
+its value or nominal value is multiplied by each factor.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-LENGTH = "body_length"  # not a field of MuJoCo's: a link's length moves several
+LENGTH = "body_length"  # not a MuJoCo field: a link's length affects several fields
 _CAPSULE, _CYLINDER = 3, 5  # mjtGeom
-_INERTIA_SLACK = 1e-6  # relative; MuJoCo's own inertias lie on the bound where a body is flat
+_INERTIA_SLACK = 1e-6  # relative; flat bodies lie exactly on the bound
 _WILD = ("*", "?", "[")
-_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # that may lack a name: as fields have it -> as models do
+_OBJECTS = {"body": "body", "geom": "geom", "jnt": "joint"}  # that may be unnamed: name in fields -> name in models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,32 +35,32 @@ class Part:
 
     field: str
     columns: tuple[int, ...]  # places in the flattened field
-    exponent: int = 1  # of the factor, where the name is one
+    exponent: int = 1  # of the factor, if the name is one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What one name does to the model."""
+    """How one name changes the model."""
 
-    factor: bool  # whether its value multiplies what is there or replaces it
+    factor: bool  # whether its value multiplies the nominal numbers or replaces them
     parts: tuple[Part, ...]
 
 
 class ModelSpace(ParamSpace):
     """The parameters of one MuJoCo model.
 
-    ``nominal`` holds the randomized names only, since a model has hundreds: those, and what was set by hand, are what
-    ``params`` and ``info["params"]`` report. ``space[name].nominal`` is there for every name.
+    ``nominal`` contains only the randomized names, since a model has hundreds; ``params`` and ``info["params"]`` report
+    these and parameters set by hand. ``space[name].nominal`` works for every name.
     """
 
     def __init__(self, name: str, params: list[Param], targets: Mapping[str, Target], hints: Mapping[str, str]) -> None:
         """Collects parameters; ``model_space`` makes them from a model.
 
         Args:
-            name: What presets are filed under.
-            params: What may vary.
-            targets: What each name does to the model.
-            hints: Field, or name that is none -> why it, or an element of the field, may be missing.
+            name: Name under which presets are registered.
+            params: The parameters that may vary.
+            targets: How each name changes the model.
+            hints: Field or unknown name -> why it, or an element of the field, may be missing.
         """
         super().__init__(name, params)
         self.targets, self.hints = targets, hints
@@ -72,7 +72,7 @@ class ModelSpace(ParamSpace):
         raise self._unknown(name)
 
     def reporting(self, randomization: Randomization) -> ModelSpace:
-        """The same parameters, with those of a randomization as the ones that are reported."""
+        """The same parameters, reporting those of a randomization."""
         space = ModelSpace(self.name, list(self.values()), self.targets, self.hints)
         space.nominal = {name: float(self[name].nominal) for name in randomization}
         return space
@@ -80,12 +80,13 @@ class ModelSpace(ParamSpace):
     def expand(self, randomization: Randomization) -> Randomization:
         """Replaces patterns (``body_mass:*leg*``) by the names that match, each with an independent draw.
 
-        A name that is written out wins over a pattern. A pattern for vectors without an axis gives a factor for each
-        element where its rule is a Scale, and otherwise a draw for each component.
+        An explicit name takes precedence over a pattern. A pattern for vectors without an axis draws a factor for each
+        element if its rule is a Scale, and otherwise each component.
 
         Raises:
-            UnknownNameError: A name or pattern stands for nothing in the model.
-            RandomizationError: Two patterns match one name, a factor's rule is no Scale, or an inertia is impossible.
+            UnknownNameError: A name or pattern matches nothing in the model.
+            RandomizationError: Two patterns match one name, a factor has a rule other than Scale, or an inertia is
+                impossible.
         """
         rules: dict[str, Rule] = {}
         for pattern, rule in randomization.items():
@@ -93,7 +94,7 @@ class ModelSpace(ParamSpace):
                 if name in randomization:
                     continue
                 if name in rules:
-                    raise RandomizationError(f"Parameter {name!r}: two patterns match it; write its name out.")
+                    raise RandomizationError(f"Parameter {name!r}: two patterns match it. Name it explicitly.")
                 rules[name] = rule
         rules.update({name: rule for name, rule in randomization.items() if not _is_pattern(name)})
         for name, rule in rules.items():
@@ -114,7 +115,7 @@ class ModelSpace(ParamSpace):
         return checked
 
     def _matches(self, pattern: str, rule: Rule) -> Iterator[str]:
-        """The names that a pattern stands for; nothing for a name that is written out."""
+        """The names that match a pattern; none for an explicit name."""
         if not _is_pattern(pattern):
             self[pattern]
             return
@@ -139,11 +140,11 @@ class ModelSpace(ParamSpace):
             axes = FIELDS[name.partition(":")[0]].axes if not name.startswith(LENGTH) else ()
             hint = f", or name a component: {', '.join(f'{name}.{axis}' for axis in axes)}" if axes else ""
             raise RandomizationError(
-                f"Parameter {name!r}: scales several numbers by one draw; expected Scale(...){hint}, got {rule!r}."
+                f"Parameter {name!r}: one draw scales several numbers; expected Scale(...){hint}, got {rule!r}."
             )
 
     def _check_inertia(self, bounds: Mapping[str, tuple[float, float]]) -> None:
-        """Raises RandomizationError if a moment can exceed the sum of the other two: no mass distribution has that."""
+        """Raises RandomizationError if a moment can exceed the sum of the other two, which is physically impossible."""
         named = {name for name in bounds if name.startswith("body_inertia:") and not self.targets[name].factor}
         for body in sorted({name.rpartition(".")[0] for name in named}):
             names = [f"{body}.{axis}" for axis in FIELDS["body_inertia"].axes]
@@ -158,7 +159,7 @@ class ModelSpace(ParamSpace):
                     )
 
     def _unknown(self, name: object) -> UnknownNameError:
-        """The error for a name that is none: lists the elements, or the fields, that the model has, and says why."""
+        """The error for an unknown name: lists the model's elements or fields, and may say why it is missing."""
         text = str(name)
         head, _, rest = text.partition(":")
         whole = text.rpartition(".")[0] if "." in rest else text
@@ -178,10 +179,10 @@ class ModelSpace(ParamSpace):
 
 
 def model_space(name: str, model: Any) -> ModelSpace:
-    """Lists what may vary in a model.
+    """Lists the parameters of a model.
 
     Args:
-        name: What presets are filed under, for example ``"Hopper"``.
+        name: Name under which presets are registered, for example ``"Hopper"``.
         model: An ``MjModel`` with its nominal values.
     """
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
@@ -229,15 +230,15 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
 
 
 def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
-    """Why names may be missing that somebody looks for in a model; see ``ModelSpace``."""
+    """Reasons why names may be missing in a model; see ``ModelSpace``."""
     hints = {}
     for field in FIELDS.values():
         names = element_names(model, field.objects)
         for i, element in enumerate(names if field.objects == "body" else ()):
             if f"{field.name}:{element}" not in known:
                 hints[f"{field.name}:{element}"] = (
-                    f"{field.name}:{element} is compiled away: the centre of mass lies in the origin of its body, and "
-                    "MuJoCo computes without it. Give the body an <inertial> with another pos in the XML."
+                    f"{field.name}:{element} is optimized away: the centre of mass is at the origin of its body, so "
+                    "MuJoCo does not use it. Give the body an <inertial> with another pos in the XML."
                     if field.name == "body_ipos" and model.body_mass[i] > 0
                     else f"{element!r} has no mass."
                 )
@@ -245,11 +246,11 @@ def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
         unnamed = sum(not getattr(model, kind)(i).name for i in range(len(names))) if kind else 0
         if unnamed:
             hints[field.name] = (
-                f"{unnamed} of {len(names)} {kind}s have no name in the model and go by one of what they belong to; "
-                "give them a name in the XML to choose them by it."
+                f"{unnamed} of {len(names)} {kind}s have no name in the model and are named after what they belong to. "
+                "Name them in the XML to select them by name."
             )
     if not any(name.startswith(LENGTH) for name in known):
-        hints[LENGTH] = f"{LENGTH} is for links that are one capsule or cylinder, in models without contacts."
+        hints[LENGTH] = f"{LENGTH} exists only for links of one capsule or cylinder, in models without contacts."
     return hints
 
 
@@ -268,14 +269,14 @@ def _target(field: str, columns: tuple[int, ...], *, factor: bool) -> Target:
 
 
 def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
-    """Lengths of links that are one capsule, in models without contacts (which a change of shape would need anew)."""
+    """Lengths of links that are a single capsule or cylinder, in models without contacts, which depend on shapes."""
     if (model.geom_contype[:, None] & model.geom_conaffinity[None, :]).any():
         return
     for i, element in enumerate(element_names(model, "body")):
         geoms = np.flatnonzero(model.geom_bodyid == i)
         if not (model.body_mass[i] > 0 and len(geoms) == 1 and model.geom_type[geoms[0]] in (_CAPSULE, _CYLINDER)):
             continue
-        if model.body_simple[i] or not model.body_ipos[i].any():  # the frame is to lie at one end
+        if model.body_simple[i] or not model.body_ipos[i].any():  # the frame must be at one end
             continue
         geom = int(geoms[0])
         thin = int(np.argmin(model.body_inertia[i]))  # the moment about the link's own axis does not change
@@ -286,7 +287,7 @@ def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
         parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
         parts.append(Part(field="geom_size", columns=(3 * geom + 1,)))
         parts.append(Part(field="body_inertia", columns=bent, exponent=2))
-        doc = "factor: length of a link of the same mass; moves its centre of mass, inertia and what hangs on it"
+        doc = "factor: length of a link at constant mass; also moves its centre of mass, inertia and attached bodies"
         param = Param(name=f"{LENGTH}:{element}", nominal=1.0, low=0.05, high=20.0, unit="x", doc=doc)
         yield param, Target(factor=True, parts=tuple(parts))
 

@@ -1,4 +1,4 @@
-"""What is asked of MuJoCo about Gymnasium's models."""
+"""Facts about Gymnasium's models that need MuJoCo."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import mujoco  # type: ignore[import-untyped]
 
-# what MuJoCo resets a simulation for; the others (a full contact buffer, ...) leave it running
+# warnings after which MuJoCo resets a simulation; it continues after others (a full contact buffer, ...)
 BAD_STATE = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC")]
 
 
 @contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Keeps what MuJoCo says while it compiles Gymnasium's models (deprecations) out of MUJOCO_LOG.TXT."""
+    """Keeps MuJoCo's messages about Gymnasium's models (deprecations) out of MUJOCO_LOG.TXT."""
     handler = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda message: None)
     try:
@@ -24,5 +24,5 @@ def quiet_compiler() -> Iterator[None]:
 
 
 def pushed_dofs(model: Any) -> list[int]:
-    """The degrees of freedom that a push moves: x and y of a model that floats freely, else the first one alone."""
+    """The degrees of freedom that a push moves: x and y of a model that floats freely, otherwise the first one."""
     return [0, 1] if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE else [0]

@@ -1,8 +1,8 @@
-"""What Gymnasium's environments observe and reward, for all sub-environments at once.
+"""Observations and rewards of Gymnasium's environments, for all sub-environments at once.
 
-One small class for each; weights, ranges and spaces are read from an instance of Gymnasium's own class, so that every
-constructor keyword means what it means there. Sums are written in Gymnasium's order, since floating-point numbers keep
-that order in their last digits. Shapes: N sub-environments, actions ``(N, nu)``.
+There is a small class for each; weights, ranges and spaces come from an instance of Gymnasium's own class, so every
+constructor keyword has the same meaning. Sums follow Gymnasium's order, since the last digits of floating-point sums
+depend on it. Shapes: N sub-environments, actions ``(N, nu)``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Outcome = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
 
 
 def _plain_uniform() -> bool:
-    """Whether ``Generator.uniform`` rounds as the formula does (a compiler may fuse its operations)."""
+    """Whether ``Generator.uniform`` rounds like the formula (a compiler may fuse its operations)."""
     uniforms = np.random.default_rng(0).random(256)
     return bool((np.random.default_rng(0).uniform(-0.3, 0.7, 256) == -0.3 + (0.7 - -0.3) * uniforms).all())
 
@@ -31,10 +31,10 @@ _UNIFORM_IS_PLAIN = _plain_uniform()
 
 
 class Task:
-    """Base: what every environment must define."""
+    """Base class: what every environment must define."""
 
     fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
-    contact_forces = False  # whether it needs cfrc_ext, which a batch does not give
+    contact_forces = False  # whether it needs cfrc_ext, which a batch does not compute
 
     def __init__(self, env: Any) -> None:
         """Reads weights and ranges.
@@ -49,13 +49,13 @@ class Task:
         self.dt = float(env.dt)
 
     def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """The first state of one episode, ``(nq,)`` and ``(nv,)``: uniform noise unless overridden."""
+        """The initial state of one episode, ``(nq,)`` and ``(nv,)``: uniform noise unless overridden."""
         scale = self.env._reset_noise_scale
         qpos = self.init_qpos + rng.uniform(-scale, scale, self.nq)
         return qpos, self.init_qvel + rng.uniform(-scale, scale, self.nv)
 
     def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
-        """The first states of some episodes, ``(n, nq)`` and ``(n, nv)``, each from its sub-environment's generator."""
+        """The initial states of some episodes, ``(n, nq)`` and ``(n, nv)``, from their environments' generators."""
         if type(self).noise is Task.noise and _UNIFORM_IS_PLAIN:
             uniforms = np.empty((len(rngs), self.nq + self.nv))
             for rng, row in zip(rngs, uniforms, strict=True):
@@ -67,7 +67,7 @@ class Task:
         return np.stack([qpos for qpos, _ in states]), np.stack([qvel for _, qvel in states])
 
     def before(self, engine: Engine) -> Any:
-        """What the reward needs from before the step; a copy."""
+        """A copy of what the reward needs from before the step."""
         return None
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
@@ -83,7 +83,7 @@ class Task:
         return {}
 
     def _fallen(self, healthy: Mask) -> Mask:
-        """Whose episodes end, if unhealthy ones are to end."""
+        """Which episodes end, if being unhealthy ends them."""
         return ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
 
 
@@ -95,13 +95,13 @@ def _normal_noise(task: Task, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Sum of the squares of each sub-environment's actions, in the precision in which they were given."""
+    """Sum of the squares of each sub-environment's actions, in their own precision."""
     total: npt.NDArray[Any] = np.square(actions).sum(axis=1)
     return total
 
 
 def _finite(engine: Engine) -> Mask:
-    """Whose positions and velocities are finite numbers."""
+    """Whether all positions and velocities of each sub-environment are finite."""
     finite: Mask = np.logical_and(np.isfinite(engine.qpos).all(axis=1), np.isfinite(engine.qvel).all(axis=1))
     return finite
 
@@ -153,7 +153,7 @@ class InvertedDoublePendulum(Task):
 
 
 class _Runner(Task):
-    """Rewarded for going forward; observes positions but for the first, and velocities."""
+    """Rewarded for moving forward; observes velocities, and positions except the first."""
 
     def before(self, engine: Engine) -> Any:
         return engine.qpos[:, 0].copy()
@@ -226,7 +226,7 @@ class Hopper(Walker2d):
 
 
 class _Planar(Task):
-    """Moves in a plane: x and y positions and velocities."""
+    """Moves in a plane; reports x and y positions and velocities."""
 
     def reset_info(self, engine: Engine) -> Info:
         xy = engine.qpos[:, :2]
@@ -237,7 +237,7 @@ class _Planar(Task):
         return {**self.reset_info(engine), **velocities, "reward_forward": forward, "reward_ctrl": -cost}
 
     def _state(self, engine: Engine, rows: Rows) -> list[Array]:
-        """Positions, perhaps without x and y, and velocities."""
+        """Positions, optionally without x and y, and velocities."""
         skipped = 2 * int(self.env._exclude_current_positions_from_observation)
         return [engine.qpos[rows, skipped:], engine.qvel[rows]]
 

@@ -1,4 +1,4 @@
-"""The native MuJoCo environments: simulations on a thread pool behind the vector environment of all families."""
+"""The native MuJoCo environments: simulations on a thread pool behind the shared vector environment."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
 
-_CLOSED_FORM = frozenset({"InvertedPendulum"})  # whose equations of motion are known, ...
-_OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes what they are
+_CLOSED_FORM = frozenset({"InvertedPendulum"})  # environments with known equations of motion, ...
+_OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes them
 
 
 class MujocoBackend(Backend):
-    """Many simulations of one model, each with fields of its own.
+    """Many simulations of one model, each with its own fields.
 
     Attributes:
         engine: The simulations.
-        template: A single environment of the kind, which draws.
-        nominal: Its model as it was.
-        task: What is observed and rewarded.
+        template: A single environment, which renders.
+        nominal: Its model with nominal values.
+        task: Observations and rewards.
         model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
     """
 
@@ -45,7 +45,7 @@ class MujocoBackend(Backend):
         """Copies the model.
 
         Args:
-            name: Such as "Hopper"; presets are filed under it.
+            name: Name under which presets are registered, such as "Hopper".
             template: See the class.
             task: See the class.
         """
@@ -75,7 +75,7 @@ class MujocoBackend(Backend):
             self._rngs[i], _ = seeding.np_random(seed)
 
     def generators(self) -> tuple[np.random.Generator, ...]:
-        """See ``Backend.generators``; resets draw from them, None before the first."""
+        """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
         return tuple(self._rngs)
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
@@ -94,13 +94,13 @@ class MujocoBackend(Backend):
         engine.step(stepped, self.template.frame_skip)
         if begun is not None:
             self._begin(begun, table)
-        with np.errstate(over="ignore"):  # a huge action costs infinitely much, as in Gymnasium's environments
+        with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
             rewards, terminations, info = task.outcome(engine, actions, before)
         observations = task.observe(engine, slice(None))
         if begun is not None:
             rewards[begun], terminations[begun] = 0.0, False
         diverged = None
-        if engine.diverged.any():  # these report the observation before, and no reward
+        if engine.diverged.any():  # these report the previous observation and reward 0
             diverged = engine.diverged.copy()
             observations[diverged] = self.observations[diverged]
             rewards[diverged], terminations[diverged] = 0.0, False
@@ -111,7 +111,7 @@ class MujocoBackend(Backend):
         return self.task.reset_info(self.engine)
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        """Moves roots, or the first joint where there is none."""
+        """Pushes the root, or the first joint if there is no free root."""
         self.engine.push(envs, pushed_dofs(self.nominal), velocities)
 
     def render(self, env: int) -> Any:
@@ -128,25 +128,25 @@ class MujocoBackend(Backend):
         self.template.close()
 
     def plan(self, table: ParamTable) -> None:
-        """Makes ``model_fields`` anew where the table has other parameters than before."""
+        """Updates ``model_fields`` if the table's parameters have changed."""
         names = tuple(table.names)
         if names != self.model_fields.names:
             self.model_fields = ModelFields(self._model_space, self.nominal, names)
 
     def _begin(self, envs: Indices, table: ParamTable) -> None:
-        """Edits the models of episodes that begin and puts them at their first state."""
+        """Edits the models for new episodes and sets their initial states."""
         self.plan(table)
         self.engine.write(self.model_fields(table.current[:, envs].T), envs)
         self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
 
 
 class MujocoVectorEnv(NativeVectorEnv):
-    """Many MuJoCo environments with randomized models; keywords of its own are those of Gymnasium's class.
+    """Many MuJoCo environments with randomized models; also takes the keywords of Gymnasium's class.
 
     ``params`` and ``info["params"]`` report the randomized parameters and those set by hand.
     """
 
-    space_name: str  # what presets are filed under
+    space_name: str  # name under which presets are registered
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> MujocoBackend:
         name = self.space_name
@@ -162,5 +162,5 @@ class MujocoVectorEnv(NativeVectorEnv):
 
 @cache
 def __getattr__(name: str) -> Any:
-    """The class of many environments, such as ``HopperVectorEnv``, made when it is asked for."""
+    """The class of a vector environment, such as ``HopperVectorEnv``, made on demand."""
     return class_of(name, "VectorEnv", __name__, PRESETS, lambda env: ((MujocoVectorEnv,), {"space_name": env}))

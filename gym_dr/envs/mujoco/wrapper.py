@@ -12,10 +12,10 @@ from gym_dr.errors import RandomizationError
 
 
 class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Edits the model of a MuJoCo environment at each reset: new draws, always from the nominal values.
+    """Edits the model of a MuJoCo environment at each reset, always starting from the nominal values.
 
-    Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``;
-    ``body_mass:*`` draws for each body, and ``body_mass`` alone is one factor for all. ``params`` and
+    Parameters are named after MuJoCo's fields: ``body_mass:torso``, ``geom_friction:floor.slide``, ``gravity.z``.
+    ``body_mass:*`` draws a value for each body; ``body_mass`` alone is one factor for all. ``params`` and
     ``info["params"]`` report the randomized parameters and those set by hand.
 
     Example:
@@ -33,17 +33,17 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
         """Wraps an environment.
 
         Args:
-            env: ``env.unwrapped`` is a ``gymnasium.envs.mujoco.MujocoEnv``: it has a ``model`` and a ``data``, and its
-                ``reset`` keeps both.
-            randomization: A preset (those of ``gym_dr/HopperDR-v5`` hold for ``Hopper-v5``, for an environment of your
-                own see ``gym_dr.add_preset``), a mapping of names to distributions, a ``Randomization`` or a path.
+            env: An environment on MuJoCo: ``env.unwrapped`` has a ``model`` and a ``data``, and its ``reset`` keeps
+                both, as in ``gymnasium.envs.mujoco.MujocoEnv``.
+            randomization: A preset (``Hopper-v5`` has those of ``gym_dr/HopperDR-v5``; for your own environments see
+                ``gym_dr.add_preset``), a mapping of names to distributions, a ``Randomization`` or a path.
             context: Who may see the draw; see ``NativeVectorEnv``.
             context_params: Which parameters the observation shows; see ``NativeVectorEnv``.
 
         Raises:
             UnknownNameError: A preset, body, geom, context or other name is unknown.
             RandomizationError: A range is impossible, or the environment does not run on MuJoCo.
-            ConfigError: ``context_params`` without an observation to show them, or observations are no flat box.
+            ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
         RecordConstructorArgs.__init__(
             self, randomization=randomization, context=context, context_params=context_params
@@ -53,7 +53,7 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
         if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
             raise RandomizationError(
                 f"Expected an environment with a MuJoCo model and data, got {type(unwrapped).__name__}. "
-                "For physics that are plain attributes use RandomizeAttributes."
+                "If its parameters are plain attributes, use RandomizeAttributes."
             )
         name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
         self._randomize_model(name, randomization, context, context_params)

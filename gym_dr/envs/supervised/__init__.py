@@ -1,1 +1,1 @@
-"""A vector environment of worker processes that may die, hang or lie without taking the program with them."""
+"""A vector environment that survives worker processes which die, hang or return invalid data."""

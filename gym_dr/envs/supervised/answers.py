@@ -1,4 +1,4 @@
-"""Whether what a sub-environment returned has the form that its spaces promise."""
+"""Checks that what a sub-environment returns matches its spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_form(command: str, answer: Any, space: gym.Space[Any]) -> None:
     """Checks the answer to ``reset`` or ``step``; other answers may be anything.
 
     Raises:
-        Fault: What is wrong with it.
+        Fault: The answer has the wrong form; the message says how.
     """
     if command not in ("reset", "step"):
         return
@@ -32,7 +32,7 @@ def check_form(command: str, answer: Any, space: gym.Space[Any]) -> None:
 
 
 def _misfit(value: Any, space: gym.Space[Any]) -> str:
-    """What is wrong with the shape or type of an observation; bounds are the environment's affair, as in Gymnasium."""
+    """Describes what is wrong with an observation's shape or type; as in Gymnasium, bounds are not checked."""
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
         parts: dict[Any, gym.Space[Any]] = (
             dict(space.spaces) if isinstance(space, gym.spaces.Dict) else dict(enumerate(space.spaces))

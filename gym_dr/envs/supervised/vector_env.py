@@ -1,5 +1,7 @@
-"""Sub-environments in processes of their own, watched: what Gymnasium's async vector environment does, and when one
-of them fails it says which and under which draw, leaves nothing behind, and can go on with another in its place.
+"""Supervised sub-environments in separate processes.
+
+Like Gymnasium's async vector environment, but when a sub-environment fails, the error names it and its draw, no
+processes are left behind, and a replacement can continue.
 """
 
 from __future__ import annotations
@@ -29,36 +31,36 @@ from gym_dr.envs.vector_arguments import (
 )
 from gym_dr.errors import ConfigError, EnvStateError, WorkerError, WorkerWarning
 
-MAX_TIMEOUT = 1e6  # seconds; the operating system waits 24 days at most
+MAX_TIMEOUT = 1e6  # seconds; the operating system waits at most 24 days
 
 Request = tuple[Any, ...]  # a command and its arguments
 
 
 @dataclass
 class _Slot:
-    """What is known of one sub-environment."""
+    """What is known about one sub-environment."""
 
     worker: Worker
     observation: Any  # the latest one; zeros before the first
     seed: int | None = None  # None before the first reset
     reported: dict[str, Any] = field(default_factory=dict)  # "params" and "draw_index" of the latest info
-    lost: bool = False  # its worker was replaced between two steps: the next one reports that it is truncated
+    lost: bool = False  # its worker was replaced between steps: the next one reports a truncation
     fresh: bool = False  # its worker was replaced and has not made a step since
     restarts: int = 0  # since it was seeded
-    attributes: dict[str, Any] = field(default_factory=dict)  # what set_attr has set
+    attributes: dict[str, Any] = field(default_factory=dict)  # set by set_attr
 
 
 class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
-    """Like Gymnasium's ``AsyncVectorEnv``, but a worker that fails is noticed, named and, if wanted, replaced.
+    """Like Gymnasium's ``AsyncVectorEnv``, but detects, reports and optionally replaces workers that fail.
 
-    A worker fails when it is killed, raises, does not answer in time or answers in a wrong shape. Then all processes
-    are ended and ``WorkerError`` names the sub-environment, its seed and its draw. With ``restart`` a new worker takes
-    its place instead, with a ``WorkerWarning``: its episode ends with a step of reward 0 that repeats the last
-    observation, is truncated and has ``info["worker_restarted"]``. The draws go on as if nothing had happened: the next
-    episode has the same seed and the next draw index. The lost random generator is replaced by one that follows from
-    the seed and the number of restarts since. A worker that fails again before its first step is not replaced again.
+    A worker fails when it is killed, raises an error, does not answer in time or returns a wrong shape. Then all
+    processes are terminated and ``WorkerError`` names the sub-environment, its seed and its draw. With ``restart`` a
+    new worker takes its place instead, with a ``WorkerWarning``: the episode ends with a truncated step that has reward
+    0, repeats the last observation and sets ``info["worker_restarted"]``. Draws continue as if nothing had happened:
+    the next episode has the same seed and the next draw index. The lost random generator is replaced by one derived
+    from the seed and the number of restarts since. A worker that fails again before its first step is not replaced.
 
-    Observations come through pipes, not shared memory, so there is none to leave behind.
+    Observations travel through pipes, so no shared memory can be left behind.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -80,9 +82,9 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """Starts a process for each constructor.
 
         Args:
-            env_fns: Make the sub-environments, which have the same spaces.
-            timeout: Seconds that workers have for an answer, the making of their environment included.
-            restart: Whether a failed worker is replaced.
+            env_fns: Constructors of the sub-environments, which must have the same spaces.
+            timeout: Seconds that a worker may take to answer, or to build its environment.
+            restart: Whether to replace failed workers.
             autoreset_mode: NEXT_STEP, SAME_STEP or DISABLED, as Gymnasium defines them.
 
         Raises:
@@ -91,7 +93,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """
         super().__init__()
         if not (isinstance(timeout, int | float | np.number) and 0.0 < timeout <= MAX_TIMEOUT):
-            raise ConfigError(f"Expected timeout to be seconds above 0 and at most {MAX_TIMEOUT:g}, got {timeout!r}.")
+            raise ConfigError(f"Expected timeout to be above 0 and at most {MAX_TIMEOUT:g} seconds, got {timeout!r}.")
         self.env_fns = list(env_fns)
         if not self.env_fns:
             raise ConfigError("Expected at least one constructor of an environment, got none.")
@@ -108,7 +110,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._autoreset = AutoresetState(mode, self.num_envs)
         self._pid = os.getpid()
-        self._replaced: list[str] = []  # what is to be warned of
+        self._replaced: list[str] = []  # pending warnings
         self._slots: list[_Slot] = []
         nothing = create_empty_array(self.single_observation_space, 1)
         first = next(iter(iterate(batch_space(self.single_observation_space, 1), nothing)))
@@ -124,7 +126,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             others = [i for i, other in enumerate(self.get_attr(name)) if other != space]
             if others:
                 self.close(terminate=True)
-                raise ConfigError(f"Expected the same {name} everywhere; sub-environments {others} have another.")
+                raise ConfigError(f"Expected the same {name} everywhere, got another one in sub-environments {others}.")
 
     # ---- Gymnasium's interface --------------------------------------------------------------------------------------
 
@@ -143,19 +145,19 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
 
         Args:
             seed: An integer gives sub-environment i ``seed + i``; a sequence gives each its own.
-            options: Handed to each sub-environment, but for ``"reset_mask"``, shape ``(num_envs,)`` bool: resets only
-                some.
+            options: Passed to each sub-environment, except ``"reset_mask"``, shape ``(num_envs,)`` bool, which resets
+                only some of them.
 
         Raises:
             EnvStateError: The environment is closed.
-            RandomizationError: An impossible seed or mask; nothing has changed then.
+            RandomizationError: An impossible seed or mask; nothing has changed.
             WorkerError: A worker failed.
         """
         self._check_open()
         mask = check_reset_mask(options, self.num_envs)
         options = {} if options is None else options
         seeds = check_seeds(seed, self.num_envs)
-        options.pop("reset_mask", None)  # as Gymnasium does, whose wrappers rely on it
+        options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it
         chosen = np.flatnonzero(mask).tolist()
         answers = self._ask({i: ("reset", seeds[i], options or None) for i in chosen})
         info: dict[str, Any] = {}
@@ -173,11 +175,11 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return self._stack(), info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Steps every sub-environment, or resets it if its mode says so.
+        """Steps every sub-environment, or resets it if the autoreset mode requires it.
 
         Raises:
             EnvStateError: Closed, not reset yet, or an episode that ended was not reset (DISABLED).
-            InvalidActionError: The actions are not of the space; nothing has changed then.
+            InvalidActionError: The actions are not in the action space; nothing has changed.
             WorkerError: A worker failed.
         """
         self._check_open()
@@ -220,7 +222,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return self.call("render")
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every sub-environment, or gets an attribute; what it raises is raised here.
+        """Calls a method of every sub-environment, or gets an attribute; raises the error that it raises.
 
         Raises:
             EnvStateError: The environment is closed.
@@ -236,15 +238,15 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Sets an attribute of every sub-environment, and of those that replace them.
+        """Sets an attribute of every sub-environment and of later replacements.
 
         Args:
-            name: Of the attribute.
-            values: A list or tuple has one for each; anything else is for all.
+            name: Name of the attribute.
+            values: A list or tuple with a value for each; anything else is used for all.
 
         Raises:
             EnvStateError: The environment is closed.
-            ConfigError: There are not as many values as sub-environments.
+            ConfigError: The number of values is not the number of sub-environments.
             WorkerError: A worker failed.
         """
         self._check_open()
@@ -260,15 +262,15 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         """Ends all processes.
 
         Args:
-            terminate: At once, without a chance to close their environments.
+            terminate: Kill them immediately, without letting them close their environments.
         """
-        if getattr(self, "_pid", None) == os.getpid():  # a fork has the pipes too, but the workers are not its own
+        if getattr(self, "_pid", None) == os.getpid():  # a fork has the pipes too, but does not own the workers
             stop([slot.worker for slot in self._slots], 0.0 if terminate else CLOSE_SECONDS)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 
     def _begin(self, slot: _Slot, answer: tuple[Any, dict[str, Any]]) -> dict[str, Any]:
-        """Notes the beginning of an episode; returns its info."""
+        """Records the start of an episode; returns its info."""
         slot.observation, info = answer
         slot.lost = False
         return self._note(slot, info)
@@ -278,7 +280,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return info
 
     def _restart_ended(self, infos: list[dict[str, Any]], ended: list[int]) -> None:
-        """SAME_STEP: begins new episodes where some ended, and puts what ended into their info."""
+        """SAME_STEP: begins new episodes where some ended, and puts the final results into their info."""
         final = {i: {"final_obs": self._slots[i].observation, "final_info": infos[i]} for i in ended}
         for i, answer in self._ask(dict.fromkeys(ended, ("reset", None, None))).items():
             infos[i] = {**final[i], **self._begin(self._slots[i], answer)}
@@ -290,7 +292,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return deepcopy(concatenate(self.single_observation_space, rows, cast(Any, out)))
 
     def _announce(self) -> None:
-        """Warns of replaced workers, after all is in place, since a warning may be made an exception."""
+        """Warns about replaced workers; called last, since a warning may be turned into an exception."""
         while self._replaced:
             warnings.warn(self._replaced.pop(0), WorkerWarning, stacklevel=3)
 
@@ -303,11 +305,11 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
     def _ask(self, requests: Mapping[int, Request]) -> dict[int, Any]:
         """Sends requests and collects the answers by sub-environment.
 
-        Failed workers are replaced; what replaces them is asked again, unless it was a step of the lost episode.
+        Replaces failed workers and repeats their requests, except steps, whose episode is lost.
 
         Raises:
             WorkerError: A worker failed and cannot be replaced.
-            Exception: The first that a sub-environment refused its request with.
+            Exception: The first error with which a sub-environment refused its request.
         """
         answers, faults, refused = self._exchange(requests)
         for i, fault in faults.items():
@@ -340,10 +342,10 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         return answers, faults, refused
 
     def _replace(self, i: int, fault: Fault) -> None:
-        """Puts a new worker where one failed, in the state that the next reset needs.
+        """Replaces a failed worker by a new one that is ready for the next reset.
 
         Raises:
-            WorkerError: It is not to be replaced, or its replacement failed too.
+            WorkerError: It must not be replaced, or its replacement failed too.
         """
         slot = self._slots[i]
         if not self.restart or slot.fresh:
@@ -361,15 +363,15 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
             self._fail(i, failed[i])
 
     def _fail(self, i: int, fault: Fault) -> NoReturn:
-        """Ends everything and says why."""
+        """Terminates all workers and raises WorkerError."""
         slot = self._slots[i]
         stop([slot.worker], CLOSE_SECONDS if fault.alive else 0.0)
         stop(other.worker for other in self._slots if other is not slot)
         self.closed = True
-        again = ", having been replaced just before" if slot.fresh else ""
-        advice = "" if self.restart else " To go on with another in its place: SupervisedVectorEnv(..., restart=True)."
+        again = " right after it was replaced" if slot.fresh else ""
+        advice = "" if self.restart else " To replace failed workers, use SupervisedVectorEnv(..., restart=True)."
         error = WorkerError(
-            f"{self._name(i)} {fault}{again}. All other workers have been ended.{advice}",
+            f"{self._name(i)} {fault}{again}. All other workers have been terminated.{advice}",
             env_index=i,
             seed=slot.seed,
             draw_index=slot.reported.get("draw_index"),
@@ -378,7 +380,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         raise error from (RuntimeError(f"in the worker:\n{fault.trace}") if fault.trace else None)
 
     def _name(self, i: int) -> str:
-        """The sub-environment with its seed and draw, for messages."""
+        """Describes a sub-environment, with its seed and draw, for messages."""
         slot = self._slots[i]
         if not self._autoreset.begun[i]:
             return f"Sub-environment {i} (before its first reset)"

@@ -1,4 +1,4 @@
-"""One sub-environment in a process of its own: what runs there, and the end of the pipe that is here."""
+"""One sub-environment in a separate process: the code that runs there, and the parent's end of the pipe."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.errors import GymDrError
 
-CLOSE_SECONDS = 5.0  # that workers have for closing their environments before they are killed
+CLOSE_SECONDS = 5.0  # time for workers to close their environments before they are killed
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 
 
-class Fault(Exception):  # noqa: N818  no error of the caller's: it becomes a WorkerError or a restart
-    """A worker that cannot go on: why, in words that follow its name."""
+class Fault(Exception):  # noqa: N818  not the caller's error: it becomes a WorkerError or a restart
+    """A worker cannot continue; the reason is a phrase that follows its name."""
 
     def __init__(self, reason: str, *, alive: bool = False, trace: str = "") -> None:
-        """Keeps the reason, whether the process can still close its environment, and the traceback in it."""
+        """Stores the reason, whether the process can still close its environment, and the process's traceback."""
         super().__init__(reason)
         self.alive, self.trace = alive, trace
 
@@ -34,17 +34,17 @@ class Fault(Exception):  # noqa: N818  no error of the caller's: it becomes a Wo
 class Worker:
     """The parent's side of one sub-environment's process.
 
-    Every request has a number that its answer repeats, so that the answer to a request which was given up (after
-    Ctrl-C, say) is not taken for that to the next one.
+    Every request has a number that its answer repeats, so that a late answer to an abandoned request (after Ctrl-C,
+    say) is not mistaken for the answer to the next one.
     """
 
     def __init__(self, env_fn: EnvFn) -> None:
-        """Starts the process; what goes wrong in it shows in the answer to the first request."""
+        """Starts the process; errors during startup surface in the answer to the first request."""
         context = multiprocessing.get_context()
         self._pipe, theirs = context.Pipe()
-        # Gymnasium's wrapper of constructors lets lambdas through where processes are not forked
+        # Gymnasium's wrapper makes lambdas picklable where processes are not forked
         args = (self._pipe, theirs, CloudpickleWrapper(env_fn))
-        # every start method has this class, though their common base does not declare it
+        # every start method's context has this class, though their common base does not declare it
         self._process: Any = context.Process(target=_serve, args=args, daemon=True)
         self._process.start()
         theirs.close()
@@ -52,11 +52,11 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process id."""
         return int(self._process.pid)
 
     def send(self, command: str, *args: Any) -> None:
-        """Sends a request; a worker that is gone shows when its answer is asked for."""
+        """Sends a request; a dead worker is detected by ``receive``."""
         self._number += 1
         with contextlib.suppress(OSError):  # the process has ended
             self._pipe.send((self._number, command, args))
@@ -65,12 +65,12 @@ class Worker:
         """Waits for the answer to the latest request.
 
         Args:
-            deadline: Until when, on ``time.monotonic``.
-            timeout: Seconds that the worker had in all, for the message.
+            deadline: Time to wait until, as in ``time.monotonic``.
+            timeout: Seconds that the worker had in total, for the message.
 
         Raises:
-            Fault: The worker is gone, raised, or did not answer in time.
-            Exception: What the environment refused the request with; the worker goes on.
+            Fault: The worker died, raised an error, or did not answer in time.
+            Exception: The error with which the environment refused the request; the worker continues.
         """
         number, outcome = -1, ""
         value: Any = None
@@ -101,11 +101,11 @@ class Worker:
 
 
 def stop(workers: Iterable[Worker], seconds: float = CLOSE_SECONDS) -> None:
-    """Ends processes and reaps them: those that do not close their environments in time are killed.
+    """Ends and reaps processes; kills those that do not close their environments in time.
 
     Args:
         workers: Healthy, hung or dead; they cannot be used afterwards.
-        seconds: That all of them have together.
+        seconds: Time for all of them together.
     """
     workers = list(workers)
     if seconds > 0.0:
@@ -122,8 +122,8 @@ def stop(workers: Iterable[Worker], seconds: float = CLOSE_SECONDS) -> None:
 
 
 def _serve(parents: Any, pipe: Any, env_fn: EnvFn) -> None:
-    """What runs in the process: answers requests until the parent says ``close`` or is gone."""
-    # Ctrl-C reaches every process of a terminal: the parent decides; its handlers are not for this process
+    """Runs in the process: answers requests until the parent sends ``close`` or exits."""
+    # Ctrl-C reaches every process in the terminal: the parent decides, and its handlers must not run here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parents.close()
@@ -148,7 +148,7 @@ def _answer(pipe: Any, number: int, env: gym.Env[Any, Any], command: str, args: 
     try:
         answer = (number, "done", _COMMANDS[command](env, *args))
     except Exception as error:
-        # what the caller asked for wrongly is the caller's to mend; our own errors come before anything has changed
+        # the caller can correct a bad request, and our own errors are raised before anything has changed
         asked = command in ("call", "set") or (command == "reset" and isinstance(error, GymDrError))
         if asked and _can_be_sent(error):
             answer = (number, "refused", error)
@@ -158,14 +158,14 @@ def _answer(pipe: Any, number: int, env: gym.Env[Any, Any], command: str, args: 
         pipe.send(answer)
     except BrokenPipeError:
         raise  # the parent is gone
-    except Exception:  # what it cannot pickle; nothing was sent then
+    except Exception:  # the answer cannot be pickled; nothing was sent
         pipe.send((number, "raised", traceback.format_exc()))
 
 
 def _can_be_sent(error: Exception) -> bool:
     try:
         return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:  # whatever a stranger's exception does when it is copied
+    except Exception:  # copying an unknown exception may do anything
         return False
 
 
@@ -177,10 +177,10 @@ def _call(env: gym.Env[Any, Any], name: str, args: tuple[Any, ...], kwargs: Mapp
 def _restore(
     env: gym.Env[Any, Any], seed: int | None, draw_index: int | None, restarts: int, attributes: Mapping[str, Any]
 ) -> None:
-    """Puts a new environment where a lost one was: the next reset makes the draw after ``draw_index``.
+    """Prepares a new environment to replace a lost one: the next reset uses the draw after ``draw_index``.
 
-    The lost one's generator is gone. Terrain and noise come from one keyed by the seed and the number of restarts
-    since: the seed alone would play the first episodes again.
+    The old generator is lost. Terrain and noise come from one keyed by the seed and the number of restarts since; the
+    seed alone would repeat the first episodes.
     """
     if seed is not None:
         env.reset(seed=seed)

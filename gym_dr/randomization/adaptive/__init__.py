@@ -1,1 +1,1 @@
-"""Samplers that learn from finished episodes which draws the policy is ready for: one file a method."""
+"""Samplers that learn from finished episodes which draws the policy is ready for, one file per method."""

@@ -1,12 +1,12 @@
 """Automatic domain randomization (ADR): ranges that widen where the policy succeeds at their ends.
 
 OpenAI et al. (2019), "Solving Rubik's Cube with a Robot Hand", arXiv:1910.07113, section 5 and algorithm 1. Each
-parameter is uniform between two bounds. With probability p a draw puts one parameter at one of its bounds; the success
-of such episodes is collected for that bound. Once m of them are there, the bound moves outwards by delta if the mean
-success is at least t_high, inwards if it is at most t_low, and the m are forgotten.
+parameter is uniform between two bounds. With probability p a draw puts one parameter at one of its bounds, and the
+success of that episode goes into the bound's buffer. When the buffer holds m episodes, the bound moves outwards by
+delta if the mean success is at least t_high, inwards if it is at most t_low, and the buffer is emptied.
 
-As in the version that is compared with DORAEMON (Tiboni et al. 2024), nothing moves until draws from the first ranges
-succeed often enough for the first time: else a policy that has learned nothing yet would shrink them to a point.
+As in the version that Tiboni et al. (2024) compare with DORAEMON, nothing moves until draws from the first ranges reach
+t_high for the first time; otherwise an untrained policy would shrink them to a point.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-BOUNDARY = "\0bound"  # key of the uniform that says whether a draw is at a bound, and at which; no parameter's name
+BOUNDARY = "\0bound"  # key of the uniform that picks a draw's bound, if any; not a valid parameter name
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdrOptions(LearningOptions):
-    """Options of ``adr``; p, m and what they stand for are those of OpenAI (2019)."""
+    """Options of ``adr``; p, m, delta, t_high and t_low are the symbols of OpenAI (2019)."""
 
     bound_probability: float = option(0.5, "p: share of draws with one parameter at an end of its range")
-    bound_episodes: int = option(20, "m: episodes at an end of a range after which it may move")
-    bound_step: float = option(0.05, "delta: how far an end moves, as a share of the box")
-    widen_at: float = option(0.5, "t_high: success rate at an end from which it moves outwards")
-    narrow_at: float = option(0.25, "t_low: success rate at an end up to which it moves inwards")
+    bound_episodes: int = option(20, "m: episodes at an end of a range before it may move")
+    bound_step: float = option(0.05, "delta: step by which an end moves, as a share of the box")
+    widen_at: float = option(0.5, "t_high: an end moves outwards at this success rate or above")
+    narrow_at: float = option(0.25, "t_low: an end moves inwards at this success rate or below")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,23 +50,23 @@ class AdrOptions(LearningOptions):
 
 
 def moved(ranges: Array, bound: int, success_rate: float, options: AdrOptions) -> Array:
-    """The ranges after a look at one bound (algorithm 1 of OpenAI 2019).
+    """The ranges after evaluating one bound (algorithm 1 of OpenAI 2019).
 
     Args:
-        ranges: Lower and upper ends, quantiles, shape ``(n, 2)``.
+        ranges: Lower and upper ends as quantiles, shape ``(n, 2)``.
         bound: 2 x parameter + 0 for its lower end, 1 for its upper end.
-        success_rate: Of the episodes at that bound.
+        success_rate: Success rate of the episodes at that bound.
         options: Thresholds and step.
 
     Returns:
-        New ranges; an end stays in the box and does not pass the other one.
+        New ranges; an end stays inside the box and does not cross the other end.
     """
     parameter, end = divmod(bound, 2)
     outwards = 1 if success_rate >= options.widen_at else -1 if success_rate <= options.narrow_at else 0
     low, high = ranges[parameter]
     limits = (0.0, high) if end == 0 else (low, 1.0)
     new = ranges.copy()
-    # in whole steps, so that a bound that moves out and back is where it was
+    # in whole steps, so that a bound that moves out and back returns to the same value
     new[parameter, end] = np.clip(
         round(ranges[parameter, end] + (2 * end - 1) * outwards * options.bound_step, 12), *limits
     )
@@ -74,7 +74,7 @@ def moved(ranges: Array, bound: int, success_rate: float, options: AdrOptions) -
 
 
 class Adr(LearningSampler):
-    """Uniform draws between bounds that follow the success at each of them."""
+    """Uniform draws between bounds that follow the success rate at each bound."""
 
     options: AdrOptions
 
@@ -88,17 +88,17 @@ class Adr(LearningSampler):
         """See ``LearningSampler``."""
         self.options = options
         super().__init__(space, support, options, task)
-        self.reached = False  # whether the first ranges have been good enough once
+        self.reached = False  # whether the first ranges have ever reached widen_at
         self.buffers: list[list[float]] = [[] for _ in range(2 * len(self.box.names))]  # successes at each bound
 
     def first_shape(self, ranges: Array) -> Array:
-        """The ranges themselves: a shape is lower and upper ends."""
+        """The ranges themselves: a shape holds lower and upper ends."""
         return ranges
 
     def quantiles(
         self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
     ) -> Array:
-        """Uniform between the bounds, and at most one parameter at one of them."""
+        """Uniform between the bounds, with at most one parameter at a bound."""
         low, high = shape[:, :1], shape[:, 1:]
         drawn = np.clip(low + (high - low) * self.uniforms(seeds, draw_index, version), low, high)
         bounds = self.bounds(seeds, draw_index, version)
@@ -107,20 +107,20 @@ class Adr(LearningSampler):
         return drawn
 
     def bounds(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Indices:
-        """Which bound each draw is at, shape ``(K,)``: 2 x parameter + end, or -1 for none."""
+        """The bound that each draw is at, shape ``(K,)``: 2 x parameter + end, or -1 for none."""
         share = uniforms(seeds, draw_index, [BOUNDARY], version)[0] / self.options.bound_probability
         bounds = np.floor(share * 2 * len(self.box.names)).astype(np.int64)
         return np.where(share < 1.0, bounds, -1)
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
-        """Looks at every bound whose buffer is full, in the order of the episodes."""
+        """Evaluates every bound with a full buffer, in the order of the episodes."""
         if not self.reached and cohort.successes.mean() < self.options.widen_at:
             return self.shape, {"did": "waits"}
         self.reached = True
         shape = self.shape
         bounds = self.bounds(cohort.seeds, cohort.draw_index, self.version)
         for bound, success in zip(bounds.tolist(), cohort.successes.tolist(), strict=True):
-            if bound < 0 or shape.flat[bound] != self.shape.flat[bound]:  # later ones were played at the old bound
+            if bound < 0 or shape.flat[bound] != self.shape.flat[bound]:  # later episodes were played at the old bound
                 continue
             buffer = self.buffers[bound]
             buffer.append(success)
@@ -140,7 +140,7 @@ class Adr(LearningSampler):
         return {"entropy": entropy, **ends}
 
     def finished(self) -> bool:
-        """Whether every bound is at its end of the box."""
+        """Whether every bound has reached its end of the box."""
         return bool((self.shape[:, 0] <= _ROUNDING).all() and (self.shape[:, 1] >= 1.0 - _ROUNDING).all())
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What samplers of Beta distributions share: their draws, their rows and what is saved."""
+"""What samplers of Beta distributions share: draws, rows and saved state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-_WHOLE_BOX = -1e-4  # entropy from which nothing is left to widen
-_ROOM = 10.0  # by which a and b may exceed those of the start
+_WHOLE_BOX = -1e-4  # entropy above which nothing is left to widen
+_ROOM = 10.0  # how far a and b may exceed those of the start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class BetaOptions(LearningOptions):
 
 
 class BetaSampler(LearningSampler):
-    """Independent Beta distributions of quantiles; a shape is a and b of each parameter."""
+    """Independent Beta distributions of quantiles; a shape holds a and b of each parameter."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class BetaSampler(LearningSampler):
         self.options = options
         super().__init__(space, support, options, task)
         self.highest = float(self.shape.max()) + _ROOM  # of a and b
-        self.reached = False  # whether the first draws have been good enough once
+        self.reached = False  # whether the first draws have ever succeeded often enough
 
     def first_shape(self, ranges: Array) -> Array:
         """The Beta distributions with the mean and variance of the ranges."""
@@ -64,7 +64,7 @@ class BetaSampler(LearningSampler):
         return self.quantiles(self.shape, cohort.seeds, cohort.draw_index, self.version)
 
     def step_taken(self, new: Array, z: Array) -> dict[str, float | str]:
-        """How far a new shape is from the current one, and how many of the cohort's draws speak for it."""
+        """Divergence of a new shape from the current one, and the effective sample size of the cohort under it."""
         size = betas.effective_sample_size(betas.weights(self.shape, new, z))
         return {"divergence": betas.divergence(self.shape, new)[0], "effective_sample_size": size}
 
@@ -76,7 +76,7 @@ class BetaSampler(LearningSampler):
         return {"entropy": betas.entropy(shape)[0], **parts}
 
     def finished(self) -> bool:
-        """Whether draws are those of the box itself."""
+        """Whether draws cover the whole box uniformly."""
         return betas.entropy(self.shape)[0] > _WHOLE_BOX
 
     def state(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Independent Beta distributions of quantiles: entropy, divergence, importance weights, and the best within bounds.
+"""Independent Beta distributions of quantiles: entropy, divergence, importance weights, and constrained optimization.
 
-A shape is ``(n, 2)``: a and b of each parameter. Beta(1, 1) is uniform, so that the box itself has entropy 0, the
-largest of all. The formulas are the textbook's (Johnson, Kotz and Balakrishnan 1995, chapter 25), with digamma and
-trigamma for the derivatives.
+A shape is ``(n, 2)``: a and b of each parameter. Beta(1, 1) is uniform, so the box itself has entropy 0, the maximum.
+The formulas are standard (Johnson, Kotz and Balakrishnan 1995, chapter 25), with digamma and trigamma for the
+derivatives.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 from gym_dr.arrays import Array
 
 LOWEST = 1.0  # of a and b: below it the density has peaks at the ends of the box
-TOLERANCE = 1e-6  # by which a constraint may be missed
-_GAIN = 1e-6  # by which the goal must improve for a new shape to be worth a new version
+TOLERANCE = 1e-6  # how far a constraint may be missed
+_GAIN = 1e-6  # how much the goal must improve for a new version
 _ITERATIONS = 200
 
 Function: TypeAlias = Callable[[Array], tuple[float, Array]]  # shape (n, 2) -> value and its gradient, (n, 2)
 
 
 def fitted(ranges: Array) -> Array:
-    """The Beta distributions with the mean and variance of uniform ones.
+    """The Beta distributions with the same mean and variance as uniform ones.
 
     Args:
         ranges: Ends of the uniform distributions, shape ``(n, 2)``, in [0, 1].
@@ -40,7 +40,7 @@ def fitted(ranges: Array) -> Array:
 
 
 def quantile(shape: Array, u: Array) -> Array:
-    """Quantile functions at uniforms, both ``(n, K)`` out and in."""
+    """Quantile functions at uniforms; argument and result have shape ``(n, K)``."""
     from scipy.special import betaincinv  # heavy
 
     values: Array = betaincinv(shape[:, :1], shape[:, 1:], u)
@@ -58,7 +58,7 @@ def entropy(shape: Array) -> tuple[float, Array]:
 
 
 def divergence(old: Array, new: Array) -> tuple[float, Array]:
-    """Kullback-Leibler divergence KL(old || new), and its gradient by the new shape."""
+    """Kullback-Leibler divergence KL(old || new), and its gradient with respect to the new shape."""
     from scipy.special import betaln, digamma
 
     (a0, b0), (a, b) = old.T, new.T
@@ -68,7 +68,7 @@ def divergence(old: Array, new: Array) -> tuple[float, Array]:
 
 
 def weights(old: Array, new: Array, z: Array) -> Array:
-    """Importance weights of quantiles ``(n, K)`` drawn from an old shape: density under the new one over the old one.
+    """Importance weights, new density over old, of quantiles ``(n, K)`` drawn from an old shape.
 
     Returns:
         Shape ``(K,)``; their expected value is 1.
@@ -83,12 +83,12 @@ def weights(old: Array, new: Array, z: Array) -> Array:
 
 
 def effective_sample_size(ratios: Array) -> float:
-    """How many unweighted samples tell as much: (sum w)^2 / sum w^2 (Kong 1992)."""
+    """Number of unweighted samples that carry as much information: (sum w)^2 / sum w^2 (Kong 1992)."""
     return float(ratios.sum() ** 2 / (ratios**2).sum())
 
 
 def expectation(old: Array, z: Array, outcomes: Array) -> Function:
-    """The mean outcome under a new shape, estimated with importance weights from draws of an old one.
+    """The mean outcome under a new shape, estimated with importance weights from draws of an old shape.
 
     Args:
         old: The shape that drew them.
@@ -117,7 +117,7 @@ class AtLeast:
     lowest: float
 
     def holds(self, shape: Array) -> bool:
-        """Whether a shape keeps it, but for rounding."""
+        """Whether a shape satisfies it, up to rounding."""
         return self.function(shape)[0] >= self.lowest - TOLERANCE
 
 
@@ -132,16 +132,16 @@ def trust_region(old: Array, most: float) -> AtLeast:
 
 
 def maximised(goal: Function, constraints: Sequence[AtLeast], start: Array, highest: float) -> Array | None:
-    """The shape with the largest value of a function under constraints, searched from one that keeps them.
+    """The shape that maximises a function under constraints, searched from a feasible start.
 
     Sequential quadratic programming (Kraft 1988, scipy's SLSQP) in ln a and ln b, where a step means the same for
-    wide and narrow shapes. What it gives is checked, and taken back towards the start until it keeps the constraints.
+    wide and narrow shapes. The result is checked and moved back towards the start until it satisfies the constraints.
 
     Args:
-        goal: To be maximised.
-        constraints: All kept by ``start``.
+        goal: The function to maximise.
+        constraints: The constraints; ``start`` satisfies all of them.
         start: Shape ``(n, 2)``.
-        highest: Of a and b.
+        highest: Largest allowed a and b.
 
     Returns:
         The new shape; None if nothing better than the start was found.

@@ -1,10 +1,9 @@
 """The box that draws grow in: a randomization seen as the unit cube of its quantiles.
 
-What a method learns is a distribution of quantiles, one in (0, 1) for each parameter that varies, and the quantile
-function of the randomization turns them into values. So Uniform ranges are learned linearly, LogUniform ones in the
-logarithm, whole numbers and switches as ranges of their ordered values, and "uniform on the cube" always means the
-randomization itself. Entropies and divergences are those of the quantiles: 0 is the entropy of the whole box, and
-less of anything narrower.
+A method learns a distribution of quantiles, one in (0, 1) for each varying parameter, and the randomization's quantile
+functions turn them into values. Uniform ranges are thus learned linearly, LogUniform ones on a logarithmic scale, whole
+numbers and switches as ranges of their ordered values, and "uniform on the cube" always means the randomization itself.
+Entropies and divergences refer to the quantiles: the whole box has entropy 0, and anything narrower has less.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-NOMINAL = "nominal"  # the start around nominal values
+NOMINAL = "nominal"  # start around nominal values
 EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
-_GRID = np.linspace(0.0, 1.0, 1001)[1:-1]  # quantiles at which values must not fall where they should rise
+_GRID = np.linspace(0.0, 1.0, 1001)[1:-1]  # quantiles at which values must be monotonic
 _BISECTIONS = 60
 _SHARES = (np.arange(200) + 0.5) / 200  # quantiles that stand for the draws of a start
 
@@ -33,25 +32,24 @@ _SHARES = (np.arange(200) + 0.5) / 200  # quantiles that stand for the draws of 
 class Box:
     """A randomization whose varying parameters are learned.
 
-    Parameters of one value only (``Constant``, or equal ends) stay at that value and are not learned.
+    Parameters with a single value (``Constant``, or equal ends) keep it and are not learned.
 
     Attributes:
-        names: The parameters that are learned, n of them, in order.
+        names: The n learned parameters, in order.
     """
 
     def __init__(self, space: ParamSpace, support: Randomization) -> None:
-        """Checks that there is a box.
+        """Checks that the randomization can be learned.
 
         Raises:
-            RandomizationError: Nothing varies, parameters are correlated, or the values of one have no order.
+            RandomizationError: Nothing varies, parameters are correlated, or a parameter's values are not ordered.
         """
         self.space, self.support = space, support
         self.names = varying(space, support)
         if support.correlation is not None:
             raise RandomizationError(
-                f"Expected parameters that are drawn independently, since each one's range is learned on its own, got "
-                f"a correlation of {', '.join(support.correlation.names)}. Leave the correlation out, or use the "
-                "sampler uniform or plr."
+                f"Expected independent parameters, since each range is learned separately, got a correlation of "
+                f"{', '.join(support.correlation.names)}. Leave the correlation out, or use the sampler uniform or plr."
             )
         for name in self.names:
             values = self._value(name, _GRID)
@@ -62,7 +60,7 @@ class Box:
                 )
 
     def values(self, quantiles: Array) -> dict[str, Array]:
-        """The values that quantiles stand for.
+        """The values at these quantiles.
 
         Args:
             quantiles: Shape ``(n, K)``, from 0 to 1.
@@ -76,29 +74,29 @@ class Box:
         return values_at(self.support, self.space, u)
 
     def start(self, start: Any, width: float) -> Array:
-        """Where to begin, as ranges of quantiles.
+        """The first ranges of quantiles.
 
         Args:
-            start: ``"nominal"``, a preset, or a mapping or ``Randomization``, inside the box but for a twentieth of
-                its draws at each end. Ranges have the mean and variance of its draws. Parameters that it does not name
-                start at nominal.
-            width: Of the ranges about nominal values, as a share of the box.
+            start: ``"nominal"``, a preset, a mapping or a ``Randomization``. Its draws must lie inside the box, except
+                for a twentieth of them at each end. The ranges have the mean and variance of its draws. Parameters that
+                it does not name start at nominal.
+            width: Width of the ranges around nominal values, as a share of the box.
 
         Returns:
             Lower and upper ends, shape ``(n, 2)``.
 
         Raises:
             UnknownNameError: There is no such preset.
-            RandomizationError: The start reaches out of the box.
+            RandomizationError: The start extends beyond the box.
 
         Warns:
-            RandomizationWarning: The box does not hold a nominal value.
+            RandomizationWarning: A nominal value lies outside the box.
         """
         given: Mapping[str, Rule] = {}
         if isinstance(start, str) and start not in (NOMINAL, *presets(self.space.name)):
             raise unknown_name("start", start, [NOMINAL, *presets(self.space.name)])
         if start != NOMINAL:
-            with warnings.catch_warnings():  # a start need not hold nominal values
+            with warnings.catch_warnings():  # a start need not include nominal values
                 warnings.simplefilter("ignore", RandomizationWarning)
                 given = resolve(start, self.space)
         return np.array([self._range(name, given.get(name), width) for name in self.names])
@@ -112,14 +110,14 @@ class Box:
             if not (low - slack <= draws[tail] and draws[-1 - tail] <= high + slack):
                 first, last = rule.support(nominal)
                 raise RandomizationError(
-                    f"Parameter {name!r}: expected a start inside of the box, from {low:g} to {high:g}, got one from "
+                    f"Parameter {name!r}: expected a start inside the box, from {low:g} to {high:g}, got one from "
                     f"{first:g} to {last:g}. Narrow the start, or widen the box."
                 )
             return _as_varied(*self._quantiles(name, np.clip(draws, low, high)))
         if not low <= nominal <= high:
             warnings.warn(
-                f"Parameter {name!r}: the nominal value {nominal:g} is outside of the box, {low:g} to {high:g}, so "
-                "draws start at the end that is nearest to it. Name another start, or widen the box.",
+                f"Parameter {name!r}: the nominal value {nominal:g} is outside the box, {low:g} to {high:g}, so draws "
+                "start at the nearest end. Choose another start, or widen the box.",
                 RandomizationWarning,
                 stacklevel=4,
             )
@@ -132,9 +130,9 @@ class Box:
         return rule.apply(self.space[name].nominal, rule.distribution.ppf(quantiles))
 
     def _quantiles(self, name: str, values: Array) -> tuple[Array, Array]:
-        """Between which quantiles a parameter has values ``(K,)``; the two are equal for a continuous one."""
+        """The quantiles between which a parameter has values ``(K,)``; equal for a continuous parameter."""
         ends = self._value(name, np.array([EDGE, 1.0 - EDGE]))
-        sign = 1.0 if ends[1] >= ends[0] else -1.0  # a negative nominal value times a draw falls with the draw
+        sign = 1.0 if ends[1] >= ends[0] else -1.0  # a negative nominal value times a draw falls as the draw rises
 
         def first(reached: Callable[[Array, Array], Mask]) -> Array:
             low, high = np.zeros(len(values)), np.ones(len(values))
@@ -148,29 +146,28 @@ class Box:
 
 
 def _as_varied(first: Array, last: Array) -> tuple[float, float]:
-    """The ends of the uniform distribution on [0, 1] with the mean and variance of draws, where it has room for them.
+    """The ends of a uniform distribution with the mean and variance of equally likely draws, clipped to [0, 1].
 
     Args:
-        first: Shape ``(K,)``, of equally likely draws the quantiles from which ...
-        last: ... and up to which they have one value.
+        first: Shape ``(K,)``, the lowest quantile at which each draw has its value.
+        last: Shape ``(K,)``, the highest such quantile.
     """
     middle, count = (first + last) / 2, len(first)
-    # of the draws: K equal parts of a uniform distribution have centres that vary less by (K^2 - 1) / K^2
+    # the centres of K equal parts of a uniform distribution have (K^2 - 1) / K^2 of its variance
     variance = middle.var() * count**2 / (count**2 - 1) + ((last - first) ** 2).mean() / 12
     half = float(np.sqrt(3.0 * variance))
     return max(0.0, float(middle.mean()) - half), min(1.0, float(middle.mean()) + half)
 
 
 def varying(space: ParamSpace, support: Randomization) -> list[str]:
-    """The parameters that have more than one value.
+    """The parameters with more than one value.
 
     Raises:
-        RandomizationError: There are none.
+        RandomizationError: No parameter varies.
     """
     ends = {name: rule.support(space[name].nominal) for name, rule in support.rules}
     if names := [name for name, (low, high) in ends.items() if low < high]:
         return names
     raise RandomizationError(
-        f"Expected a randomization with a parameter that varies, so that there is something to learn, got {support!r}. "
-        "Give at least one parameter a range."
+        f"Expected a randomization with a parameter that varies, got {support!r}. Give at least one parameter a range."
     )

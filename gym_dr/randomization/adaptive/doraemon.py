@@ -1,4 +1,4 @@
-"""DORAEMON: the most varied draws of which the policy still solves a given share.
+"""DORAEMON: the most varied draws at which the policy still reaches a given success rate.
 
 Tiboni, Klink, Peters, Tommasi, D'Eramo and Chalvatzaki (2024), "Domain Randomization via Entropy Maximization",
 ICLR 2024, arXiv:2311.01885, sections 3 and 4 and algorithm 1. Draws are independent Beta distributions nu_phi on the
@@ -8,10 +8,10 @@ box. From the episodes drawn under phi_i, with success sigma in {0, 1}, each upd
     subject to          KL(nu_phi_i || nu_phi) <= kl_bound       trust region
                         G(phi) = mean of w sigma >= alpha        success rate, w = nu_phi / nu_phi_i
 
-If phi_i itself succeeds too seldom, G is maximised in the trust region first (the backup problem): if that reaches
-alpha, entropy is maximised from there, else the shape of largest G is taken. Until alpha is reached for the first time
-nothing changes. The direction of the divergence and the plain mean (not normalised by the weights) are those of the
-authors' program, and so is the start's ``a + 10`` or so as the largest a and b.
+If the success rate of phi_i is below alpha, G is first maximised in the trust region (the backup problem). If that
+reaches alpha, entropy is maximised from there; otherwise the shape with the largest G is used. Nothing changes until
+the success rate reaches alpha for the first time. The direction of the divergence, the plain mean (not normalised by
+the weights) and the upper limit on a and b, about 10 above those of the start, follow the authors' code.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from gym_dr.randomization.adaptive.learning import Cohort
 class DoraemonOptions(BetaOptions):
     """Options of ``doraemon``."""
 
-    alpha: float = option(0.5, "success rate that draws must keep")
-    kl_bound: float = option(0.1, "largest divergence of new draws from those before, in nats")
+    alpha: float = option(0.5, "success rate to maintain")
+    kl_bound: float = option(0.1, "largest KL divergence between the old and new draws, in nats")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,12 +46,12 @@ def updated(
         shape: a and b of the distributions that drew, ``(n, 2)``.
         z: The quantiles that they drew, ``(n, K)``.
         successes: 1 or 0, ``(K,)``.
-        alpha: Success rate to keep.
-        kl_bound: Of the trust region.
-        highest: Of a and b.
+        alpha: Success rate to maintain.
+        kl_bound: Bound of the trust region, in nats.
+        highest: Largest allowed a and b.
 
     Returns:
-        The new shape, and what was done: ``widens``, ``backs up``, or ``stays`` where no better shape was found.
+        The new shape, and what happened: ``widens``, ``backs up``, or ``stays`` if no better shape was found.
     """
     near = trust_region(shape, kl_bound)
     success_rate = AtLeast(expectation(shape, z, successes), alpha)
@@ -70,12 +70,12 @@ def updated(
 
 
 class Doraemon(BetaSampler):
-    """Beta distributions that are as varied as the success rate allows."""
+    """Beta distributions that are as wide as the success rate allows."""
 
     options: DoraemonOptions
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
-        """Waits for the first success rate of alpha, and solves the problem from then on."""
+        """Waits until the success rate first reaches alpha, then solves the problem for each cohort."""
         if not self.reached and cohort.successes.mean() < self.options.alpha:
             return self.shape, {"did": "waits", **self.step_taken(self.shape, self.drawn(cohort))}
         self.reached = True

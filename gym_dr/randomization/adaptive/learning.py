@@ -1,17 +1,17 @@
 """What the methods that learn ranges share: which episodes count as evidence, when, and what is saved.
 
-**Which episode is whose.** Draws are keyed, so an episode was drawn by a version of a sampler if that version's draw
-at the episode's key has the episode's values. Episodes with values set by hand, and those that an older version drew
-and that end after an update, are no evidence. (Where parameters are whole numbers, switches or at the end of a
-range, two versions may give a key the same values; such an episode counts, as it was played under just those values.)
+**Matching episodes to versions.** Draws are keyed, so a version of a sampler drew an episode if its draw at the
+episode's key has the episode's values. Episodes with values set by hand, and episodes of an older version that end
+after an update, do not count. (Where parameters are whole numbers, switches or at the end of a range, two versions may
+draw the same values at a key; such an episode counts, since it was played with exactly those values.)
 
-**No bias towards short episodes.** While a long episode is under way others end many short ones, so the first K to
-*end* are too short on average. A cohort is the first m = ceil(K / num_envs) episodes that each sub-environment
-*begins* under a version, in the order (place in its sub-environment, sub-environment). It is complete when the last
-of them ends; those that begin later wait for the next cohort if the version stays, and are dropped if it changes.
+**No bias towards short episodes.** While one sub-environment plays a long episode, others finish many short ones, so
+the first K episodes to *end* are too short on average. A cohort is the first m = ceil(K / num_envs) episodes that each
+sub-environment *begins* under a version, in the order (place in its sub-environment, sub-environment). It is complete
+when the last of them ends. Later episodes wait for the next cohort, or are dropped if the version changes.
 
-**Checkpoints** cut off the episodes under way, whose place the next ones of their sub-environments take. That drops a
-long episode more often than a short one, at most one for each sub-environment and checkpoint.
+**Checkpoints** cut off current episodes; the next ones of their sub-environments take their place. This drops long
+episodes more often than short ones, at most one per sub-environment and checkpoint.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-STALLED = 20  # cohorts without a change, or as many episodes without evidence, after which a warning says so
+STALLED = 20  # cohorts without a change, or that many cohorts' episodes without evidence, before a warning
 
 Success: TypeAlias = Callable[[FinishedEpisode], bool]
 Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
-Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # its sub-environment, what it would tell, its values
+Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # of an episode: sub-environment, potential evidence, values
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions:
-    """What all methods that learn ranges ask: what success is, where to begin, and when to look.
+    """Options of all methods that learn ranges: what counts as success, where to start, and how often to learn.
 
-    In Python ``success`` may also be a function of the episode, and ``start`` whatever ``randomization`` may be but a
-    file.
+    In Python ``success`` may also be a function of the episode, and ``start`` anything that ``randomization`` accepts
+    except a file.
     """
 
     success: float | Success | None = option(  # noqa: RUF009  makes a field, as below
-        None, "return from which an episode succeeds  [default: the environment's own]"
+        None, "return at which an episode counts as a success  [default: the environment's threshold]"
     )
-    cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
+    cohort: int = option(100, "episodes per update, over all sub-environments")
     start: str | Mapping[str, Any] = option(
-        NOMINAL, "where draws begin: nominal, a preset, or a table of ranges, inside of the randomization"
+        NOMINAL, "where draws start: nominal, a preset, or a table of ranges, inside the randomization"
     )
-    start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the box")
+    start_width: float = option(0.25, "width of the first ranges around nominal values, as a share of the box")
 
     def __post_init__(self) -> None:
         if isinstance(self.start, Mapping) and not isinstance(self.start, Randomization):
@@ -78,63 +78,63 @@ class Cohort:
 
 
 class LearningSampler(ABC):
-    """Independent distributions of quantiles on a box, which follow the success of the policy.
+    """Independent distributions of quantiles on a box that follow the policy's success.
 
-    A subclass says what the numbers of a ``shape`` mean, how it is drawn from, and what a cohort does to it.
+    A subclass defines what the numbers of a ``shape`` mean, how to draw from it, and how a cohort changes it.
 
     Attributes:
-        support: The box.
+        support: The box, as a randomization.
         version: Number of changes so far; part of the keys of draws.
-        shape: Of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
+        shape: Shape of the current version, ``(n, 2)``, a row for each parameter of ``box.names``.
     """
 
     def __init__(self, space: ParamSpace, support: Randomization, options: LearningOptions, task: Task) -> None:
         """Starts with the first version.
 
         Args:
-            space: What may vary.
-            support: The box.
-            options: Of the method.
-            task: What is known of the training.
+            space: The environment's parameters.
+            support: The box, as a randomization.
+            options: Options of the method.
+            task: The training.
 
         Raises:
-            RandomizationError: The box cannot be learned, or does not hold the start.
-            ConfigError: Nobody says what success is.
+            RandomizationError: The box cannot be learned, or does not contain the start.
+            ConfigError: Neither the options nor the environment define success.
         """
         self.support, self.task, self.box = support, task, Box(space, support)
         self._success = task.reward_threshold if options.success is None else options.success
         if self._success is None:
             raise ConfigError(
-                "success: expected the return from which an episode succeeds, since the environment has no "
-                "threshold of its own, got none. Set it."
+                "success: expected the return at which an episode counts as a success, got none, and the environment "
+                "has no threshold of its own. Set success."
             )
         self._per_env = math.ceil(options.cohort / task.num_envs)
         self.version = 0
         self.shape = self.first_shape(self.box.start(options.start, options.start_width))
         self._shapes = [self.shape]  # of all versions
-        # sub-environment -> its episodes under this version that no cohort has had
+        # sub-environment -> its episodes under this version that are not part of a cohort yet
         self._waiting: dict[int, list[Evidence]] = defaultdict(list)
-        self._claims: list[Claim] = []  # episodes of which is not known yet whether they are evidence
+        self._claims: list[Claim] = []  # episodes that have not been checked for evidence yet
         self._idle = 0  # cohorts since the last change
-        self._strange = 0  # episodes since the last that was evidence
+        self._strange = 0  # episodes since the last one that counted as evidence
 
     @abstractmethod
     def first_shape(self, ranges: Array) -> Array:
-        """The shape to begin with, shape ``(n, 2)``, for ranges of quantiles ``(n, 2)``."""
+        """The first shape, ``(n, 2)``, for ranges of quantiles ``(n, 2)``."""
 
     @abstractmethod
     def quantiles(
         self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
     ) -> Array:
-        """The quantiles that a version of a shape draws at keys ``(K,)``, shape ``(n, K)``."""
+        """The quantiles, shape ``(n, K)``, that a version with this shape draws at keys ``(K,)``."""
 
     @abstractmethod
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
-        """The next shape (the same if nothing changes), and what a row says beside what all methods say."""
+        """The next shape (the same if nothing changes), and the method's own columns of the row."""
 
     @abstractmethod
     def describe(self, shape: Array) -> dict[str, float]:
-        """The entropy of a shape and its form for each parameter, by column of a row."""
+        """The entropy of a shape and its numbers for each parameter: column -> value."""
 
     def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> dict[str, Array]:
         """See ``ParamSampler.draw``."""
@@ -153,14 +153,14 @@ class LearningSampler(ABC):
         return uniforms(seeds, draw_index, self.box.names, version)
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
-        """Takes evidence in and learns from every cohort that is complete.
+        """Collects evidence and learns from every complete cohort.
 
         Returns:
-            A row for each cohort: the version that drew it, its episodes, success rate and mean return, what the method
-            did, and the entropy and the form of each parameter from now on.
+            A row for each cohort: the version that drew it, number of episodes, success rate and mean return, what the
+            method did, and the new entropy and numbers of each parameter.
 
         Warns:
-            RandomizationWarning: Draws have not changed for long, or nothing has been evidence for long.
+            RandomizationWarning: Draws have not changed, or no episode has counted as evidence, for a long time.
         """
         rows: list[Row] = []
         for e in episodes:
@@ -219,7 +219,7 @@ class LearningSampler(ABC):
         return episode.episode_return >= cast(float, self._success)
 
     def _look(self) -> None:
-        """Finds out which episodes the current version drew, once there may be enough of them for a cohort."""
+        """Finds the episodes that the current version drew, once there may be enough for a cohort."""
         count = Counter(env for env, _, _ in self._claims)
         count.update({env: len(rows) for env, rows in self._waiting.items()})
         if not self._claims or len(count) < self.task.num_envs or min(count.values()) < self._per_env:
@@ -238,13 +238,13 @@ class LearningSampler(ABC):
         if before < limit <= self._strange:
             warnings.warn(
                 f"None of the last {self._strange} episodes had the values that the sampler drew, so it learns "
-                "nothing. Are values set by hand, or do other draws stand in for its own?",
+                "nothing. Check whether values are set by hand or something else replaces its draws.",
                 RandomizationWarning,
                 stacklevel=3,
             )
 
     def _complete(self) -> Cohort | None:
-        """The next cohort, if it is complete; taken out of what waits."""
+        """Removes and returns the next cohort if it is complete."""
         count = self._per_env
         if len(self._waiting) < self.task.num_envs or min(map(len, self._waiting.values())) < count:
             return None
@@ -267,19 +267,19 @@ class LearningSampler(ABC):
         self._idle = 0
 
     def _warn_if_stalled(self, rate: float, mean: float) -> None:
-        """Says after 20, 40, 80, ... cohorts that nothing has changed, unless nothing is left to learn."""
+        """Warns after 20, 40, 80, ... cohorts without a change, unless nothing is left to learn."""
         doublings = math.log2(self._idle / STALLED)
         if doublings < 0 or not doublings.is_integer() or self.finished():
             return
         needed = "" if callable(self._success) else f" (a return of {self._success:g} or more)"
         warnings.warn(
-            f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes; of the last "
-            f"ones {rate:.0%} succeeded{needed}, and their mean return was {mean:.4g}. Unless training is to raise "
-            "that, set another success, or a start that is easier.",
+            f"Draws have not changed for {self._idle} x {self._per_env * self.task.num_envs} episodes. In the last "
+            f"cohort {rate:.0%} succeeded{needed}, and the mean return was {mean:.4g}. Unless more training will raise "
+            "that, change success or choose an easier start.",
             RandomizationWarning,
             stacklevel=3,
         )
 
     @abstractmethod
     def finished(self) -> bool:
-        """Whether draws have reached the whole box."""
+        """Whether draws cover the whole box."""

@@ -1,24 +1,24 @@
-"""Prioritized level replay (PLR): draws from which the policy has most to learn come back.
+"""Prioritized level replay (PLR): replays the draws from which the policy can learn most.
 
 Jiang, Grefenstette and Rocktaeschel (2021a), "Prioritized Level Replay", ICML, arXiv:2010.03934, sections 3.1 and 3.2;
 Jiang, Dennis, Parker-Holder, Foerster, Grefenstette and Rocktaeschel (2021b), "Replay-Guided Adversarial Environment
-Design", NeurIPS, arXiv:2110.02439, section 4 (robust PLR); the buffer of bounded size is that of the latter's program.
+Design", NeurIPS, arXiv:2110.02439, section 4 (robust PLR); the bounded buffer follows the code of the latter.
 
-A level is a draw, and a draw is a key (seed, draw index): replaying one is drawing at its key again. So a fresh draw
-is what ``uniform`` would draw, and every kind of randomization will do. A level's score S is of its last episode, and
-its staleness is the number of episodes since then. Levels are replayed with
+A level is a draw, identified by its key (seed, draw index): replaying it means drawing at its key again. A fresh draw
+equals the draw of ``uniform``, and every kind of randomization works. A level's score S comes from its last episode,
+and its staleness is the number of episodes since then. Levels are replayed with probability
 
     P_replay = (1 - rho) P_S + rho P_C,   P_S ~ rank(S)^(-1 / beta),   P_C ~ staleness
 
-where rank 1 is the highest score. Whether a draw is fresh, and else which level it replays, follows from its key too.
+where rank 1 is the highest score. A draw's key also determines whether it is fresh, and which level it replays if not.
 
 Scores come with the episodes (``FinishedEpisode.score``): means over an episode's steps of ``l1_value_loss`` for PLR
-and of ``positive_value_loss`` for robust PLR. Whoever trains gives the advantages (``AdaptParams.score``). Robust PLR
-learns its policy from replayed draws alone: the trainer leaves the steps of fresh draws out of its losses.
+and of ``positive_value_loss`` for robust PLR. The trainer provides the advantages (``AdaptParams.score``). In robust
+PLR the policy learns only from replayed draws: the trainer leaves the steps of fresh draws out of its losses.
 
-Which level an episode was played on follows from its values, so it does not matter which version drew it, nor when it
-began, and every finished episode counts, unless its level was given up meanwhile. An episode that a checkpoint cuts off
-leaves its level as it was.
+An episode's values identify its level. So it does not matter which version drew it or when it began, and every finished
+episode counts unless its level has been evicted in the meantime. An episode that a checkpoint cuts off does not change
+its level.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
-PATIENCE = 10  # times min_levels episodes without a replay, after which a warning says so
-KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that say whether a draw is fresh, and else which level
+PATIENCE = 10  # x min_levels episodes without a replay before a warning
+KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that decide whether a draw is fresh and which level it replays
 
 Claim: TypeAlias = tuple[int, int, tuple[float, ...], float]  # of an episode: seed word, draw index, values, score
 
@@ -50,12 +50,12 @@ Claim: TypeAlias = tuple[int, int, tuple[float, ...], float]  # of an episode: s
 class PrioritizedOptions:
     """Options of ``plr`` and ``robust_plr``; beta and rho are those of PLR on Procgen."""
 
-    replay_probability: float = option(0.5, "share of draws that replay a level, once there are enough")
-    temperature: float = option(0.1, "beta: the smaller, the more the highest scores are preferred")
-    staleness_coef: float = option(0.1, "rho: weight of the levels that were not played for long")
-    max_levels: int = option(1000, "levels that are remembered")
-    min_levels: int = option(100, "levels before the first replay")
-    cohort: int = option(100, "episodes, over all sub-environments, between two looks at them")
+    replay_probability: float = option(0.5, "share of draws that replay a level, once there are min_levels")
+    temperature: float = option(0.1, "beta: smaller values favor the highest scores more")
+    staleness_coef: float = option(0.1, "rho: weight of levels that have not been played for a while")
+    max_levels: int = option(1000, "size of the level buffer")
+    min_levels: int = option(100, "levels in the buffer before the first replay")
+    cohort: int = option(100, "episodes per update, over all sub-environments")
 
     def __post_init__(self) -> None:
         expect(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
@@ -67,7 +67,7 @@ class PrioritizedOptions:
 
 
 def l1_value_loss(advantages: Array) -> Array:
-    """What a step adds to the score of PLR: the size of its advantage (2021a, equation 2).
+    """Each step's contribution to the score of PLR: the absolute advantage (2021a, equation 2).
 
     Args:
         advantages: Generalized advantage estimates, any shape.
@@ -76,16 +76,16 @@ def l1_value_loss(advantages: Array) -> Array:
 
 
 def positive_value_loss(advantages: Array) -> Array:
-    """What a step adds to the score of robust PLR: its advantage, or 0 if that is below 0 (2021b, section 4.2)."""
+    """Each step's contribution to the score of robust PLR: its advantage, or 0 if negative (2021b, section 4.2)."""
     return np.maximum(advantages, 0.0)
 
 
 def replay_weights(scores: Array, staleness: Array, *, temperature: float, staleness_coef: float) -> Array:
-    """The probability of each level to be the one that is replayed.
+    """The probability that each level is the one to be replayed.
 
     Args:
-        scores: Shape ``(L,)``; of equal ones the first ranks before.
-        staleness: Episodes since each was played, shape ``(L,)``, >= 0.
+        scores: Shape ``(L,)``; of equal scores, the first ranks higher.
+        staleness: Episodes since each level was played, shape ``(L,)``, >= 0.
         temperature: beta.
         staleness_coef: rho.
 
@@ -103,13 +103,13 @@ def replay_weights(scores: Array, staleness: Array, *, temperature: float, stale
 
 
 class Prioritized:
-    """Fresh draws of a randomization, mixed with those from which there is most to learn.
+    """Fresh draws of a randomization, mixed with replays of those from which the policy can learn most.
 
     Attributes:
         support: The randomization.
-        version: Number of changes of what is replayed; part of the keys of the choice.
-        score: What a step with some advantage adds to the score of its episode, which is the mean over steps.
-        only_replays: Whether the policy is to learn from replayed draws alone.
+        version: Number of changes to the replay probabilities; part of the keys that choose replays.
+        score: Maps a step's advantage to its score; an episode's score is the mean over its steps.
+        only_replays: Whether the policy should learn only from replayed draws.
     """
 
     score = staticmethod(l1_value_loss)
@@ -127,18 +127,18 @@ class Prioritized:
         self.space, self.support, self.options = space, support, options
         self.version = 0
         self._episodes = 0  # learned from so far
-        self._claims: list[Claim] = []  # what was not looked at yet
-        self._place: dict[tuple[float, ...], int] = {}  # of each level, by its values
-        # by place: a level's values and key, its score, and the number of the episode in which it was last played
+        self._claims: list[Claim] = []  # episodes not processed yet
+        self._place: dict[tuple[float, ...], int] = {}  # values of a level -> its place
+        # by place: a level's values and key, its score, and the number of the last episode that played it
         self._values: list[tuple[float, ...]] = []
         self._keys = np.zeros(options.max_levels, np.uint64), np.zeros(options.max_levels, np.int64)
         self._scores: Array = np.zeros(options.max_levels)
         self._played: Indices = np.zeros(options.max_levels, np.int64)
-        self._cumulated: Array = np.zeros(0)  # weights, as draws look them up
+        self._cumulated: Array = np.zeros(0)  # cumulative weights, in which draws look up a level
 
     @property
     def levels(self) -> list[tuple[int, int]]:
-        """Keys of the remembered levels, in the order of their places: ``(seed word, draw index)``."""
+        """Keys ``(seed word, draw index)`` of the levels in the buffer, in order of their places."""
         seeds, index = self._keys
         return list(zip(seeds.tolist(), index.tolist(), strict=True))[: len(self._values)]
 
@@ -147,7 +147,7 @@ class Prioritized:
         return draw(self.support, self.space, *self.sources(seeds, draw_index))
 
     def sources(self, seeds: Words, draw_index: Indices) -> tuple[Words, Indices]:
-        """The keys whose values draws at other keys have: their own if fresh, else those of the levels they replay."""
+        """The keys that determine the values of draws: their own if fresh, otherwise those of the replayed levels."""
         place = self._chosen(seeds, draw_index)
         replayed = place >= 0
         own = np.array(seeds, np.uint64), np.broadcast_to(np.asarray(draw_index, np.int64), np.shape(seeds)).copy()
@@ -156,40 +156,40 @@ class Prioritized:
         return own
 
     def fresh(self, seeds: Words, draw_index: Indices) -> Mask:
-        """Which draws replay nothing, shape ``(K,)``."""
+        """Which draws are fresh, that is, replay no level; shape ``(K,)``."""
         new: Mask = self._chosen(seeds, draw_index) < 0
         return new
 
     def replay(self, seeds: Words, draw_index: Indices, version: int) -> dict[str, Array]:
-        """See ``ParamSampler.replay``; draws follow from the keys of their sources alone."""
+        """See ``ParamSampler.replay``; draws depend only on the keys of their sources."""
         if not 0 <= version <= self.version:
             raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         return draw(self.support, self.space, seeds, draw_index)
 
     def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
-        """The key of the remembered level that has some values; None for a fresh draw."""
+        """The key of the level with these values; None if they are not in the buffer."""
         place = self._place.get(tuple(float(params[name]) for name in self.support))
         return None if place is None else (int(self._keys[0][place]), int(self._keys[1][place]))
 
     def weights(self) -> Array:
-        """The probability of each level to be the one that is replayed, shape ``(len(levels),)``."""
+        """The probability that each level is the one to be replayed, shape ``(len(levels),)``."""
         count = len(self._values)
         staleness = (self._episodes - self._played[:count]).astype(np.float64)
         coefficients = {"temperature": self.options.temperature, "staleness_coef": self.options.staleness_coef}
         return replay_weights(self._scores[:count], staleness, **coefficients)
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
-        """Remembers the scores of levels; a full buffer gives up the levels that are least likely to be replayed.
+        """Updates the scores of levels; a full buffer evicts the levels that are least likely to be replayed.
 
-        Replays come first, then fresh draws in their order. One that scores less than the level whose place it would
-        take is not remembered. Episodes with values that were set by hand are left out.
+        Replayed levels are updated first, then fresh draws are added in order. A fresh draw that scores less than the
+        level it would evict is not added. Episodes with values set by hand are ignored.
 
         Returns:
-            One row, if there were enough episodes to look at: levels, their mean score, and the number of equally
-            likely levels that would be as varied a choice.
+            One row, if there were enough episodes: among others the number of levels, their mean score, and the
+            effective number of levels (equally likely levels that would be as varied a choice).
 
         Raises:
-            ConfigError: An episode has no score; nothing was learned then.
+            ConfigError: An episode has no finite score; nothing was learned.
 
         Warns:
             RandomizationWarning: There were many episodes, but too few different draws for any replay.
@@ -197,8 +197,8 @@ class Prioritized:
         unscored = next((e for e in episodes if e.score is None or not np.isfinite(e.score)), None)
         if unscored is not None:
             raise ConfigError(
-                f"Expected a finite score with every episode, got {unscored!r}. Give AdaptParams.score finite "
-                "advantages."
+                f"Expected a finite score with every episode, got {unscored!r}. Pass finite advantages to "
+                "AdaptParams.score."
             )
         for e in episodes:
             if e.seed is not None and set(self.support) <= set(e.params):
@@ -208,7 +208,7 @@ class Prioritized:
             return []
         before, limit = self._episodes, PATIENCE * self.options.min_levels
         own, known = self._own(), 0
-        new: dict[tuple[float, ...], tuple[Claim, int]] = {}  # the last episode of each, and its number
+        new: dict[tuple[float, ...], tuple[Claim, int]] = {}  # last episode of each new level, and its number
         for claim in own:
             self._episodes += 1
             *_, values, score = claim
@@ -221,8 +221,8 @@ class Prioritized:
         self._remember(new)
         if before < limit <= self._episodes and not self._replays:
             warnings.warn(
-                f"The first {self._episodes} episodes had {len(self._values)} different draws, and draws are replayed "
-                f"from {self.options.min_levels} on. Set min_levels lower.",
+                f"The first {self._episodes} episodes had only {len(self._values)} different draws, but replay starts "
+                f"at {self.options.min_levels}. Lower min_levels.",
                 RandomizationWarning,
                 stacklevel=2,
             )
@@ -283,7 +283,7 @@ class Prioritized:
         return chosen
 
     def _own(self) -> list[Claim]:
-        """The episodes since the last look whose values are those of a level, remembered or fresh."""
+        """The unprocessed episodes whose values match a level in the buffer or a fresh draw."""
         claims, self._claims = self._claims, []
         seeds, index, *_ = zip(*claims, strict=True)
         fresh = self._values_at(np.array(seeds, np.uint64), np.array(index, np.int64))
@@ -292,8 +292,8 @@ class Prioritized:
         ]
 
     def _remember(self, new: Mapping[tuple[float, ...], tuple[Claim, int]]) -> None:
-        """Gives fresh draws a place, in their order, if they are worth one."""
-        order: list[int] = []  # the places of a full buffer, those first that are least likely to be replayed
+        """Adds fresh draws to the buffer, in order, if they score high enough."""
+        order: list[int] = []  # places of a full buffer, least likely to be replayed first
         for values, ((seed, index, _, score), number) in new.items():
             place = len(self._values)
             if place < self.options.max_levels:
@@ -314,7 +314,7 @@ class Prioritized:
 
 
 class RobustPrioritized(Prioritized):
-    """The same, for a policy that learns from replayed draws alone."""
+    """Prioritized level replay for a policy that learns only from replayed draws."""
 
     score = staticmethod(positive_value_loss)
     only_replays = True

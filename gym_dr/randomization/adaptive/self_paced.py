@@ -1,4 +1,4 @@
-"""Self-paced reinforcement learning (SPDL): draws go towards the box as fast as the mean return allows.
+"""Self-paced reinforcement learning (SPDL): draws move towards the box as fast as the mean return allows.
 
 Klink, D'Eramo, Peters and Pajarinen (2020), "Self-Paced Deep Reinforcement Learning", NeurIPS, arXiv:2004.11812, in
 the form of Klink, Abdulsamad, Belousov, D'Eramo, Peters and Pajarinen (2021), "A Probabilistic Interpretation of
@@ -9,12 +9,11 @@ p_i, with return J, each update solves
     subject to        KL(p_i || p) <= kl_bound             trust region
                       mean of w (J - V) >= 0               mean return of at least V, w = p / p_i
 
-Until the mean return first reaches V, it is maximised in the trust region instead; when it later falls below V, draws
-stay as they are, as in the authors' program, until training has raised it again. The authors use Gaussians, which can
-only come near to a uniform target. Here p are independent Beta distributions of quantiles, and mu is the box itself,
-Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The authors compare the mean of w J with V. As the mean of
-w is 1 only in expectation, that would let weights of less than 1 make up for negative returns; the deviation from V
-does not.
+Until the mean return first reaches V, it is maximised in the trust region instead. If it later falls below V, draws
+stay as they are until training has raised it again, as in the authors' code. The authors use Gaussians, which can only
+approximate a uniform target. Here p are independent Beta distributions of quantiles, and mu is the box itself,
+Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The authors compare the mean of w J with V. Since the mean
+of w is 1 only in expectation, weights below 1 could then hide negative returns; the deviation from V avoids that.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from gym_dr.randomization.spec import Randomization
 class SelfPacedOptions(BetaOptions):
     """Options of ``spdl``; V is ``success``."""
 
-    kl_bound: float = option(0.05, "largest divergence of new draws from those before, in nats")
+    kl_bound: float = option(0.05, "largest KL divergence between the old and new draws, in nats")
 
 
 def updated(
@@ -47,13 +46,13 @@ def updated(
     Args:
         shape: a and b of the distributions that drew, ``(n, 2)``.
         z: The quantiles that they drew, ``(n, K)``.
-        surplus: Return less V of each episode, ``(K,)``.
-        reached: Whether the mean return has been at least V before.
-        kl_bound: Of the trust region.
-        highest: Of a and b.
+        surplus: Return minus V of each episode, ``(K,)``.
+        reached: Whether the mean return has ever reached V.
+        kl_bound: Bound of the trust region, in nats.
+        highest: Largest allowed a and b.
 
     Returns:
-        The new shape, and what was done: ``widens``, ``seeks`` (larger returns) or ``stays``.
+        The new shape, and what happened: ``widens``, ``seeks`` (larger returns) or ``stays``.
     """
     near, performance = trust_region(shape, kl_bound), AtLeast(expectation(shape, z, surplus), 0.0)
     new: Array | None = None
@@ -66,7 +65,7 @@ def updated(
 
 
 class SelfPaced(BetaSampler):
-    """Beta distributions on their way to the box."""
+    """Beta distributions that move towards the box."""
 
     options: SelfPacedOptions
 
@@ -74,13 +73,13 @@ class SelfPaced(BetaSampler):
         """See ``LearningSampler``.
 
         Raises:
-            ConfigError: Success is a function of the episode; the method knows returns alone.
+            ConfigError: Success is a function of the episode; this method needs a return.
         """
-        expect(not callable(options.success), "success", "the mean return that draws must keep", options.success)
+        expect(not callable(options.success), "success", "a number, the mean return to maintain", options.success)
         super().__init__(space, support, options, task)
 
     def learn(self, cohort: Cohort) -> tuple[Array, dict[str, float | str]]:
-        """Solves the problem."""
+        """Solves the optimization problem for a cohort."""
         z, surplus = self.drawn(cohort), cohort.returns - cast(float, self._success)
         self.reached = self.reached or bool(surplus.mean() >= 0.0)
         new, did = updated(

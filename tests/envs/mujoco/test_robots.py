@@ -243,10 +243,10 @@ def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: str, m
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.qpos[0]}, r"observe .* to return shape \(n, size\), .* got shape \(2,\)"),
     ({"observe": lambda s: s.qpos[:1]}, r"observe .* to return shape \(3, 2\), got shape \(1, 2\)"),
-    ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend on their own simulation alone"),
+    ({"observe": lambda s: s.qpos - s.qpos.mean(axis=0)}, "rows that depend only on their own simulation"),
     ({"observe": lambda s: s.qpos * np.nan}, "observe .* to return numbers, got NaN as number 0 of sub-environment 0"),
     ({"observe": lambda s: "left"}, r"observe .* shape \(n, size\)"),
-    ({"observe": lambda s: s.xpos}, r"'xpos'; for it give register_robot\(..., fields=\['xpos'\]\)"),
+    ({"observe": lambda s: s.xpos}, r"'xpos'; add it with register_robot\(..., fields=\['xpos'\]\)"),
     ({"observe": lambda s: s.speed}, "not 'speed'"),
     ({"fields": ["site_pos"]}, "Unknown field of MjData for robot 'tests/Own-v0': 'site_pos'. Did you mean"),
     ({"fields": ["time", "cfrc_ext"]}, "arrays beside cfrc_ext, got time"),
@@ -314,10 +314,10 @@ UNNAMED = '<geom size="0.1" pos="1 0 0"/><geom size="0.1" pos="-1 0 0"/>'
     ("inside", "name", "message"),
     [
         (UNNAMED, "geom_friction:left.slide", "Known: .*g.*2 of 3 geoms have no name in the model"),
-        ("", "body_ipos:b.x", "body_ipos:b is compiled away: .* Give the body an <inertial>"),
-        ("", "body_ipos:b*", "body_ipos:b is compiled away"),
+        ("", "body_ipos:b.x", "body_ipos:b is optimized away: .* Give the body an <inertial>"),
+        ("", "body_ipos:b*", "body_ipos:b is optimized away"),
         ("", "body_mass:world", "'world' has no mass"),
-        (UNNAMED, "body_length:*", "links that are one capsule or cylinder, in models without contacts"),
+        (UNNAMED, "body_length:*", "links of one capsule or cylinder, in models without contacts"),
     ],
 )
 def test_a_name_that_is_missing_is_answered_with_why(tmp_path: Path, inside: str, name: str, message: str) -> None:

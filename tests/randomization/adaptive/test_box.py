@@ -100,6 +100,6 @@ def test_a_start_out_of_the_box_is_refused() -> None:
 
 
 def test_a_box_without_the_nominal_value_starts_at_the_nearer_end_and_says_so() -> None:
-    with pytest.warns(RandomizationWarning, match="nominal value 2 is outside of the box, 3 to 5"):
+    with pytest.warns(RandomizationWarning, match="nominal value 2 is outside the box, 3 to 5"):
         start = box_of({"mass": Uniform(3.0, 5.0)}).start(NOMINAL, 0.25)
     np.testing.assert_allclose(start, [(0.0, 0.25)], atol=1e-9)

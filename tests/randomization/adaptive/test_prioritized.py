@@ -131,7 +131,7 @@ def test_replays_count_before_fresh_draws_of_the_same_update_which_take_places_i
 def test_few_draws_that_are_never_enough_for_a_replay_cause_a_warning() -> None:
     sampler = plr(min_levels=2, max_levels=20)
     sampler.update([episode(0, 1.0)] * 19)
-    with pytest.warns(RandomizationWarning, match="first 20 episodes had 1 different draws"):
+    with pytest.warns(RandomizationWarning, match="first 20 episodes had only 1 different draws"):
         sampler.update([episode(0, 1.0)])
 
 

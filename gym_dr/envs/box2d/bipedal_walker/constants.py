@@ -1,4 +1,4 @@
-"""The numbers that BipedalWalker is made of, named once for every implementation of it.
+"""The constants of BipedalWalker, defined once for all implementations.
 
 They are those of Gymnasium's ``BipedalWalker-v3`` (MIT licence; a test compares them). Lengths are in Box2D units
 ("metres"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
@@ -7,7 +7,7 @@ They are those of Gymnasium's ``BipedalWalker-v3`` (MIT licence; a test compares
 
 from __future__ import annotations
 
-FPS = 50  # physics steps a second; one environment step is one physics step
+FPS = 50  # physics steps per second; one environment step is one physics step
 SCALE = 30.0  # pixels per metre
 VELOCITY_ITERATIONS = 180  # of Box2D's solver, every step
 POSITION_ITERATIONS = 60  # at most; Box2D leaves early when the joints and contacts are satisfied
@@ -17,7 +17,7 @@ SPEED_HIP = 4  # rad/s
 SPEED_KNEE = 6  # rad/s
 LIDAR_RANGE = 160 / SCALE  # m
 LIDAR_RAYS = 10
-LIDAR_SWEEP = 1.5  # rad from straight down to where an eleventh ray would look
+LIDAR_SWEEP = 1.5  # rad, from straight down to where an eleventh ray would point
 INITIAL_RANDOM = 5  # N, largest push on the hull at the start
 
 HULL_POLY = ((-30, +9), (+6, +9), (+34, +1), (+34, -8), (-30, -8))  # pixels, around the hull's origin

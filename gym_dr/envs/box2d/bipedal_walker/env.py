@@ -1,10 +1,10 @@
 """BipedalWalker on Box2D with parameters that change from episode to episode.
 
-Gymnasium's class (MIT licence) gives the spaces, the drawing and the contact listener. The world and the step are built
-here, because Gymnasium writes what a parameter sets into the code as module constants and literals. A test holds both
-to equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
-for ever, whose broad phase, and with it the order of contacts, depends on the past, so that only the first episode of
-a Gymnasium environment depends on its seed alone. That one is the one that is equal.
+Gymnasium's class (MIT licence) provides the spaces, the rendering and the contact listener. The world and the step are
+implemented here, because Gymnasium hard-codes what parameters set as module constants and literals. A test requires
+equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
+forever; its broad phase, and with it the order of contacts, depends on earlier episodes. So only the first episode of a
+Gymnasium environment depends on its seed alone, and that is the one that is equal.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
         self._randomize(space, randomization, context, context_params)
@@ -97,12 +97,12 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """Begins an episode with new parameters in a new world.
 
         Args:
-            seed: Seeds terrain, clouds and push, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            seed: Seeds terrain, clouds and push, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         self._begin_episode(seed, options)
         self._build_world()
@@ -115,8 +115,8 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """Advances the physics by 1/50 s.
 
         Args:
-            action: Share of the motors' torque at hip, knee, other hip, other knee, in [-1, 1], shape ``(4,)``; its
-                sign is the direction. Rounded to float32, as the action space has it.
+            action: Fraction of the motors' torque at hip, knee, other hip, other knee, in [-1, 1], shape ``(4,)``; its
+                sign is the direction. Rounded to float32, the dtype of the action space.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -151,10 +151,10 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         return observation, const.FALL_REWARD if fell else float(reward), terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of hull and legs at once, as a blow would.
+        """Changes the velocity of hull and legs instantly, like an impact.
 
         Args:
-            velocity: What is added, m/s, shape ``(2,)``.
+            velocity: Added to their velocities, m/s, shape ``(2,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -201,7 +201,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self.terrain.reverse()
 
     def _build_edges(self, heights: Array, friction: float) -> None:
-        """The ground's edges, and what Gymnasium's drawing paints below them."""
+        """Builds the ground's edges, and what Gymnasium paints below them."""
         corners = [(i * TERRAIN_STEP, y) for i, y in enumerate(heights.tolist())]
         for i in range(const.TERRAIN_LENGTH - 1):
             ends = corners[i : i + 2]
@@ -216,7 +216,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self.terrain.append(body)
 
     def _build_body(self, y: float, angle: float, shape: Any, kind: str) -> Any:
-        """A part of the walker, ``kind`` "hull" or "leg"."""
+        """Builds a part of the walker, ``kind`` "hull" or "leg"."""
         params = self.episode.current
         return self.world.CreateDynamicBody(
             position=(const.START_X, y),

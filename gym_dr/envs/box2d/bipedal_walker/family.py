@@ -1,4 +1,4 @@
-"""BipedalWalker's ids, keys and presets: two families, since the hardcore variant has parameters of its own."""
+"""BipedalWalker's ids, keys and presets: two families, since the hardcore variant has additional parameters."""
 
 from __future__ import annotations
 

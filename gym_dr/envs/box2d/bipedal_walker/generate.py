@@ -1,4 +1,4 @@
-"""The terrain for callers outside of compiled code."""
+"""The terrain, for callers outside compiled code."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def terrain(
     """The terrain of one episode.
 
     Args:
-        streams: Shape ``(1, STREAM)``, the random stream, which moves on.
-        params: Current values by name; those of obstacles matter where ``hardcore`` is set alone.
+        streams: Shape ``(1, STREAM)``, the random stream, which is advanced.
+        params: Current values by name; those of obstacles matter only if ``hardcore`` is set.
         hardcore: Whether there are obstacles.
 
     Returns:

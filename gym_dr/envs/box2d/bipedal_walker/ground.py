@@ -1,22 +1,22 @@
 """The terrain of an episode: 200 corner points joined by edges, and in the hardcore variant boxes of whole steps.
 
-One compiled function for every implementation. Random numbers are the environment's own, in Gymnasium's order; with
-nominal parameters the terrain is Gymnasium's bit for bit. Along the way, step by step (14/30 m):
+All implementations use one compiled function. Random numbers come from the environment's generator, in Gymnasium's
+order; with nominal parameters the terrain equals Gymnasium's bit for bit. It consists of steps of 14/30 m:
 
-- grass for 5 to 9 steps: its slope is drawn back to level and changes by ``roughness`` times a random number; behind
-  it, in the hardcore variant, one of three obstacles, each as likely;
+- grass for 5 to 9 steps: its slope tends back to level and changes by ``roughness`` times a random number; after it,
+  in the hardcore variant, one of three equally likely obstacles:
 - a pit, ``pit_gap_low`` to ``pit_gap_high`` steps from one wall's left edge to the other's, four deep, walls one thick;
 - a stump, a square of ``stump_height_low`` to ``stump_height_high`` steps;
 - a flight of ``stair_steps`` or one more stairs, up or down, each four steps long and ``stair_height_low`` to
   ``stair_height_high`` high (the same for a flight).
 
-Parameters are rounded to whole steps (halves up); a high below its low counts as the low. An obstacle of 0 is left out:
-its stretch is level. A range of one value draws no random number, as in numpy, so that the heights of stairs, which
-Gymnasium does not draw, leave its stream as it is.
+Parameters are rounded to whole steps (halves up); a high below its low counts as the low. An obstacle of size 0 is left
+out, and its stretch is level. A range of one value draws no random number, as in numpy; so the heights of stairs, which
+Gymnasium does not draw, do not change its stream.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEP = walker.TERRAIN_STEP
 LENGTH = walker.TERRAIN_LENGTH
 PIT_DEPTH = 4  # steps
 STAIR_WIDTH = 4  # steps
-MAX_BOXES = 64  # of an episode; a test counts those of the worst parameters
+MAX_BOXES = 64  # per episode; a test counts those of the worst parameters
 
 
 class Obstacles(NamedTuple):
@@ -68,7 +68,7 @@ def _add_box(boxes, count, left, right, top, bottom):
 
 @njit(**KERNEL)
 def _add_pit(boxes, count, x, y, gap):
-    """Two walls, whose tops are level with the ground."""
+    """Adds two walls whose tops are level with the ground."""
     bottom = y - PIT_DEPTH * STEP
     count = _add_box(boxes, count, x, x + STEP, y, bottom)
     return _add_box(boxes, count, x + STEP * gap, (x + STEP) + STEP * gap, y, bottom)
@@ -76,7 +76,7 @@ def _add_pit(boxes, count, x, y, gap):
 
 @njit(**KERNEL)
 def _add_stairs(boxes, count, x, y, stairs, height):
-    """Boxes that each reach down to the one below."""
+    """Adds boxes that each reach down to the one below."""
     thickness = max(abs(height), 1)
     for s in range(stairs):
         left = x + (s * STAIR_WIDTH) * STEP

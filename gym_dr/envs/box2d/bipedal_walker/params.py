@@ -1,4 +1,4 @@
-"""What may vary in BipedalWalker, and the randomizations that have a name."""
+"""The parameters of BipedalWalker and its presets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BODY = [
         low=0.0,
         high=200.0,
         unit="N m",
-        doc="of each joint at full action",
+        doc="torque of each joint at full action",
     ),
     Param(
-        name="hip_speed", nominal=float(walker.SPEED_HIP), low=0.5, high=12.0, unit="rad/s", doc="that hips drive to"
+        name="hip_speed", nominal=float(walker.SPEED_HIP), low=0.5, high=12.0, unit="rad/s", doc="motor speed of hips"
     ),
     Param(
         name="knee_speed",
@@ -26,7 +26,7 @@ _BODY = [
         low=0.5,
         high=18.0,
         unit="rad/s",
-        doc="that knees drive to",
+        doc="motor speed of knees",
     ),
     Param(
         name="hull_density",
@@ -59,10 +59,8 @@ _BODY = [
     Param(name="hip_upper", nominal=walker.HIP_UPPER, low=0.2, high=1.8, unit="rad", doc="hip: farthest forward"),
     Param(name="knee_lower", nominal=walker.KNEE_LOWER, low=-2.4, high=-0.9, unit="rad", doc="knee: most bent"),
     Param(name="knee_upper", nominal=walker.KNEE_UPPER, low=-0.7, high=0.0, unit="rad", doc="knee: most straight"),
-    Param(
-        name="lidar_range", nominal=walker.LIDAR_RANGE, low=0.5, high=12.0, unit="m", doc="distance at which a ray is 1"
-    ),
-    Param(name="roughness", nominal=1.0, low=0.0, high=10.0, doc="of the ground; 0 is level"),
+    Param(name="lidar_range", nominal=walker.LIDAR_RANGE, low=0.5, high=12.0, unit="m", doc="length of lidar rays"),
+    Param(name="roughness", nominal=1.0, low=0.0, high=10.0, doc="roughness of the ground; 0 is level"),
 ]
 
 # Obstacles are made of whole terrain steps (14/30 m); ground.py says how.
@@ -74,15 +72,15 @@ _OBSTACLES = [
     Param(name="stump_height_high", nominal=2.0, low=0.0, high=5.0, unit=_STEPS, doc="highest stump"),
     Param(name="stair_height_low", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="lowest stair; 0 is none"),
     Param(name="stair_height_high", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="highest stair"),
-    Param(name="stair_steps", nominal=3.0, low=1.0, high=9.0, doc="fewest stairs of a flight, which may have one more"),
+    Param(name="stair_steps", nominal=3.0, low=1.0, high=9.0, doc="stairs in a flight; some have one more"),
 ]
 
 BIPEDAL_WALKER = ParamSpace("BipedalWalker", _BODY)
 BIPEDAL_WALKER_HARDCORE = ParamSpace("BipedalWalkerHardcore", [*_BODY, *_OBSTACLES])
 
 # "random" and "extreme" are R and E of the generalization protocol (Packer et al. 2018, "Assessing Generalization in
-# Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside of that box. Their
-# paper has no BipedalWalker: the ranges are ours.
+# Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside that box. Their
+# paper does not include BipedalWalker; the ranges are ours.
 PRESETS = {
     "default": Randomization(
         {

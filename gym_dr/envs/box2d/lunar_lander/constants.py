@@ -1,4 +1,4 @@
-"""The numbers that LunarLander is made of, named once for every implementation of it.
+"""The constants of LunarLander, defined once for all implementations.
 
 They are those of Gymnasium's ``LunarLander-v3`` (MIT licence; a test compares them). Lengths are in Box2D units
 ("metres"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
@@ -7,7 +7,7 @@ They are those of Gymnasium's ``LunarLander-v3`` (MIT licence; a test compares t
 
 from __future__ import annotations
 
-FPS = 50  # physics steps a second; one environment step is one physics step
+FPS = 50  # physics steps per second; one environment step is one physics step
 SCALE = 30.0  # pixels per metre
 VELOCITY_ITERATIONS = 180  # of Box2D's solver, every step
 POSITION_ITERATIONS = 60  # at most; Box2D leaves early when the joints and contacts are satisfied

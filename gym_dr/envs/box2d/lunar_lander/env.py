@@ -1,8 +1,8 @@
 """LunarLander on Box2D with parameters that change from episode to episode.
 
-Gymnasium's class (MIT licence) gives the spaces, the drawing and the contact listener. The world and the step are built
-here, because Gymnasium writes engine powers, masses and friction into the code as module constants and literals:
-changing those would leak into every other environment of the process. A test holds both to equal episodes, bit for bit.
+Gymnasium's class (MIT licence) provides the spaces, the rendering and the contact listener. The world and the step are
+implemented here, because Gymnasium hard-codes engine powers, masses and friction as module constants and literals:
+changing those would affect every other environment in the process. A test requires equal episodes, bit for bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
 
     # Box2D has no types, and Gymnasium declares these from the None that they start with
-    push_size = 2  # numbers that ``push`` takes
+    push_size = 2  # size of a push
     lander: Any
     moon: Any
     prev_shaping: Any
@@ -64,7 +64,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
             RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without an observation to show them.
+            ConfigError: ``context_params`` without ``context="observation"``.
         """
         self._randomize(LUNAR_LANDER, randomization, context, context_params)
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
@@ -79,12 +79,12 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         """Begins an episode with new parameters.
 
         Args:
-            seed: Seeds terrain, push, wind and engines, and starts the sequence of draws anew.
-            options: ``{"params": {name: value}}`` gives exact values for this episode.
+            seed: Seeds terrain, push, wind and engines, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
 
         Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed then.
-            RandomizationError: An impossible value in ``options``; nothing has changed then.
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
         """
         self._begin_episode(seed, options)
         self._apply_params()
@@ -138,10 +138,10 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         return observation, reward, terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of hull and legs at once, as a blow would.
+        """Changes the velocity of hull and legs instantly, like an impact.
 
         Args:
-            velocity: What is added, m/s, shape ``(2,)``.
+            velocity: Added to their velocities, m/s, shape ``(2,)``.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -184,7 +184,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self.moon.color1 = self.moon.color2 = (0.0, 0.0, 0.0)
         self.helipad_x1, self.helipad_x2 = xs[const.CHUNKS // 2 - 1], xs[const.CHUNKS // 2 + 1]
         self.helipad_y = const.HELIPAD_Y
-        self.sky_polys = []  # what Gymnasium's drawing paints as the sky
+        self.sky_polys = []  # painted as the sky by Gymnasium
         for p1, p2 in pairwise(corners):
             self.moon.CreateEdgeFixture(vertices=[p1, p2], density=0, friction=friction)
             self.sky_polys.append([p1, p2, (p2[0], const.WORLD_H), (p1[0], const.WORLD_H)])
@@ -263,7 +263,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self.torque_idx += 1
 
     def _push(self, thrust: physics.Thrust, particle_mass: float, throttle: float) -> None:
-        """Pushes the lander, and when drawing throws a particle the other way."""
+        """Pushes the lander, and when rendering throws a particle the other way."""
         if self.render_mode is not None:
             particle = self._create_particle(particle_mass, *thrust.point, throttle)
             particle.ApplyLinearImpulse((-thrust.impulse[0], -thrust.impulse[1]), thrust.point, True)

@@ -33,7 +33,7 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
     )
 
 
-# most of the return comes with the landing, hundreds of steps ahead, hence the long view
+# most of the return comes from the landing, hundreds of steps ahead, hence the long horizon
 _PPO = {
     "num_envs": 32,
     "updates": 732,  # 6 million transitions

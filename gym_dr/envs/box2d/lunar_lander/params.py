@@ -1,4 +1,4 @@
-"""What may vary in LunarLander, and the randomizations that have a name."""
+"""The parameters of LunarLander and its presets."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _tutorial(spread: float) -> Randomization:
 
 # "default" is the domain randomization of Gymnasium's A2C tutorial; "wide" doubles its standard deviations.
 # "random" and "extreme" are R and E of the generalization protocol (Packer et al. 2018, "Assessing Generalization in
-# Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside of that box. Their
-# paper has no LunarLander: the ranges are ours, and leave the main engine stronger than gravity in every corner.
+# Deep Reinforcement Learning"): R is a box around the nominal values, E has every parameter outside that box. Their
+# paper does not include LunarLander; the ranges are ours, and keep the main engine stronger than gravity everywhere.
 PRESETS = {
     "default": _tutorial(spread=1.0),
     "wide": _tutorial(spread=2.0),

@@ -32,7 +32,7 @@ def terrain_heights(random_heights: np.ndarray) -> list[float]:
     """
     middle = const.CHUNKS // 2
     random_heights[middle - 2 : middle + 3] = const.HELIPAD_Y
-    # index -1 at the left border wraps around to the last height, which is drawn for that
+    # index -1 at the left border wraps around to the last height, which is drawn for this purpose
     return [
         const.TERRAIN_SMOOTHING * (random_heights[i - 1] + random_heights[i] + random_heights[i + 1])
         for i in range(const.CHUNKS)
@@ -40,7 +40,7 @@ def terrain_heights(random_heights: np.ndarray) -> list[float]:
 
 
 def wind_strength(index: int) -> float:
-    """Share of its power that the wind (or turbulence) has at a step, in (-1, 1).
+    """Fraction of its power that the wind (or turbulence) has at a step, in (-1, 1).
 
     ``tanh(sin(2 k i) + sin(pi k i))`` with k = 0.01, which never repeats.
     """
@@ -51,8 +51,8 @@ def main_engine(position: Pair, angle: float, dispersion: Pair, power: float, th
     """The main engine's push, along the hull's axis with some dispersion.
 
     Args:
-        position: Of the lander's origin, m.
-        angle: Of the lander, rad.
+        position: Position of the lander's origin, m.
+        angle: Angle of the lander, rad.
         dispersion: Two random lengths of at most 1 pixel, m.
         power: ``main_engine_power``, or ``side_engine_power``.
         throttle: 0.5 to 1.

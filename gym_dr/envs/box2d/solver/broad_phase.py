@@ -1,16 +1,16 @@
 """Which body may touch which shape of the ground: Box2D's fat boxes, and the order in which contacts begin.
 
-Each body has a box that is larger than it needs (0.1 m all round, and twice the displacement ahead). Only when the
-body, swept over a step, leaves the box, the box is made anew and compared with those of the ground. A contact exists
-while the fat boxes overlap. The order of contacts decides the order of impulses, and so the last bits of velocities:
-pairs that begin together are sorted by the ground's shape, then body; Box2D puts each at the head of its list and walks
-from the head. Here contacts are kept in the order of their beginning and walked from the last to the first.
+Each body has a box larger than necessary (by 0.1 m on all sides, and twice the displacement ahead). Only when the body,
+swept over a step, leaves its box is the box rebuilt and compared with those of the ground. A contact exists while the
+fat boxes overlap. The order of contacts determines the order of impulses, and so the last bits of velocities: pairs
+that begin together are sorted by the ground's shape, then body; Box2D inserts each at the head of its list and iterates
+from the head. Here contacts are stored in the order in which they began and iterated from last to first.
 
-Box2D finds pairs by a tree, which is not needed here: it sorts what the tree finds.
+Box2D finds pairs with a tree, which is not needed here, since it sorts what the tree finds.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _fattened(low_x, low_y, high_x, high_y, dx, dy):
 
 @njit(**INLINE)
 def update_lane(block, lane, body, vertices, count, center_x, center_y):
-    """New rotation and, if left, new fat box of one body; returns 1 << body if the box was left."""
+    """Updates one body's rotation, and its fat box if the body left it; returns 1 << body in that case."""
     sine, cosine = sin_cos(block[(body * BODY + at.ANGLE) * LANES + lane])
     old_cosine = block[(body * BODY + at.COS) * LANES + lane]
     old_sine = block[(body * BODY + at.SIN) * LANES + lane]
@@ -132,7 +132,7 @@ def _set_box(rows, env, base, box):
 
 @njit(**KERNEL)
 def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
-    """The same for one body of one row that moved from an old pose of its origin; returns whether it left its box."""
+    """Like ``update_lane`` for one body of one row, given its old pose; returns whether it left its box."""
     rows, shapes = world.rows, world.shapes
     base = body * BODY
     polygon = shapes.polygon[body]
@@ -155,7 +155,7 @@ def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
 
 @njit(**KERNEL)
 def place(world, env, body, x, y, angle):
-    """A body at rest with its origin at (x, y) m and its angle in rad; its fat box has the margin only."""
+    """Places a body at rest with its origin at (x, y) m and its angle in rad; its fat box has only the margin."""
     rows, properties, shapes = world.rows, world.properties, world.shapes
     base = body * BODY
     sine, cosine = sin_cos(angle)
@@ -203,7 +203,7 @@ def overlaps(world, env, ground, body):
 
 @njit(**KERNEL)
 def _begin_contact(world, env, ground, body):
-    """A contact for an overlap that is new; one too many for the memory is left out."""
+    """Adds a contact for a new overlap, unless there is no memory left for it."""
     contact_ints, status = world.contact_ints, world.status
     count = status[env, at.S_CONTACTS]
     for i in range(count):
@@ -243,7 +243,7 @@ def begin_contacts(world, env, moved):
         return
     _begin_with(world, env, moved, np.int64(0), world.status[env, at.S_BOXES])
     boxes, edges = world.boxes.shape[1], world.edges.shape[1]
-    # where edges are all equally wide, only those below a body come into question; more at each end for rounding
+    # if all edges have the same width, only those below a body can overlap; some more at each end for rounding
     first = 0
     last = edges
     if width > ZERO:

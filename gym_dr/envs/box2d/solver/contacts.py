@@ -14,7 +14,7 @@ impulses and changes nothing.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
-MAX_CONDITION = f32(1000)  # of K; a pair of points that is closer to singular is solved as one point
+MAX_CONDITION = f32(1000)  # of K; a pair of points closer to singular is solved as one point
 PAIR, TWO = np.int64(1), np.int64(2)
 MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 
@@ -132,7 +132,7 @@ def prepare(body, slot):
 
 @njit(**KERNEL)
 def warm_start(body, slot):
-    """Apply the impulses of the last step at once (``WarmStart``)."""
+    """Applies the impulses of the last step (``WarmStart``)."""
     for lane in range(LANES):
         inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
         inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
@@ -180,7 +180,7 @@ def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, vel
 
 @njit(**KERNEL)
 def kind_of(slot):
-    """Whether any lane of a prepared slot has two points (TWO), and two that are solved together (TWO + PAIR)."""
+    """Whether any lane of a prepared slot has two points (TWO), and any solves two together (TWO + PAIR)."""
     pairs = ZERO
     most = ZERO
     for lane in range(LANES):
@@ -194,7 +194,7 @@ def kind_of(slot):
 def solve_single_velocity(body, slot):
     """Friction, then the normal impulse of one slot in which no lane has a pair: half the work of ``solve_velocity``.
 
-    A leg stands on one corner nearly always, so this is the usual case.
+    A leg nearly always stands on one corner, so this is the usual case.
     """
     for lane in range(LANES):
         inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
@@ -295,7 +295,7 @@ def solve_velocity(body, slot):
 
 @njit(**INLINE)
 def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
-    """Push the body out along the normal at one point; returns its new pose and the separation it had there (m)."""
+    """Pushes the body out along the normal at one point; returns its new pose and the previous separation (m)."""
     face_b = slot[at.FACE_B * LANES + lane] != ZERO
     inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
     inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
@@ -344,7 +344,7 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
 
 @njit(**INLINE)
 def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
-    """Push the body out at its first point, and with ``two`` at the second."""
+    """Pushes the body out at its first point, and with ``two`` at the second."""
     x0 = body[at.CENTER_X * LANES + lane]
     y0 = body[at.CENTER_Y * LANES + lane]
     a0 = body[at.ANGLE * LANES + lane]
@@ -364,7 +364,7 @@ def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
 
 @njit(**KERNEL)
 def solve_position(body, slot, penetration, frozen, baumgarte):
-    """Resolve ``baumgarte`` of the overlap at one slot (``SolvePositionConstraints``).
+    """Resolves the share ``baumgarte`` of the overlap at one slot (``SolvePositionConstraints``).
 
     ``penetration`` (LANES,) collects the smallest separation (m); lanes with ``frozen`` (LANES,) not 0 keep their pose.
     """
@@ -374,6 +374,6 @@ def solve_position(body, slot, penetration, frozen, baumgarte):
 
 @njit(**KERNEL)
 def solve_single_position(body, slot, penetration, frozen, baumgarte):
-    """The same for a slot in which no lane has two points: half the work."""
+    """Like ``solve_position`` for a slot in which no lane has two points: half the work."""
     for lane in range(LANES):
         _solve_points(body, slot, lane, penetration, frozen, baumgarte, False)

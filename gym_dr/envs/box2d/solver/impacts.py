@@ -2,14 +2,14 @@
 
 ``b2World::SolveTOI``. While any contact has an impact in the rest of the step: take the earliest, move its body (alone)
 to that moment, collide, push it out of the ground (Baumgarte 0.75), solve its contacts from zero impulses, and let it
-move for what is left of the step. Joints are not solved here. The impulses are not kept.
+move for the rest of the step. Joints are not solved here, and the impulses are discarded.
 
 Box2D lets static bodies take part in "time": the sweep of each remembers the moment of its last impact, and a contact
 whose other body lags behind is brought up to it before its own time of impact is computed.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gym_dr.envs.box2d.solver.trigonometry import sin_cos
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
-MAX_IMPACTS = 8  # of one contact in a step, b2_maxSubSteps
+MAX_IMPACTS = 8  # per contact and step, b2_maxSubSteps
 ALMOST_ONE = f32(ONE - f32(10) * EPSILON)
 BAUMGARTE = f32(0.75)  # b2_toiBaugarte
 POSITION_ITERATIONS = 20
@@ -36,7 +36,7 @@ NO_CONTACT = -1
 
 @njit(**KERNEL)
 def _advance(floats, sweep, t):
-    """Move a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
+    """Moves a sweep's start to time ``t`` (``b2Sweep::Advance``)."""
     beta = (t - floats[sweep + 6]) / (ONE - floats[sweep + 6])
     for k in range(3):
         floats[sweep + k] = (ONE - beta) * floats[sweep + k] + beta * floats[sweep + 3 + k]
@@ -57,7 +57,7 @@ def _set_pose(rows, env, body, floats, sweep):
 
 @njit(**KERNEL)
 def _set_ground_time(world, env, contact, time, floats):
-    """The static body that a contact is with is now at ``time``; other contacts may be with it too."""
+    """Moves the static body of a contact to ``time``; other contacts may share it."""
     contact_ints = world.contact_ints
     if world.shapes.one_ground:
         for i in range(world.status[env, at.S_CONTACTS]):
@@ -71,7 +71,7 @@ def _set_ground_time(world, env, contact, time, floats):
 
 @njit(**KERNEL)
 def _polygon(world, env, body):
-    """The body as ``time_of_impact`` takes it."""
+    """The body in the form that ``time_of_impact`` takes."""
     shapes, properties = world.shapes, world.properties
     polygon = shapes.polygon[body]
     return (
@@ -146,7 +146,7 @@ def _select(world, env, body, first, time, scratch):
 
 @njit(**KERNEL)
 def _load(world, env, body, count, scratch):
-    """One body and its slots in all lanes of the substep's block; they then do the same, and lane 0 is the result."""
+    """Copies one body and its slots to all lanes of the substep's block; all do the same, and lane 0 is the result."""
     substep = scratch.substep
     for field in range(BODY):
         for lane in range(LANES):
@@ -179,7 +179,7 @@ def _push_out(substep, count):
 
 @njit(**KERNEL)
 def _solve_velocities(substep, count, scratch):
-    """180 velocity iterations; an iteration that changes nothing is the last that could, so the rest is skipped."""
+    """180 velocity iterations; stops after an iteration that changes nothing, since later ones would not either."""
     body, ints = substep[: at.BODY_FLOATS], scratch.ints
     for j in range(count):
         slot = substep[at.SUB_SLOTS * LANES + j * SLOT_STRIDE : at.SUB_SLOTS * LANES + (j + 1) * SLOT_STRIDE]
@@ -211,7 +211,7 @@ def _solve_velocities(substep, count, scratch):
 
 @njit(**KERNEL)
 def _substep(world, env, body, count, time, scratch):
-    """Solve one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
+    """Solves one body alone for the rest of the step; its sweep then goes from the impact to its new pose."""
     rows, floats, substep = world.rows, scratch.floats, scratch.substep
     sweep = at.W_SWEEPS + at.SWEEP * body
     _load(world, env, body, count, scratch)
@@ -233,7 +233,7 @@ def _substep(world, env, body, count, time, scratch):
 
 @njit(**KERNEL)
 def _sync_boxes(world, env, body, scratch):
-    """After a substep: forget the body's times of impact, update its fat box, begin contacts."""
+    """After a substep: invalidates the body's times of impact, updates its fat box and begins contacts."""
     status, floats, ints = world.status, scratch.floats, scratch.ints
     sweep = at.W_SWEEPS + at.SWEEP * body
     for i in range(status[env, at.S_CONTACTS]):
@@ -254,7 +254,7 @@ def _sync_boxes(world, env, body, scratch):
 
 @njit(**KERNEL)
 def _known_ground_time(world, env, contact, floats):
-    """Where in the step the static body of a new contact is, from older contacts with it."""
+    """The time in the step of a new contact's static body, from older contacts with it."""
     ground = world.contact_ints[env, contact, at.C_GROUND]
     for i in range(contact):
         if world.shapes.one_ground or world.contact_ints[env, i, at.C_GROUND] == ground:
@@ -271,7 +271,7 @@ def _reset_contact(ints, contact):
 
 @njit(**KERNEL)
 def _start(world, env, floats, ints):
-    """Sweeps over the whole step, and contacts of which nothing is known yet."""
+    """Initializes sweeps over the whole step, and contacts with unknown times of impact."""
     rows = world.rows
     for body in range(world.properties.shape[1]):
         sweep = at.W_SWEEPS + at.SWEEP * body
@@ -286,7 +286,7 @@ def _start(world, env, floats, ints):
 
 @njit(**INLINE)
 def resolve(world, env, scratch):
-    """What follows ``Solve`` in a step of the world: ``FindNewContacts``, then all impacts of one environment."""
+    """The part of a world's step after ``Solve``: ``FindNewContacts``, then all impacts of one environment."""
     rows, status, contact_ints = world.rows, world.status, world.contact_ints
     floats, ints = scratch.floats, scratch.ints
     head = world.properties.shape[1] * BODY

@@ -1,11 +1,11 @@
-"""``b2World::Solve`` for many worlds: sort those that are alike, bring them into blocks, solve, and bring them back.
+"""``b2World::Solve`` for many worlds: sort similar ones together, load them into blocks, solve, and store them.
 
-What a family of worlds does in its own way, its joints above all, comes as a ``Topology``: compiled functions and
-numbers that are constants wherever it is used.
+Whatever is specific to a family of worlds, above all its joints, comes as a ``Topology``: compiled functions, and
+numbers that are compile-time constants.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position itera
 
 
 class Topology(NamedTuple):
-    """How a family of worlds is made."""
+    """The structure of a family of worlds."""
 
     bodies: np.int64
     order: tuple[np.int64, ...]  # of bodies, in which Box2D's island collects them, and so their contacts
-    packed: np.int64  # fields that a block takes from a row
-    returned: np.int64  # fields that it gives back
+    packed: np.int64  # fields that a block loads from a row
+    returned: np.int64  # fields that it stores back
     block: np.int64  # fields of a block
     prepare_joints: Any  # (block)
     solve_joints: Any  # (block, iterations), velocities
@@ -41,13 +41,13 @@ class Topology(NamedTuple):
 
 @njit(**KERNEL)
 def sort(ints, count):
-    """Counting sort of the chunk's order by class; classes end up sorted with it.
+    """Counting sort of the chunk's order by class; also sorts the classes.
 
-    A block takes as long as its slowest lane, so lanes should be alike: in which bodies touch how often, in whether
-    a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that all
-    position iterations will be needed.
+    A block takes as long as its slowest lane, so its lanes should be similar: in which bodies touch how often, in
+    whether a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that
+    all position iterations will be needed.
 
-    Environments come in as ``I_CLASS + place`` = class * 2**40 + environment, so that one array carries both.
+    Input is ``I_CLASS + place`` = class * 2**40 + environment, so that one array holds both.
     """
     for c in range(at.CLASSES + 1):
         ints[at.I_HISTOGRAM + c] = 0
@@ -68,7 +68,7 @@ def sort(ints, count):
 
 @njit(**KERNEL)
 def _load_rows(rows, ints, first, last, block, packed):
-    """Transpose rows into a block; lanes that are left over repeat the first environment and are not stored."""
+    """Transposes rows into a block; unused lanes repeat the first environment and are not stored."""
     for lane in range(LANES):
         place = first + lane
         env = ints[at.I_ORDER + (place if place < last else first)]
@@ -86,7 +86,7 @@ def _store_rows(rows, ints, first, last, block, returned):
 
 @njit(**KERNEL)
 def _load_slots(world, ints, first, last, body, slot_memory, slot, bases):
-    """Fill a body's slots from number ``slot`` on in every lane; returns the next free number.
+    """Fills a body's slots from number ``slot`` on in every lane; returns the next free number.
 
     A body needs as many as it has touching contacts in any environment of the block, at most.
     """
@@ -105,7 +105,7 @@ def _load_slots(world, ints, first, last, body, slot_memory, slot, bases):
 
 @njit(**KERNEL)
 def _load_block(topology, world, ints, first, last, block, slot_memory, bases):
-    """Bring environments into a block; returns the number of slots."""
+    """Loads environments into a block; returns the number of slots."""
     _load_rows(world.rows, ints, first, last, block, topology.packed)
     slot = np.int64(0)
     if ints[at.I_CLASS + last - 1] >= at.FIRST_TOUCHING:  # sorted, so otherwise none touches
@@ -116,7 +116,7 @@ def _load_block(topology, world, ints, first, last, block, slot_memory, bases):
 
 @njit(**KERNEL)
 def _start_velocities(topology, block, slot_memory, count, ints, bases):
-    """Prepare contacts and joints and start from the last step's impulses; says what kind each slot is."""
+    """Prepares contacts and joints, applies the last step's impulses, and records the kind of each slot."""
     kinds = bases - at.I_BASES + at.I_KINDS
     for j in range(count):
         base = ints[bases + j]
@@ -201,7 +201,7 @@ def _store_block(topology, world, ints, first, last, block, slot_memory, count, 
 def solve_pair(topology, world, scratch, first, last):
     """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
 
-    Two blocks are iterated in turn, since the chain of operations of one leaves the processor half idle.
+    Two blocks are iterated alternately, since the dependency chain of one leaves the processor half idle.
     """
     ints, blocks = scratch.ints, scratch.blocks
     middle = min(first + LANES, last)

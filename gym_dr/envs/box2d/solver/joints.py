@@ -19,7 +19,7 @@ sign that Box2D gives them; the locals ``push_*`` are their negatives, which sav
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def set_pose(block, lane, body, old, new, keep):
 
 @njit(**INLINE)
 def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, pose_a, pose_b):
-    """Move and turn both bodies to where limit and pin hold; returns their poses and whether they did."""
+    """Moves and turns both bodies to satisfy limit and pin; returns their poses and whether both already held."""
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     lower, upper, reference = limits

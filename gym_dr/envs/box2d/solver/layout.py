@@ -1,13 +1,13 @@
-"""Where everything about a small world lives in memory, as far as it is the same for all kinds of worlds.
+"""Memory layout of small worlds, as far as all families share it.
 
 A world is a few dynamic bodies on static ground. Between steps each is a *row*: ``rows[env, FIELD]``, float32. To
 solve, ``LANES`` rows are transposed into a *block*, one flat float32 array in which field F of lane l is at
 ``block[F * LANES + l]``. LLVM turns the loop ``for lane in range(LANES)`` over such an array into full-width SIMD,
 provided that every offset is a compile-time constant, hence the module constants below.
 
-Rows and blocks begin with the bodies, ``BODY`` fields each, then come the ``HEAD`` fields of the world, then the
-joints; the rest is the family's own (its ``layout.py``). Kernels import this module as ``at``, and by name what is no
-offset.
+Rows and blocks begin with the bodies, ``BODY`` fields each, followed by the ``HEAD`` fields of the world and the
+joints; the rest is specific to the family (its ``layout.py``). Kernels import this module as ``at``, and anything that
+is not an offset by name.
 
 Touching contacts are *slots*: ``slots[(slot * SLOT + FIELD) * LANES + lane]``, the same idea.
 """
@@ -23,7 +23,7 @@ f32 = np.float32
 
 _FEATURES = llvmlite.binding.get_host_cpu_features()
 LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) else 8
-"""Environments a block: one AVX-512 register of float32, or two AVX2 registers, which hide each other's latency."""
+"""Environments per block: one AVX-512 register of float32, or two AVX2 registers, which hide each other's latency."""
 
 # ---- bodies --------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.

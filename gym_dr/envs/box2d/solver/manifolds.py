@@ -10,7 +10,7 @@ The polygon in the world that is not the reference is in scratch at ``W_VERTICES
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _swapped(point_id):
 
 @njit(**KERNEL)
 def _load_body(world, env, body, floats):
-    """Put the body's polygon into the world; returns its pose (cosine, sine, origin's x, y) and number of vertices."""
+    """Loads the body's polygon in world coordinates; returns its pose (cosine, sine, origin) and number of vertices."""
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
     count = shapes.counts[polygon]
@@ -103,7 +103,7 @@ def _load_body(world, env, body, floats):
 
 @njit(**KERNEL)
 def _load_normals(world, body, count, pose, floats):
-    """Put the normals of the body's polygon into the world."""
+    """Loads the normals of the body's polygon in world coordinates."""
     shapes = world.shapes
     polygon = shapes.polygon[body]
     c, s, _, _ = pose
@@ -160,7 +160,7 @@ def _load_incident(floats, ints, vertices, face, count, features):
 
 @njit(**KERNEL)
 def _clip_both(floats, ints, tangent_x, tangent_y, offset_1, offset_2, first, second):
-    """Clip the incident face to both sides of the reference face; False if nothing is left."""
+    """Clips the incident face to both sides of the reference face; False if nothing is left."""
     once = at.W_INCIDENT, at.I_INCIDENT, at.W_CLIPPED, at.I_CLIPPED
     if _clip(ints, floats, once, -tangent_x, -tangent_y, offset_1, first) < 2:
         return False
@@ -267,7 +267,7 @@ def _collide_edge(world, env, contact, edge, body, scratch):
 
 @njit(**KERNEL)
 def _face_separation(one, other, face):
-    """How far the other polygon is in front of a face (``b2EdgeSeparation``)."""
+    """Distance of the other polygon from a face (``b2EdgeSeparation``)."""
     (vertices_1, normals_1, _, _, pose_1), (vertices_2, _, count_2, _, pose_2) = one, other
     c1, s1, x1, y1 = pose_1
     c2, s2, x2, y2 = pose_2
@@ -361,7 +361,7 @@ def _collide_box(world, env, contact, ground, body, scratch):
 
 @njit(**KERNEL)
 def _clip_polygons(world, env, contact, face, face_b, reference, incident, scratch):
-    """Clip the incident polygon to the reference face, and keep the points that lie within the skins."""
+    """Clips the incident polygon to the reference face, and keeps the points that lie within the skins."""
     floats, ints = scratch.floats, scratch.ints
     vertices, normals, count, _, (c1, s1, x1, y1) = reference
     others, other_normals, other_count, _, (c2, s2, x2, y2) = incident
@@ -406,7 +406,7 @@ def _clip_polygons(world, env, contact, face, face_b, reference, incident, scrat
 
 @njit(**KERNEL)
 def collide(world, env, contact, scratch):
-    """Compute one contact's manifold from the present poses; keeps no impulses."""
+    """Computes one contact's manifold from the current poses; discards impulses."""
     contact_ints = world.contact_ints
     body = np.int64(contact_ints[env, contact, at.C_BODY])
     ground = np.int64(contact_ints[env, contact, at.C_GROUND])
@@ -420,7 +420,7 @@ def collide(world, env, contact, scratch):
 
 @njit(**KERNEL)
 def update(world, env, contact, scratch):
-    """``b2Contact::Update``: a new manifold that inherits impulses by id, and what Gymnasium's listener hears of it."""
+    """``b2Contact::Update``: a new manifold that inherits impulses by id, and the events for Gymnasium's listener."""
     contact_ints, contact_floats = world.contact_ints, world.contact_floats
     old_points = contact_ints[env, contact, at.C_POINTS]
     old_id_1 = contact_ints[env, contact, at.C_ID_1]
@@ -452,7 +452,7 @@ def update(world, env, contact, scratch):
 
 @njit(**KERNEL)
 def announce(status, env, body, touches):
-    """A contact begins or ends. One that ends is the last news, even if another shape of the ground holds the body."""
+    """Records that a contact begins or ends; the last event counts, even if the body still touches another shape."""
     if touches:
         status[env, at.S_TOUCHES] |= 1 << body
         status[env, at.S_TOUCHED] |= 1 << body
@@ -462,7 +462,7 @@ def announce(status, env, body, touches):
 
 @njit(**KERNEL)
 def _forget(world, env, contact):
-    """Take a contact out of the list, which keeps its order."""
+    """Removes a contact from the list, keeping its order."""
     contact_ints, contact_floats, status = world.contact_ints, world.contact_floats, world.status
     last = status[env, at.S_CONTACTS] - 1
     for j in range(contact, last):

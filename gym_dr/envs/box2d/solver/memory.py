@@ -1,4 +1,4 @@
-"""The arrays that small worlds live in."""
+"""The arrays of small worlds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Scratch(NamedTuple):
 
 
 class World(NamedTuple):
-    """What the solver keeps of every sub-environment between steps; first axis: sub-environment."""
+    """The solver's state of every sub-environment between steps; first axis: sub-environment."""
 
     rows: npt.NDArray[np.float32]  # (N, row) poses, velocities, joint impulses, boxes; see layout.py
     properties: npt.NDArray[np.float32]  # (N, bodies, PROPERTIES) masses, centres and friction
@@ -84,5 +84,5 @@ class World(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all sub-environments together."""
+        """Bytes of all sub-environments together."""
         return sum(array.nbytes for array in self if isinstance(array, np.ndarray))

@@ -1,7 +1,7 @@
 """From velocities to positions: one explicit Euler step, with Box2D's limits on how far a body may go in a step."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ROTATION_SQUARED = f32(MAX_ROTATION * MAX_ROTATION)
 
 @njit(**KERNEL)
 def integrate(body, dt):
-    """Clamp the velocity of one body in every lane, then c += dt v and angle += dt w; ``dt`` in s."""
+    """Clamps the velocity of one body in every lane, then c += dt v and angle += dt w; ``dt`` in s."""
     for lane in range(LANES):
         vx = body[VELOCITY_X * LANES + lane]
         vy = body[VELOCITY_Y * LANES + lane]

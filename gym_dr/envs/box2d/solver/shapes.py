@@ -4,7 +4,7 @@ All lengths are in metres in the body's own frame, whose origin is where the dra
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def make_shapes(polygons: Sequence[Polygon], polygon: Sequence[np.int64], *, one
     """Tables of some polygons.
 
     Args:
-        polygons: What there is.
-        polygon: Which of them each body has.
+        polygons: All polygons.
+        polygon: Index of each body's polygon.
         one_ground: See ``Shapes``.
     """
     counts = np.array([len(p.vertices) for p in polygons], np.int64)

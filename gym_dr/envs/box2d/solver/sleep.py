@@ -1,7 +1,7 @@
-"""When bodies have come to rest: Box2D puts them to sleep that have hardly moved for half a second."""
+"""Sleep: Box2D puts bodies to sleep that have hardly moved for half a second."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AGES = f32(1e9)  # s
 
 @njit(**KERNEL)
 def _count(body, least):
-    """Adds a step to how long a body has been almost still (s), and takes note of the shortest such time."""
+    """Adds a step to the time (s) that a body has been almost still, and updates the shortest such time."""
     for lane in range(LANES):
         vx = body[at.VELOCITY_X * LANES + lane]
         vy = body[at.VELOCITY_Y * LANES + lane]
@@ -49,7 +49,7 @@ def _settle(body, awake):
 
 @njit(**KERNEL)
 def update(block, bodies, awake, solved):
-    """Count rest times; all bodies sleep together, with velocity 0, once positions are solved.
+    """Counts rest times; all bodies sleep together, with velocity 0, once positions are solved.
 
     ``awake`` and ``solved`` (LANES,) are the block's AWAKE, which is set, and SOLVED.
     """

@@ -1,7 +1,7 @@
 """From a row's list of contacts to the slots of a block, and back."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ground_friction(world, env, ground):
 
 @njit(**KERNEL)
 def fill(slot, lane, world, env, contact):
-    """Put one contact into one lane of a slot."""
+    """Copies one contact into one lane of a slot."""
     contact_ints, properties = world.contact_ints, world.properties
     body = np.int64(contact_ints[env, contact, at.C_BODY])
     slot[at.FACE_B * LANES + lane] = f32(contact_ints[env, contact, at.C_FACE_B])
@@ -58,7 +58,7 @@ def touching(world, env, body):
 
 @njit(**KERNEL)
 def load(slots, first, last, lane, world, env, body):
-    """Put a body's touching contacts, newest first, into the slots from ``first`` up to ``last``."""
+    """Copies a body's touching contacts, newest first, into the slots from ``first`` up to ``last``."""
     contact_ints = world.contact_ints
     slot = first
     for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):
@@ -70,7 +70,7 @@ def load(slots, first, last, lane, world, env, body):
 
 @njit(**KERNEL)
 def store(slots, first, last, lane, world, env, body):
-    """Keep the impulses of those slots for the next step's warm start (``StoreImpulses``)."""
+    """Stores the impulses of those slots for the next step's warm start (``StoreImpulses``)."""
     contact_ints = world.contact_ints
     slot = first
     for i in range(world.status[env, at.S_CONTACTS] - 1, -1, -1):

@@ -10,7 +10,7 @@ its vertices, their number, and its centre of mass in its frame.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pose_at(floats, sweep, polygon, t):
 
 @njit(**KERNEL)
 def load_ground(world, env, ground, scratch):
-    """Put a shape of the ground into scratch."""
+    """Copies a shape of the ground into scratch."""
     floats, boxes = scratch.floats, world.boxes
     if ground < boxes.shape[1]:
         scratch.ints[I_GROUND_COUNT] = at.BOX_CORNERS
@@ -113,7 +113,7 @@ def _set_vertex(floats, ints, k, on_ground, on_polygon, polygon, pose):
 
 @njit(**KERNEL)
 def _keep(floats, ints, target, source):
-    """Copy simplex vertex ``source`` to ``target``."""
+    """Copies simplex vertex ``source`` to ``target``."""
     for i in range(VERTEX):
         floats[W_SIMPLEX + VERTEX * target + i] = floats[W_SIMPLEX + VERTEX * source + i]
     ints[I_SIMPLEX + target] = ints[I_SIMPLEX + source]
@@ -122,7 +122,7 @@ def _keep(floats, ints, target, source):
 
 @njit(**KERNEL)
 def _metric(floats, count):
-    """Length of a segment, twice the area of a triangle, 0 of a point: tells whether a cached simplex is still good."""
+    """Length of a segment, twice the area of a triangle, 0 for a point; tells whether a cached simplex is valid."""
     if count <= 1:
         return ZERO
     ax = floats[W_SIMPLEX + 4]
@@ -146,7 +146,7 @@ def _weigh_two(floats, i, j, near_j, near_i):
 
 @njit(**KERNEL)
 def _reduce_segment(floats, ints):
-    """Keep of a segment what is nearest to the origin (``Solve2``); returns the number of vertices left."""
+    """Reduces a segment to what is nearest to the origin (``Solve2``); returns the number of vertices left."""
     ax = floats[W_SIMPLEX + 4]
     ay = floats[W_SIMPLEX + 5]
     bx = floats[W_SIMPLEX + VERTEX + 4]
@@ -168,7 +168,7 @@ def _reduce_segment(floats, ints):
 
 @njit(**KERNEL)
 def _reduce_triangle(floats, ints):
-    """The same for a triangle (``Solve3``), region by region; 3 vertices are left if the origin is inside."""
+    """Like ``_reduce_segment`` for a triangle (``Solve3``), by region; 3 vertices are left if the origin is inside."""
     ax = floats[W_SIMPLEX + 4]
     ay = floats[W_SIMPLEX + 5]
     bx = floats[W_SIMPLEX + VERTEX + 4]
@@ -218,7 +218,7 @@ def _reduce_triangle(floats, ints):
 
 @njit(**KERNEL)
 def _distance(floats, ints, polygon, pose):
-    """Distance of ground and polygon (m), 0 if they overlap; starts from and leaves behind a simplex in scratch."""
+    """Distance of ground and polygon (m), 0 if they overlap; reads and updates a simplex in scratch."""
     s, c, _, _ = pose
     count = ints[COUNT]
     for k in range(count):
@@ -359,10 +359,10 @@ def _separation(floats, axis, on_ground, on_polygon, polygon, pose):
 
 @njit(**KERNEL)
 def may_touch(floats, ints, sweep, polygon, reach, start, end):
-    """False only if the polygon stays clearly apart from the ground's shape all through its sweep.
+    """False only if the polygon stays clearly apart from the ground's shape throughout its sweep.
 
-    "Apart" is along x or y, or above an edge's line along its normal. Each vertex is looked at at both ends of the
-    sweep. Between them it leaves the straight path by at most ``r angle^2 / 8`` as it turns, with ``r`` below
+    "Apart" means along x or y, or above an edge's line along its normal. Each vertex is checked at both ends of the
+    sweep. Between them it deviates from a straight path by at most ``r angle^2 / 8`` as it turns, with ``r`` below
     ``reach``. ``start`` and ``end`` are the sine and cosine of its angle there.
     """
     vertices, count, local_x, local_y = polygon
@@ -404,7 +404,7 @@ def may_touch(floats, ints, sweep, polygon, reach, start, end):
 
 @njit(**KERNEL)
 def time_of_impact(scratch, sweep, polygon):
-    """Time of impact, or 2 if ground and polygon stay apart (or Box2D's algorithm fails, which counts as that)."""
+    """Time of impact, or 2 if ground and polygon stay apart or Box2D's algorithm fails."""
     floats, ints = scratch.floats, scratch.ints
     apart = f32(2)
     turns = TWO_PI * f32(np.floor(floats[sweep + 2] / TWO_PI))
@@ -439,7 +439,7 @@ ADVANCED, TOUCHES, ENDED = 0, 1, 2
 
 @njit(**KERNEL)
 def _advance(floats, ints, sweep, t1, axis, polygon):
-    """Push the end of the step back until the shapes just touch along one axis; returns state and time."""
+    """Moves the end of the step back until the shapes just touch along one axis; returns state and time."""
     t2 = ONE
     for _ in range(PUSH_BACKS):
         end = pose_at(floats, sweep, polygon, t2)

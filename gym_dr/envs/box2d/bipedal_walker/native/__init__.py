@@ -1,1 +1,1 @@
-"""BipedalWalker without Box2D, bit for bit the same: many environments in one process, on the solver of all worlds."""
+"""BipedalWalker without Box2D, bit for bit the same: many environments in one process, on the shared solver."""

@@ -62,7 +62,7 @@ def draw(memory: Environments, env: int) -> Any:
 
 
 def _draw_ray(surface: Any, memory: Environments, env: int, x: float, y: float) -> None:
-    """One of the lidar's rays now and then, another one as the walker moves (in Gymnasium with each picture)."""
+    """Draws one of the lidar's rays now and then, a different one as the walker moves (in Gymnasium, each frame)."""
     import pygame
 
     i = (int(x * SCALE) + _FIRST_PICTURE) % _RAY_PICTURES
@@ -76,7 +76,7 @@ def _draw_ray(surface: Any, memory: Environments, env: int, x: float, y: float) 
 
 
 def _clouds(memory: Environments, env: int) -> list[list[tuple[float, float]]]:
-    """Corners of the clouds (m), drawn from the stream as it was before them."""
+    """Corners of the clouds (m), from the random stream's state before them."""
     rng = generator(memory.clouds[env])
     clouds = []
     for _ in range(walker.CLOUDS):
@@ -100,7 +100,7 @@ def _draw_clouds(surface: Any, memory: Environments, env: int, scroll: float) ->
 
 
 def _draw_earth(surface: Any, memory: Environments, env: int, scroll: float) -> None:
-    """What is below the ground."""
+    """Draws what is below the ground."""
     for x1, y1, x2, y2 in memory.world.edges[env, :, :4].tolist():
         if scroll <= x2 and x1 <= scroll + _VIEW:
             x1, y1, x2, y2 = (round(v, 6) * SCALE for v in (x1, y1, x2, y2))  # the way back from float32
@@ -108,7 +108,7 @@ def _draw_earth(surface: Any, memory: Environments, env: int, scroll: float) -> 
 
 
 def _draw_ground(surface: Any, memory: Environments, env: int) -> None:
-    """Edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
+    """Draws edges and boxes of the ground, from the far end to the near one as Gymnasium does."""
     import pygame
 
     edges = memory.world.edges[env, :, :4] * np.float32(SCALE)
@@ -133,7 +133,7 @@ def _draw_outline(surface: Any, points: list[tuple[float, float]], color: scene.
 
 
 def _draw_flag(surface: Any) -> None:
-    """Where the walker starts."""
+    """Draws the flag at the start."""
     import pygame
 
     low = walker.TERRAIN_HEIGHT * SCALE

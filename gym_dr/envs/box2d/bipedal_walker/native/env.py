@@ -7,6 +7,6 @@ from gym_dr.envs.box2d.single import CompiledEnv
 
 
 class BipedalWalkerDR(CompiledEnv):
-    """BipedalWalker-v3 whose gravity, motors, masses, friction, joints, lidar and terrain are new at each reset."""
+    """BipedalWalker-v3 that draws gravity, motors, masses, friction, joints, lidar and terrain at each reset."""
 
     backend_class = BipedalWalkerBackend

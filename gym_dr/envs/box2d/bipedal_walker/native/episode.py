@@ -1,7 +1,7 @@
-"""The start of an episode: terrain, bodies, and what the parameters make of them, in Gymnasium's order of draws."""
+"""The start of an episode: terrain, bodies and their parameters, with random numbers in Gymnasium's order."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _set_properties(properties, env, body, values, friction):
 
 @njit(**KERNEL)
 def _apply_parameters(world, params, env):
-    """Derived physics, once an episode: masses, friction, joint limits."""
+    """Derived physics, once per episode: masses, friction, joint limits."""
     rows, properties, polygons = world.rows, world.properties, world.shapes
     hull = mass_properties(polygons, shapes.HULL, f32(params[env, at.P_HULL_DENSITY]))
     upper = mass_properties(polygons, shapes.UPPER, f32(params[env, at.P_LEG_DENSITY]))
@@ -130,7 +130,7 @@ def _apply_parameters(world, params, env):
 
 @njit(**KERNEL)
 def begin(walkers, env):
-    """Build a new world; returns the random push on the hull (N), which its first step applies."""
+    """Builds a new world; returns the random push on the hull (N), which its first step applies."""
     memory = walkers.memory
     world, params, streams = memory.world, memory.params, memory.streams
     for k in range(ROW):

@@ -1,6 +1,6 @@
-"""Where everything about a walker lives in memory, beside what ``solver/layout.py`` has of all worlds.
+"""Memory layout of a walker, beyond what ``solver/layout.py`` defines for all worlds.
 
-Rows and blocks: bodies, head, joints, what parameters and action make of the walker; then they go their own ways.
+Rows and blocks share: bodies, head, joints, and quantities derived from parameters and action; the rest differs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JOINTS = 4
 HIP_0, KNEE_0, HIP_1, KNEE_1 = (np.int64(WORLD + HEAD + JOINT * joint) for joint in range(JOINTS))  # first fields
 RETURNED = WORLD + HEAD + JOINT * JOINTS  # fields that a block gives back
 
-# ---- what an episode's parameters make of the walker, and the action of this step ----------------------------------
+# ---- derived from the episode's parameters, and the action of this step --------------------------------------------
 _field = count(RETURNED)
 HULL_INV_MASS, HULL_INV_INERTIA = next(_field), next(_field)  # 1/kg, 1/(kg m^2)
 HULL_CENTER_X, HULL_CENTER_Y = next(_field), next(_field)  # m, the hull's centre of mass in its frame

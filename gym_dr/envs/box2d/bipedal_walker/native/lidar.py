@@ -1,11 +1,11 @@
 """Ten rays from the hull to the ground, as Box2D casts them (``b2EdgeShape::RayCast``, ``b2PolygonShape::RayCast``).
 
-Box2D asks a tree for what a ray may hit and shortens the ray at each hit. What is left at the end is the nearest hit,
-in whatever order shapes come; so here only those are looked at that lie below the ray.
+Box2D queries a tree for the shapes that a ray may hit and shortens the ray at each hit. The result is the nearest hit,
+whatever the order of the shapes; so only those below the ray are checked here.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EDGES = walker.TERRAIN_LENGTH - 1
 
 @njit(**KERNEL)
 def _cast_edge(world, env, edge, ray, fraction):
-    """Share of the ray up to an edge, or ``fraction`` if it does not get there."""
+    """Fraction of the ray up to an edge, or ``fraction`` if the ray does not reach it."""
     px, py, dx, dy = ray
     x1, y1, x2, y2 = segment(world, env, edge)
     # most edges lie clearly on one side of the ray, for which no root is needed
@@ -56,7 +56,7 @@ def _cast_edge(world, env, edge, ray, fraction):
 
 @njit(**KERNEL)
 def _cast_box(world, env, i, ray, fraction):
-    """The same for a box."""
+    """Like ``_cast_edge``, for a box."""
     px, py, dx, dy = ray
     box = world.boxes[env, i]
     lower = ZERO
@@ -82,7 +82,7 @@ def _cast_box(world, env, i, ray, fraction):
 
 @njit(**KERNEL)
 def cast(world, env, x, y, i, reach):
-    """Share of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not get there."""
+    """Fraction of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not reach the ground."""
     end_x = f32(np.float64(x) + SINES[i] * reach)
     end_y = f32(np.float64(y) - COSINES[i] * reach)
     ray = x, y, end_x - x, end_y - y

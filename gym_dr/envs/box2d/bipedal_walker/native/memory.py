@@ -1,4 +1,4 @@
-"""The arrays that the native walker lives in."""
+"""The arrays of the native walker."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gym_dr.envs.box2d.solver.memory import Scratch, World
 
 
 class Environments(NamedTuple):
-    """What is kept of every sub-environment between steps; first axis: sub-environment."""
+    """State of every sub-environment between steps; first axis: sub-environment."""
 
     world: World
-    params: npt.NDArray[np.float64]  # (N, parameters) of the episodes under way
+    params: npt.NDArray[np.float64]  # (N, parameters) of the current episodes
     shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     clouds: npt.NDArray[np.uint64]  # (N, STREAM) the same before the clouds were drawn, which only pictures need
@@ -53,7 +53,7 @@ class Environments(NamedTuple):
 
 
 class Walkers(NamedTuple):
-    """All that a step reads and writes on one thread."""
+    """Everything that a step reads and writes on one thread."""
 
     memory: Environments
     actions: npt.NDArray[np.float32]  # (N, 4) of the next step

@@ -1,7 +1,7 @@
-"""Observation and reward, in float64 as Gymnasium computes them; the motors' cost is in float32, as the actions are."""
+"""Observation and reward, in float64 as Gymnasium computes them; the motors' cost is in float32, like the actions."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _observe_leg(world, observations, env, at_place, upper, lower, tilt):
 
 @njit(**INLINE)
 def observe(memory, actions, env):
-    """Write one environment's results.
+    """Writes one environment's results.
 
     The reward is the growth of a potential (``shaping``) less the motors' cost, or a fixed price for a fall.
     """

@@ -7,11 +7,11 @@
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe, with the lidar
 
-Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
+Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _apply_forces(rows, env, push):
 
 @njit(**KERNEL)
 def _class_of(world, env):
-    """Which environments this one is alike to solve: see ``island.sort``."""
+    """The class of environments that take equally long to solve; see ``island.sort``."""
     contact_ints = world.contact_ints
     left, right, others, pair = 0, 0, 0, 0
     for i in range(world.status[env, solver.S_CONTACTS]):
@@ -71,7 +71,7 @@ def _class_of(world, env):
 
 @njit(**INLINE)
 def _before_solving(walkers, env):
-    """Begin the episode if it is fresh, drive and collide; returns its class."""
+    """Begins the episode if it is fresh, drives and collides; returns its class."""
     memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
     world = memory.world
     push = ZERO
@@ -89,7 +89,7 @@ def _before_solving(walkers, env):
 
 @njit(**ENTRY)
 def step(walkers, envs, first, last):
-    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
     memory, actions, scratch = walkers.memory, walkers.actions, walkers.scratch
     world, ints = memory.world, scratch.ints
     for start in range(first, last, CHUNK):

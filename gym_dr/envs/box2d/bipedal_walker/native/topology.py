@@ -1,10 +1,10 @@
-"""How a walker is jointed: two hips on the hull, a knee in each leg, in Box2D's order, as ``solver.island`` takes it.
+"""The joints of a walker: two hips and a knee in each leg, in Box2D's order, in the form that ``solver.island`` takes.
 
 The island begins with the body that was made last, so joints are solved in the order knee 1, hip 1, hip 0, knee 0.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def solve_joints(block, iterations):
 
 @njit(**KERNEL)
 def solve_joint_pair(blocks, iterations):
-    """The same for two blocks in turn."""
+    """Like ``solve_joints`` for two blocks, alternately."""
     for _ in range(iterations):
         solve_joints(blocks[: at.BLOCK_FLOATS], ONCE)
         solve_joints(blocks[at.BLOCK_FLOATS :], ONCE)

@@ -1,4 +1,4 @@
-"""The native BipedalWalker: the compiled physics behind the vector environment of all families."""
+"""The native BipedalWalker: compiled physics behind the shared vector environment."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class BipedalWalkerBackend(Box2DBackend):
 
 
 class BipedalWalkerVectorEnv(NativeVectorEnv):
-    """Many BipedalWalker-v3 with randomized physics; its own keyword is ``hardcore``, as in Gymnasium."""
+    """Many BipedalWalker-v3 with randomized physics; also takes Gymnasium's keyword ``hardcore``."""
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> BipedalWalkerBackend:
         return BipedalWalkerBackend(**kwargs)

@@ -34,7 +34,7 @@ def draw(memory: Environments, env: int) -> Any:
 
 
 def _draw_flags(surface: Any) -> None:
-    """The helipad's two flags."""
+    """Draws the helipad's two flags."""
     import pygame
 
     low = lander.HELIPAD_Y * SCALE

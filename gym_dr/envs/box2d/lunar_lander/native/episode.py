@@ -1,7 +1,7 @@
-"""The start of an episode: terrain, bodies, and what the parameters make of them, in Gymnasium's order of draws."""
+"""The start of an episode: terrain, bodies and their parameters, with random numbers in Gymnasium's order."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
 
 @njit(**KERNEL)
 def _random_height(streams, env, i):
-    """Height of the terrain before smoothing (m); level around the pad, where the random one is drawn all the same."""
+    """Height of the terrain before smoothing (m); level around the pad, where a random one is still drawn."""
     height = pcg64.uniform(streams, env, 0.0, _TO_PIT)
     return lander.HELIPAD_Y if _PAD - 2 <= i <= _PAD + 2 else height
 
@@ -83,7 +83,7 @@ def _set_properties(properties, env, body, inv_mass, inv_inertia, center_y, fric
 
 @njit(**KERNEL)
 def _apply_parameters(world, params, env):
-    """Derived physics, once an episode: masses, motor impulse, friction."""
+    """Derived physics, once per episode: masses, motor impulse, friction."""
     rows, properties = world.rows, world.properties
     density = f32(params[env, at.P_LANDER_DENSITY])
     inv_mass, inv_inertia, _, center_y = mass_properties(world.shapes, HULL, density)
@@ -102,7 +102,7 @@ def _apply_parameters(world, params, env):
 
 @njit(**KERNEL)
 def begin(memory, env):
-    """Build a new world; returns the random push on the lander (N), which its first step applies."""
+    """Builds a new world; returns the random push on the lander (N), which its first step applies."""
     world, params, streams = memory.world, memory.params, memory.streams
     rows, status = world.rows, world.status
     for k in range(ROW):

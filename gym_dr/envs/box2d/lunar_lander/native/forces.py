@@ -1,11 +1,11 @@
-"""What pushes the lander before the solver runs: gravity, wind, and engines.
+"""Forces on the lander before the solver runs: gravity, wind and engines.
 
 Gymnasium computes engines and wind in float64 with the C library's ``sin``, ``cos`` and ``tanh``; Box2D takes the
 results as float32. Both are repeated in the same order of operations.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _push(rows, env, impulse_x, impulse_y, point_x, point_y):
 
 @njit(**INLINE)
 def engines(memory, env, main, side, direction):
-    """Fire the engines: throttles 0 or 0.5 to 1, direction -1 (left engine) or 1; draws two dispersions always."""
+    """Fires the engines: throttles 0 or 0.5 to 1, direction -1 (left engine) or 1; always draws two dispersions."""
     rows, params, streams = memory.world.rows, memory.params, memory.streams
     along = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE

@@ -1,6 +1,6 @@
-"""Where everything about a lander lives in memory, beside what ``solver/layout.py`` has of all worlds.
+"""Memory layout of a lander, beyond what ``solver/layout.py`` defines for all worlds.
 
-Rows and blocks: bodies, head, joints, what the parameters make of the lander; then rows and blocks go their own ways.
+Rows and blocks share: bodies, head, joints, and quantities derived from parameters; the rest differs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JOINT_0 = np.int64(WORLD + HEAD)  # first field of the joint of leg 0
 JOINT_1 = JOINT_0 + JOINT
 RETURNED = int(JOINT_1) + JOINT  # fields that a block gives back
 
-# ---- what an episode's parameters make of the lander ---------------------------------------------------------------
+# ---- derived from the episode's parameters -------------------------------------------------------------------------
 _field = count(RETURNED)
 INV_MASS = next(_field)  # 1/kg, of the lander
 INV_INERTIA = next(_field)  # 1/(kg m^2)

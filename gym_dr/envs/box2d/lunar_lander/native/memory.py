@@ -1,4 +1,4 @@
-"""The arrays that the native lander lives in."""
+"""The arrays of the native lander."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gym_dr.envs.box2d.solver.memory import Scratch, World
 
 
 class Environments(NamedTuple):
-    """What is kept of every sub-environment between steps; first axis: sub-environment."""
+    """State of every sub-environment between steps; first axis: sub-environment."""
 
     world: World
-    params: npt.NDArray[np.float64]  # (N, PARAMETERS) of the episodes under way
+    params: npt.NDArray[np.float64]  # (N, PARAMETERS) of the current episodes
     shaping: npt.NDArray[np.float64]  # (N,) potential after the last step
     streams: npt.NDArray[np.uint64]  # (N, STREAM) random streams
     observations: npt.NDArray[np.float32]  # (N, 8)
@@ -48,15 +48,15 @@ class Environments(NamedTuple):
 
 
 class Actions(NamedTuple):
-    """What the next step does."""
+    """Actions of the next step."""
 
     choices: npt.NDArray[np.int64]  # (N,) discrete actions, 0 to 3
     throttles: npt.NDArray[np.float64]  # (N, 2) continuous ones: main, side
-    continuous: bool  # which of the two counts
+    continuous: bool  # which of the two is used
 
 
 class Landers(NamedTuple):
-    """All that a step reads and writes on one thread."""
+    """Everything that a step reads and writes on one thread."""
 
     memory: Environments
     actions: Actions

@@ -1,7 +1,7 @@
 """Observation and reward, in float64 as Gymnasium computes them."""
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STANDING_Y = lander.HELIPAD_Y + lander.LEG_DOWN / lander.SCALE  # m, of the lan
 
 @njit(**INLINE)
 def observe(memory, env, main, side):
-    """Write one environment's results; ``main`` and ``side`` are the throttles that this step used.
+    """Writes one environment's results; ``main`` and ``side`` are the throttles that this step used.
 
     The reward is the growth of a potential (``shaping``) less fuel, or a fixed prize at the end of an episode.
     """

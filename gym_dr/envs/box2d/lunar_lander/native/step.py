@@ -7,11 +7,11 @@
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe
 
-Everything here is plain functions over arrays; ``memory.py`` says which arrays there are.
+Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _throttles(actions, env):
 
 @njit(**INLINE)
 def _before_solving(landers, env):
-    """Begin the episode if it is fresh, push and collide; returns its class."""
+    """Begins the episode if it is fresh, pushes and collides; returns its class."""
     memory, actions, gusts, scratch = landers
     world = memory.world
     rows, contact_ints, status = world.rows, world.contact_ints, world.status
@@ -76,7 +76,7 @@ def _before_solving(landers, env):
 
 @njit(**ENTRY)
 def step(landers, envs, first, last):
-    """Step the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
+    """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
     memory, actions, _, scratch = landers
     world, ints = memory.world, scratch.ints
     status = world.status

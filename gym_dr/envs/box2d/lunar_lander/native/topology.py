@@ -1,10 +1,10 @@
-"""How a lander is jointed: two legs on the hull, in Box2D's order, as what ``solver.island`` takes.
+"""The joints of a lander: two legs on the hull, in Box2D's order, in the form that ``solver.island`` takes.
 
 Box2D solves the joint of leg 1 before that of leg 0.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions; annotations would say nothing that it checks.
+# numba infers the types of compiled functions and would not check annotations.
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def solve_joints(block, iterations):
 
 @njit(**KERNEL)
 def solve_joint_pair(blocks, iterations):
-    """The same for two blocks at once, which hides the latency of each one's chain of operations behind the other's."""
+    """Like ``solve_joints`` for two blocks at once, so that each hides the latency of the other."""
     for _ in range(iterations):
         for lane in range(LANES):
             other = lane + at.BLOCK_FLOATS

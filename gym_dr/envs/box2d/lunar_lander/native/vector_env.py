@@ -1,4 +1,4 @@
-"""The native LunarLander: the compiled physics behind the vector environment of all families."""
+"""The native LunarLander: compiled physics behind the shared vector environment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ cache_on_disk(step, "the native LunarLander (about 20 s)")
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)
 _OBSERVATION_LOW = np.array([-2.5, -2.5, -10.0, -10.0, -2 * math.pi, -10.0, 0.0, 0.0], np.float32)
-_GUST_STEPS = 2000  # of an episode for which wind is looked up instead of computed
+_GUST_STEPS = 2000  # steps of an episode for which wind is looked up instead of computed
 
 
 @cache
@@ -83,7 +83,7 @@ class LunarLanderBackend(Box2DBackend):
 
 
 class LunarLanderVectorEnv(NativeVectorEnv):
-    """Many LunarLander-v3 with randomized physics; its own keyword is ``continuous``, as in Gymnasium."""
+    """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keyword ``continuous``."""
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
         return LunarLanderBackend(**kwargs)
