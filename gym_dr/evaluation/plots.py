@@ -1,4 +1,4 @@
-"""Plots of training, one run or several as mean and spread; how logs are read and pictures written."""
+"""Plots of training, of one run or of several as mean and spread; reads logs and writes pictures."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _PANELS = (
 
 
 def read_metrics(folder: RunFolder) -> pd.DataFrame:
-    """A run's metrics, one row per update.
+    """Reads a run's metrics, one row per update.
 
     Raises:
         RunFolderError: There are none, or the file is damaged.
     """
     if not folder.metrics.exists():
-        raise RunFolderError(f"{folder.metrics}: there are no metrics of this run yet.")
+        raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
     table = read_log(folder.metrics, ("update", "return_mean"))
     if table.empty:
         raise RunFolderError(f"{folder.metrics}: expected at least one row.")
@@ -47,7 +47,7 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
 
 
 def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
-    """Reads a CSV file of a run, which must have some columns.
+    """Reads a CSV file of a run, which must have ``columns``.
 
     Raises:
         RunFolderError: The file is missing or damaged.
@@ -64,10 +64,10 @@ def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
-    """Draws return, entropy and both losses against updates, with a moving average over 20 updates.
+    """Plots return, entropy and both losses against updates, with a moving average over 20 updates.
 
-    One run shows its raw values faintly behind the average; several are drawn as the mean of their averages, with one
-    standard deviation as a band.
+    A single run's raw values are faint behind the average; several runs are plotted as the mean of their averages with
+    a band of one standard deviation.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -104,7 +104,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) -> None:
-    """Draws training returns against environment steps: the mean over each group's runs, one standard deviation around.
+    """Plots training returns against environment steps: each group's mean, with a band of one standard deviation.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -116,7 +116,7 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
             table = read_metrics(folder)
             smooth = table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()
             curves.append((table["steps"].to_numpy(np.float64), smooth.to_numpy(np.float64)))
-        # runs of complete episodes have rows at steps of their own
+        # updates on complete episodes differ in steps between runs
         steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
         values = np.stack([np.interp(steps, x, y) for x, y in curves])
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
@@ -132,12 +132,12 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Draws mean returns over the first two axes of a grid, a heat map for each group, all in one scale.
+    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one colour scale.
 
     Args:
         maps: Name of a group -> means, one dimension for each axis.
-        axes: Label of an axis -> its values; of further axes the mean is taken.
-        path: Of the picture.
+        axes: Label of an axis -> its values; axes after the second are averaged.
+        path: Path of the picture.
 
     Raises:
         RunFolderError: The picture cannot be written.
@@ -156,7 +156,7 @@ def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], p
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
-    """A figure and its axes; ``size`` is in inches. Without pyplot nothing is left open, and no display is needed."""
+    """Makes a figure and its axes; ``size`` is in inches. It avoids pyplot, so it needs no display and no closing."""
     import seaborn as sns  # heavy, as the next
     from matplotlib.figure import Figure
 
