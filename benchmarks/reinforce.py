@@ -1,10 +1,10 @@
-"""REINFORCE against the loop of Gymnasium's tutorial: the same number of episodes, networks and optimizer.
+"""REINFORCE against the loop of Gymnasium's tutorial, with the same number of episodes, networks and optimizer.
 
-One seed on one core, then the tutorial's five seeds: its loop takes one after the other, ours one a core. Every side
-counts steps of complete episodes per second, updates included; what processes need to start is left out.
+One seed on one core, then the tutorial's five seeds: its loop trains one after the other, gym_dr one per core. Every
+side counts steps of complete episodes per second, including updates but not the start of processes.
 
-Run it with: python -m benchmarks.reinforce [episodes] [rounds]     (of each seed; the tutorial has 5000, for which its
-loop takes four minutes a seed)
+Run it with: python -m benchmarks.reinforce [episodes] [rounds]     (episodes per seed; the tutorial has 5000, which
+take its loop four minutes per seed)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIG = ReinforceConfig(lr=1e-4, schedule="constant", gamma=0.99, baseline="non
 
 
 class TutorialPolicy(nn.Module):
-    """Two shared tanh layers and two heads, each a layer of its own, as in the tutorial."""
+    """Two shared tanh layers and two heads of one layer each, as in the tutorial."""
 
     def __init__(self) -> None:
         """Builds the network for four observations and one action."""
@@ -50,7 +50,7 @@ class TutorialPolicy(nn.Module):
 
 
 def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
-    """One sample at a time with its own graph, one update an episode; returns steps and seconds."""
+    """One sample at a time with its own graph, one update per episode; returns steps and seconds."""
     torch.manual_seed(seed)
     env = gym.make(ENV_ID)
     policy = TutorialPolicy()
@@ -86,8 +86,8 @@ def tutorial_loop(episodes: int, seed: int = 1) -> tuple[int, float]:
 
 
 def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> tuple[int, float]:
-    """gym_dr's loop, as many updates as episodes with one environment; returns steps that count and seconds."""
-    torch.set_num_threads(1)  # also where this is called in a process of its own
+    """gym_dr's loop, with one episode per environment in each update; returns valid steps and seconds."""
+    torch.set_num_threads(1)  # again, for worker processes
     records: list[EpisodeRecord] = []
     envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode), records.append)
     agent = make_agent(envs, CONFIG, seed, "cpu")
@@ -111,7 +111,7 @@ def rate(measured: tuple[int, float]) -> float:
 
 
 def all_seeds(pool: ProcessPoolExecutor, num_envs: int, episodes: int) -> float:
-    """The tutorial's seeds in the processes of ``pool``; returns their steps together per second."""
+    """Trains the tutorial's seeds in the processes of ``pool``; returns their total steps per second."""
     results: list[tuple[int, float]] = []
     train = functools.partial(ours, num_envs, NATIVE, None, episodes)
     spent = seconds(lambda: results.extend(pool.map(train, SEEDS)))
@@ -140,7 +140,7 @@ def main() -> None:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
-        measured = alternate(  # the round that does not count starts the processes
+        measured = alternate(  # the first round, which does not count, starts the processes
             {
                 "tutorial's loop, in series": series,
                 "ours, 1 environment each": lambda: all_seeds(pool, 1, episodes),
