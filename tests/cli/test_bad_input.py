@@ -126,12 +126,12 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
 def test_every_command_on_runs_names_a_folder_that_is_missing(command: str, tmp_path: Path) -> None:
-    assert refused(gymdr(command, tmp_path / "none")) == f"{tmp_path / 'none'}: there is no such run folder."
+    assert refused(gymdr(command, tmp_path / "none")) == f"{tmp_path / 'none'}: no such run folder."
 
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
 def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_path: Path) -> None:
-    assert "is not a run folder, it has no config.json" in refused(gymdr(command, tmp_path))
+    assert "is not a run folder: it has no config.json" in refused(gymdr(command, tmp_path))
 
 
 def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(tmp_path: Path) -> No
 
 def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-2", "--seed", "2", "--updates", "1")
-    assert "seed-2: exists already" in refused(train(tmp_path / "runs", "--seeds", "1,2"))
+    assert "seed-2: already exists" in refused(train(tmp_path / "runs", "--seeds", "1,2"))
     assert not (tmp_path / "runs/seed-1").exists()
 
 

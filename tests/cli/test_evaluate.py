@@ -98,7 +98,7 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     assert "enable_wind is on in every cell" in result.err
     assert "solved: a return of at least -1000" in result.out
     assert "grid: 6 cells x 2 episodes" in result.out
-    assert "nominal less" in result.out
+    assert "nominal minus" in result.out
     assert "random: worst mean" in result.out
     assert "no parameter (noise)" in result.out
     assert "default 100%, interpolation 100%, extrapolation 100%" in result.out

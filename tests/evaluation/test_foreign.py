@@ -81,7 +81,7 @@ def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> 
         read_saved(path)
     (tmp_path / "vecnormalize.pkl").write_bytes(b"")
     save(path, PPO)
-    with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: lies beside a\.zip, which was trained without"):
+    with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: is beside a\.zip, which was trained without"):
         read_saved(path)
 
 

@@ -218,7 +218,7 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="there is no such run folder"):
+    with pytest.raises(RunFolderError, match="no such run folder"):
         gym_dr.load_run(tmp_path / "none")
 
 
