@@ -1,1 +1,1 @@
-"""Side-by-side timings; none is part of the tests."""
+"""Side-by-side timings, which are not part of the tests."""

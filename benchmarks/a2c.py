@@ -1,10 +1,10 @@
-"""The A2C tutorial's job, by the loop of Gymnasium's tutorial, by Stable-Baselines3 and by gym_dr, on one core.
+"""The job of Gymnasium's A2C tutorial, by the tutorial's loop, Stable-Baselines3 and gym_dr, on one core.
 
 Run it with:  python -m benchmarks.a2c [--updates 50] [--rounds 3]      steps per second, side by side
-              python -m benchmarks.a2c --curves 10 [--output FOLDER]    learning curves of whole trainings, drawn
+              python -m benchmarks.a2c --curves 10 [--output FOLDER]    learning curves of whole runs, plotted
 
-The job: LunarLander with nominal physics, 10 environments x 128 steps x 1000 updates, networks of 32-32 units, RMSprop.
-Stable-Baselines3 takes part where it is installed (extra gym-dr[bench]).
+The job: LunarLander with nominal physics, 10 environments x 128 steps x 1000 updates, networks of 32-32 units,
+RMSprop. Stable-Baselines3 takes part if it is installed (extra gym-dr[bench]).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Episode = tuple[int, float]  # environment steps so far, return
 
 
 def tutorial_loop(updates: int, seed: int) -> list[Episode]:
-    """One graph a step, distributions from torch, one update a rollout; the episodes that ended."""
+    """One graph per step, distributions from torch, one update per rollout; returns the finished episodes."""
     torch.manual_seed(seed)
     envs = RecordEpisodeStatistics(gym.make_vec("LunarLander-v3", NUM_ENVS, vectorization_mode="sync"))
     critic = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
@@ -81,7 +81,7 @@ def tutorial_loop(updates: int, seed: int) -> list[Episode]:
 
 
 def their_a2c(updates: int, seed: int) -> list[Episode]:
-    """Its A2C with the same numbers of environments and steps, and its own defaults for the rest."""
+    """Stable-Baselines3's A2C with the same numbers of environments and steps, and otherwise its own defaults."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
 
@@ -95,7 +95,7 @@ def their_a2c(updates: int, seed: int) -> list[Episode]:
 
 
 def ours(updates: int, seed: int) -> list[Episode]:
-    """As ``gymdr train a2c --config examples/tutorial_a2c.toml --randomization none``, without the run folder."""
+    """Like ``gymdr train a2c --config examples/tutorial_a2c.toml --randomization none``, without a run folder."""
     episodes: list[Episode] = []
     steps = 0
 
@@ -122,7 +122,7 @@ if importlib.util.find_spec("stable_baselines3"):
 
 
 def compare_speed(updates: int, rounds: int) -> None:
-    """Prints one table. Ours gets ten times the updates, or it would hardly be measured."""
+    """Prints one table. gym_dr makes ten times the updates, to be measurable."""
     work = {name: updates * (10 if name == "gym_dr" else 1) for name in SIDES}
 
     def side(name: str) -> Callable[[], float]:
@@ -133,7 +133,7 @@ def compare_speed(updates: int, rounds: int) -> None:
 
 
 def write_curves(seeds: int, output: Path) -> None:
-    """Trains wholly with every seed; appends the episodes to ``curves.csv`` as they come, and draws ``curves.png``."""
+    """Trains to the end with every seed, appends episodes to ``curves.csv`` and draws ``curves.png``."""
     output.mkdir(parents=True, exist_ok=True)
     with (output / "curves.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -147,7 +147,7 @@ def write_curves(seeds: int, output: Path) -> None:
 
 
 def draw_curves(output: Path) -> None:
-    """Mean over seeds with its 95 % band, in 20 stretches of the training; prints where ours is below the band."""
+    """Plots means over seeds with 95 % bands, in 20 parts of training; prints where gym_dr is below the tutorial's."""
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -178,7 +178,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--curves", type=int, metavar="SEEDS", help="whole trainings instead of speed")
+    parser.add_argument("--curves", type=int, metavar="SEEDS", help="whole runs with this many seeds instead of speed")
     parser.add_argument("--output", type=Path, default=Path("curves"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
-"""How fast the native BipedalWalker is: against EnvPool, and against Gymnasium's SyncVectorEnv.
+"""Speed of the native BipedalWalker against EnvPool and Gymnasium's SyncVectorEnv.
 
-Sides alternate, on one thread; each counts steps of sub-environments per second, resets included. A walking policy is
-Gymnasium's heuristic, whose time is not counted.
+Sides alternate, on one thread; each counts steps of sub-environments per second, including resets. The walking policy
+is Gymnasium's heuristic, whose time does not count.
 Run it with: python -m benchmarks.bipedal_walker [rounds]     (EnvPool is optional: pip install "gym-dr[bench]")
 """
 
@@ -49,7 +49,7 @@ class Side:
         return np.array([walker.step_heuristic(observation) for walker, observation in pairs], np.float32)
 
     def speed(self) -> float:
-        """Steps of sub-environments per second; the episodes go on from call to call."""
+        """Steps of sub-environments per second; episodes continue between calls."""
         spent = 0.0
         for t in range(self.steps):
             actions = self.actions(t)
@@ -76,7 +76,7 @@ def pool(name: str) -> Side:
 
 
 def main() -> None:
-    """Prints a table for each variant and policy, and what a sub-environment takes of memory."""
+    """Prints a table for each variant and policy, and the memory of a sub-environment."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     with_pool = importlib.util.find_spec("envpool") is not None
     print(TARGETS if with_pool else f"{TARGETS}\nEnvPool is not installed; its figures are left out.")

@@ -1,7 +1,7 @@
-"""How fast the native classic control environments are: against EnvPool, and against Gymnasium's SyncVectorEnv.
+"""Speed of the native classic control environments against EnvPool and Gymnasium's SyncVectorEnv.
 
 Sides alternate, on one thread, with random actions and ``info["params"]``; each counts steps of sub-environments per
-second, resets included.
+second, including resets.
 Run it with: python -m benchmarks.classic_control [rounds]     (EnvPool is optional: pip install "gym-dr[bench]")
 """
 
@@ -23,7 +23,7 @@ TARGETS = "targets: many are at least 8 times EnvPool's and 100 times SyncVector
 
 
 class Side:
-    """A vector environment with actions made beforehand, so that only the environment is timed."""
+    """A vector environment with precomputed actions, so only the environment is timed."""
 
     def __init__(self, envs: Any, num_envs: int, space: Any, steps: int) -> None:
         rng = np.random.default_rng(0)
@@ -35,7 +35,7 @@ class Side:
         envs.reset()
 
     def speed(self) -> float:
-        """Steps of sub-environments per second; the episodes go on from call to call."""
+        """Steps of sub-environments per second; episodes continue between calls."""
 
         def play() -> None:
             for t in range(self.steps):

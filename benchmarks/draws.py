@@ -1,4 +1,4 @@
-"""How long draws take: against numpy's own generator, and what re-drawing a vector environment costs.
+"""Speed of draws against numpy's generator, and the cost of re-drawing a vector environment.
 
 Run it with: python -m benchmarks.draws
 """
@@ -22,7 +22,7 @@ ROUNDS = 9
 
 
 def steps_per_second(env: gym.Env[Any, Any], steps: int = 3000) -> float:
-    """Speed of whole episodes with actions in turn, resets included."""
+    """Steps per second of whole episodes with actions in turn, including resets."""
     env.reset(seed=1)
     done = 0
 

@@ -1,6 +1,6 @@
-"""How fast the native MuJoCo environments are: against EnvPool, a bare batch, SyncVectorEnv and no randomization.
+"""Speed of the native MuJoCo environments against EnvPool, a bare batch, SyncVectorEnv and no randomization.
 
-Sides alternate, and each counts steps of sub-environments per second, resets included.
+Sides alternate; each counts steps of sub-environments per second, including resets.
 Run it with: python -m benchmarks.mujoco [rounds]     (EnvPool is optional: pip install "gym-dr[bench]")
 """
 
@@ -21,13 +21,13 @@ from gym_dr import Scale
 
 NAMES = ("InvertedPendulum", "Hopper", "HalfCheetah", "Ant", "Humanoid")
 MANY, THREADS = 256, 2
-# every sub-environment has other masses and other friction
+# every sub-environment has different masses and friction
 DIFFERENT = {"body_mass:*": Scale((0.8, 1.2)), "geom_friction": Scale((0.8, 1.2))}
 STEPS = {"InvertedPendulum": 300, "Hopper": 80, "HalfCheetah": 120, "Ant": 30, "Humanoid": 30}
 
 
 def actions_for(envs: Any, count: int = 16) -> list[Any]:
-    """Actions made beforehand, so that only the environments are timed."""
+    """Precomputed actions, so only the environments are timed."""
     rng = np.random.default_rng(0)
     space = envs.single_action_space if hasattr(envs, "single_action_space") else envs.action_space
     shape = (count, envs.num_envs, *space.shape)
@@ -35,7 +35,7 @@ def actions_for(envs: Any, count: int = 16) -> list[Any]:
 
 
 def speed(envs: Any, actions: list[Any], steps: int) -> float:
-    """Steps of sub-environments per second; the episodes go on from call to call."""
+    """Steps of sub-environments per second; episodes continue between calls."""
 
     def play() -> None:
         for t in range(steps):
@@ -65,7 +65,7 @@ class EnvPool:
 
 
 class BareBatch:
-    """A loop that does nothing but step a batch and put fallen hoppers back."""
+    """A loop that only steps a batch and resets fallen hoppers."""
 
     def __init__(self) -> None:
         from mujoco.batch import Batch
@@ -87,7 +87,7 @@ class BareBatch:
 
 
 def shares(name: str, steps: int) -> None:
-    """Prints where the time of the native environment goes: what is left to gain is in the last number."""
+    """Prints how the native environment spends its time; only the last number could still be improved."""
     envs = native(name, randomization=DIFFERENT)
     engine, spent = envs.unwrapped._backend.engine, {"step": 0.0, "write": 0.0, "start": 0.0}
 
@@ -111,7 +111,7 @@ def shares(name: str, steps: int) -> None:
 
 
 def compare(title: str, sides: dict[str, Any], reference: str, steps: int, rounds: int) -> None:
-    """Times some environments in turn and prints the table."""
+    """Times environments in turn and prints the table."""
     timers: dict[str, Callable[[], float]] = {
         side: partial(speed, envs, actions_for(envs), steps) for side, envs in sides.items()
     }
@@ -122,7 +122,7 @@ def compare(title: str, sides: dict[str, Any], reference: str, steps: int, round
 
 
 def main() -> None:
-    """Prints a table for each figure."""
+    """Prints all tables."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     if importlib.util.find_spec("envpool"):
         for name in NAMES:

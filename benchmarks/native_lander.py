@@ -1,10 +1,10 @@
-"""Native LunarLander side by side with Gymnasium's SyncVectorEnv (and EnvPool, if it is installed).
+"""Speed of the native LunarLander against Gymnasium's SyncVectorEnv (and EnvPool, if it is installed).
 
     python benchmarks/native_lander.py                # everything, a few minutes
     python benchmarks/native_lander.py --only small
 
-Contenders run in turn, one core each unless stated, compiled beforehand; steps that only reset are not counted. The
-ratio is that of the medians of the rounds.
+Contenders run in turn, on one core unless stated, after compilation; steps that only reset do not count. The ratio is
+that of the medians over rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDS = 5
 
 
 class Contender:
-    """A vector environment with a policy, run for some steps at a time."""
+    """A vector environment with a policy."""
 
     def __init__(self, name: str, envs: Any, policy: str) -> None:
         self.name, self.envs, self.policy = name, envs, policy
@@ -43,7 +43,7 @@ class Contender:
         return heuristic(self.observations)
 
     def run(self, seconds: float, record: bool = True) -> None:
-        """Steps for about ``seconds``; records counted steps a second of stepping."""
+        """Steps for about ``seconds``; records steps per second."""
         spent, counted = 0.0, 0
         while spent < seconds:
             actions = self.actions()
@@ -57,7 +57,7 @@ class Contender:
 
 
 def heuristic(o: Any) -> Any:
-    """Gymnasium's heuristic landing for all observations at once."""
+    """Gymnasium's heuristic policy for a batch of observations."""
     target = np.clip(o[:, 0] * 0.5 + o[:, 2], -0.4, 0.4)
     hover = 0.55 * np.abs(o[:, 0])
     turn = (target - o[:, 4]) * 0.5 - o[:, 5]
@@ -155,7 +155,7 @@ ALL = {f.__name__: f for f in (throughput, small, threads, randomized, wrapped, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(ALL), action="append", help="run only these")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each contender in each of five rounds")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds per contender in each of five rounds")
     arguments = parser.parse_args()
     for name in arguments.only or ALL:
         ALL[name](arguments.seconds)

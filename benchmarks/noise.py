@@ -1,4 +1,4 @@
-"""What noise, delays and pushes cost: steps of vector environments with and without DisturbVector.
+"""Cost of noise, delays and pushes: speed of vector environments with and without DisturbVector.
 
 Run it with: python -m benchmarks.noise
 """
@@ -31,7 +31,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def microseconds_per_step(envs: Any, actions: Any) -> float:
-    """Mean time of a step, autoresets included, of all sub-environments together."""
+    """Mean time of a step of all sub-environments, including autoresets."""
     steps = 0
     start = time.perf_counter()
     while time.perf_counter() - start < SECONDS:
@@ -42,7 +42,7 @@ def microseconds_per_step(envs: Any, actions: Any) -> float:
 
 
 def compare(env_id: str, num_envs: int) -> None:
-    """Prints a table: bare, observation noise alone, everything."""
+    """Prints a table: bare, with observation noise only, with everything."""
     sides = {
         "bare": gym.make_vec(env_id, num_envs, num_threads=1),
         "obs_noise": DisturbVector(gym.make_vec(env_id, num_envs, num_threads=1), {"obs_noise": (0.0, 0.05)}),

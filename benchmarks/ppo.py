@@ -1,11 +1,11 @@
-"""PPO by Stable-Baselines3 and by gym_dr on one core: steps per second with the same settings, and the time to solve.
+"""PPO of Stable-Baselines3 and gym_dr on one core: steps per second with the same settings, and the time to solve.
 
 Run it with:  python -m benchmarks.ppo [--rounds 3] [--clock processor]     steps per second, side by side
               python -m benchmarks.ppo --solve 10                           seconds until LunarLander is solved
 
-LunarLander has the settings of RL Baselines3 Zoo, Hopper Stable-Baselines3's defaults: 2,048 transitions a rollout, its
-own from one environment, ours from eight. Physics are nominal. Both sides are whole trainings, of which compiling is
-not counted. Needs stable-baselines3.
+LunarLander has the settings of RL Baselines3 Zoo, Hopper Stable-Baselines3's defaults: 2,048 transitions per rollout,
+from one environment in Stable-Baselines3 and from eight in gym_dr. Parameters are nominal. Both sides are whole
+training runs, without compilation. Needs stable-baselines3.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from gym_dr.runs.session import WINDOW, RunSession
 from gym_dr.training.registry import find_algorithm
 
 SOLVED = 200.0  # mean of the last 100 training returns
-Solved: TypeAlias = tuple[float, float]  # seconds and steps that it took
+Solved: TypeAlias = tuple[float, float]  # seconds and steps until solved
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
-# stock id, environments here and there, Stable-Baselines3's keywords where they are not its defaults, times to reach
+# stock id, environments in gym_dr and Stable-Baselines3, the latter's keywords other than defaults, target speed-up
 JOBS: dict[str, tuple[str, int, int, dict[str, Any], float]] = {
     "gym_dr/LunarLanderDR-v3": (
         "LunarLander-v3",
@@ -77,7 +77,7 @@ def our_config(env_id: str, updates: int) -> RunConfig:
 
 
 def compare_speed(env_id: str, rollouts: int, rounds: int, clock: Callable[[], float]) -> None:
-    """Prints one table. Ours gets three times the rollouts, or it would hardly be measured."""
+    """Prints one table. gym_dr makes three times the rollouts, to be measurable."""
     model, config = their_model(env_id, seed=1), our_config(env_id, 3 * rollouts)
     transitions = model.n_steps * model.n_envs
 
@@ -100,7 +100,7 @@ def compare_speed(env_id: str, rollouts: int, rounds: int, clock: Callable[[], f
 
 
 class _UntilSolved(BaseCallback):
-    """Ends Stable-Baselines3's training when it has passed the threshold or its time is up."""
+    """Ends Stable-Baselines3's training when it passes the threshold or its time is up."""
 
     def __init__(self, limit: float) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ def solve_with_theirs(seed: int, limit: float) -> Solved | None:
 
 
 def solve_with(name: str, seed: int, limit: float) -> Solved | None:
-    """An algorithm of ours with its defaults."""
+    """Solves with an algorithm of gym_dr and its defaults."""
     algorithm = find_algorithm(name)
     config = build_config(algorithm, {"seed": seed, "eval_episodes": 0}, {}, "none")
     found = time_to_threshold(config, algorithm, SOLVED, limit)
@@ -139,7 +139,7 @@ SOLVERS: dict[str, Callable[[int, float], Solved | None]] = {
 
 
 def compare_time_to_solve(names: list[str], seeds: int, limit: float) -> None:
-    """Prints seconds and steps of every seed as they come, then medians, with infinity for what was not solved."""
+    """Prints seconds and steps of every seed as it finishes, then medians; infinity means not solved."""
     found: dict[str, list[Solved]] = {name: [] for name in names}
     for name in names:
         SOLVERS[name](1, 0.0)  # compiles
@@ -157,12 +157,12 @@ def compare_time_to_solve(names: list[str], seeds: int, limit: float) -> None:
 def main() -> None:
     """Reads the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rollouts", type=int, default=4, help="of Stable-Baselines3 in each round")
+    parser.add_argument("--rollouts", type=int, default=4, help="rollouts of Stable-Baselines3 per round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="what is timed on a busy machine")
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="processor: for a busy machine")
     parser.add_argument("--solve", type=int, metavar="SEEDS", help="time to solve instead of speed")
-    parser.add_argument("--solvers", default=",".join(SOLVERS), help="which of them are to solve")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds of one training that is to solve")
+    parser.add_argument("--solvers", default=",".join(SOLVERS), help="contenders of --solve")
+    parser.add_argument("--limit", type=float, default=900.0, help="seconds per run of --solve")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     load_plugins()

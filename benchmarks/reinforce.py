@@ -1,7 +1,7 @@
-"""REINFORCE against the loop of Gymnasium's tutorial: the same number of episodes, networks and optimizer.
+"""REINFORCE against the loop of Gymnasium's tutorial, with the same number of episodes, networks and optimizer.
 
-One seed on one core, then the tutorial's five seeds: its loop takes one after the other, ours one a core. Every side
-counts steps of complete episodes per second, updates included; what processes need to start is left out.
+One seed on one core, then the tutorial's five seeds: its loop trains one after the other, gym_dr one per core. Every
+side counts steps of complete episodes per second, including updates but not the start of processes.
 
 Run it with:  python -m benchmarks.reinforce [--episodes 300] [--rounds 3]     steps per second, side by side
               python -m benchmarks.reinforce --whole 1,2                       all 5,000 episodes of these seeds
@@ -55,7 +55,7 @@ class Played(NamedTuple):
 
 
 class TutorialPolicy(nn.Module):
-    """Two shared tanh layers and two heads, each a layer of its own, as in the tutorial."""
+    """Two shared tanh layers and two heads of one layer each, as in the tutorial."""
 
     def __init__(self) -> None:
         """Builds the network for four observations and one action."""
@@ -71,7 +71,7 @@ class TutorialPolicy(nn.Module):
 
 
 def tutorial_loop(episodes: int, seed: int = 1) -> Played:
-    """One sample at a time with its own graph, one update an episode."""
+    """One sample at a time with its own graph, one update per episode."""
     torch.manual_seed(seed)
     env = gym.make(ENV_ID)
     policy = TutorialPolicy()
@@ -107,7 +107,7 @@ def tutorial_loop(episodes: int, seed: int = 1) -> Played:
 
 def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int = 1) -> Played:
     """gym_dr's loop: each update learns from an episode of each environment."""
-    torch.set_num_threads(1)  # also where this is called in a process of its own
+    torch.set_num_threads(1)  # again, for worker processes
     records: list[EpisodeRecord] = []
     nominal = {"randomization": "none"} if env_id == NATIVE else {}
     envs = RecordEpisodes(gym.make_vec(env_id, num_envs, vectorization_mode=mode, **nominal), records.append)
@@ -137,7 +137,7 @@ def with_defaults(episodes: int, seed: int = 1) -> Played:
 
 
 def all_seeds(pool: ProcessPoolExecutor, num_envs: int, episodes: int) -> float:
-    """The tutorial's seeds in the processes of ``pool``; returns their steps together per second."""
+    """Trains the tutorial's seeds in the processes of ``pool``; returns their total steps per second."""
     results: list[Played] = []
     train = functools.partial(ours, num_envs, NATIVE, None, episodes)
     spent = seconds(lambda: results.extend(pool.map(train, SEEDS)))

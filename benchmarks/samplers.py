@@ -1,9 +1,9 @@
-"""What samplers that learn cost: the share of a training that is spent in them.
+"""Cost of adaptive samplers: their share of the training time.
 
 Run it with: python -m benchmarks.samplers [--updates 1000] [--algorithm a2c] [--env gym_dr/LunarLanderDR-v3] [NAME ...]
 
-Everything that a sampler makes a training do is counted: its draws, its updates, scores, and what AdaptParams notes of
-each step. Processor time, so that it matters little what else the machine does. Importing scipy is not counted.
+Counts everything that a sampler adds to training: draws, updates, scores, and AdaptParams's bookkeeping of each step.
+Measures processor time, which other load hardly affects, without importing scipy.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TARGET = 0.02
 
 
 class Stopwatch:
-    """The processor time spent in some functions, of which one may call another."""
+    """Measures the processor time spent in functions, which may call each other."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._running = False
 
     def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, whose time counts."""
+        """Wraps a function to measure its time."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if self._running:
@@ -53,10 +53,10 @@ class Stopwatch:
 
 
 def measure(name: str, algorithm: str, env_id: str, updates: int) -> tuple[float, float, int]:
-    """Trains with a sampler on the preset "wide"; its seconds, all seconds, and its versions."""
+    """Trains with a sampler on the preset "wide"; returns its seconds, all seconds, and its number of versions."""
     watch, found = Stopwatch(), find_algorithm(algorithm)
     settings = {"env": env_id, "sampler": name, "eval_episodes": 0}
-    # -150 is soon reached, and so there is something to solve
+    # -150 is soon reached, so that samplers adapt
     options = {"success": -150.0, "start": "default"} if _has_success(name) else {}
     config = build_config(found, settings, {"updates": updates, "schedule": "constant"}, "wide", options)
     make = Sampler.for_space
@@ -87,7 +87,7 @@ def _has_success(name: str) -> bool:
 def main() -> None:
     """Reads the options and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="samplers; all that learn by default")
+    parser.add_argument("names", nargs="*", help="samplers; all adaptive ones by default")
     parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--algorithm", default="a2c")
     parser.add_argument("--env", default="gym_dr/LunarLanderDR-v3")
@@ -98,7 +98,7 @@ def main() -> None:
     measure(names[0], arguments.algorithm, arguments.env, 2)  # compiles
     for module in ("scipy.optimize", "scipy.special"):
         importlib.import_module(module)
-    print(f"Share of a training spent in its sampler (target: below {TARGET:.0%}), {arguments.updates} updates")
+    print(f"Share of training time spent in the sampler (target: below {TARGET:.0%}), {arguments.updates} updates")
     for name in names:
         seconds, whole, versions = measure(name, arguments.algorithm, arguments.env, arguments.updates)
         print(f"  {name:12} {seconds / whole:7.2%} of {whole:6.1f} s, {versions} versions", flush=True)

@@ -1,9 +1,9 @@
-"""Stable-Baselines3's A2C and PPO on native landers and on its own ``DummyVecEnv`` of single ones, on one core.
+"""Stable-Baselines3's A2C and PPO on native landers and on its ``DummyVecEnv`` of single ones, on one core.
 
 Run it with:  python -m benchmarks.sb3 [--rounds 3] [--steps 65536] [--envs 16 256] [--algorithms A2C PPO]
 
-Both sides do the same training: same settings, seed, episodes and, which is checked at the end, weights. What is
-measured is ``learn`` as a whole, gradients included. Needs stable-baselines3.
+Both sides train identically, with the same settings, seed and episodes; at the end their weights are compared. Times
+``learn`` as a whole, including gradients. Needs stable-baselines3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TARGETS = {("A2C", 16): 4, ("A2C", 256): 15, ("PPO", 16): 3, ("PPO", 256): 8}
 
 
 def settings_of(algorithm: str, num_envs: int) -> dict[str, Any]:
-    """Keywords of the algorithm; PPO has 4 minibatches an epoch."""
+    """Keywords of the algorithm; PPO has 4 minibatches per epoch."""
     settings = ALGORITHMS[algorithm][1]
     return {**settings, "batch_size": num_envs * settings["n_steps"] // 4} if algorithm == "PPO" else settings
 
@@ -47,7 +47,7 @@ def compare(algorithm: str, num_envs: int, steps: int, rounds: int) -> None:
     def side(model: Any) -> Callable[[], float]:
         def learn() -> float:
             begun = model.num_timesteps
-            set_random_seed(begun)  # or what one side samples would depend on what the other has
+            set_random_seed(begun)  # so that one side's samples do not depend on the other's
             spent = seconds(lambda: model.learn(steps, reset_num_timesteps=False))
             return (model.num_timesteps - begun) / spent
 
@@ -58,14 +58,14 @@ def compare(algorithm: str, num_envs: int, steps: int, rounds: int) -> None:
     title = f"{algorithm}.learn, {num_envs} landers" + (f" (target: {target}x)" if target else "")
     report(title, measured, "DummyVecEnv", "steps/s")
     weights = [parameters_to_vector(model.policy.parameters()) for model in models.values()]
-    print(f"  the same weights: {torch.equal(*weights)}", flush=True)
+    print(f"  equal weights: {torch.equal(*weights)}", flush=True)
 
 
 def main() -> None:
-    """Reads the options and prints one table a job."""
+    """Reads the options and prints one table per job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=2**16, help="of each side in each round, at least")
+    parser.add_argument("--steps", type=int, default=2**16, help="smallest number of steps of each side per round")
     parser.add_argument("--envs", type=int, nargs="+", default=[16, 256])
     parser.add_argument("--algorithms", nargs="+", choices=sorted(ALGORITHMS), default=sorted(ALGORITHMS))
     arguments = parser.parse_args()

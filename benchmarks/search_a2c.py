@@ -1,10 +1,10 @@
-"""Searches A2C's hyper-parameters with Optuna, on the native LunarLander.
+"""Searches A2C's hyperparameters with Optuna on the native LunarLander.
 
 Run it with:  python -m benchmarks.search_a2c --trials 40 --steps 5e6 [--storage search.log]
 Several processes may share one storage file. Needs the extra gym-dr[bench].
 
-A trial trains with seeds that no published figure uses, and is judged by the returns of its last training episodes;
-evaluation seeds play no part.
+Trials train with seeds that no published figure uses. Their objective is the mean return of the last training episodes;
+evaluation seeds are not used.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from gym_dr.training.config import A2CConfig
 if TYPE_CHECKING:
     import optuna
 
-SEED = 1001  # of a trial's training; trials differ in it, so that none is chosen for its luck
-REPORTS = 10  # times in a training that Optuna may stop a hopeless one
-WORST = -1000.0  # for a training without episodes or with a loss that is not finite
+SEED = 1001  # of the first trial; each has its own, so that a lucky seed is not selected
+REPORTS = 10  # times in a run that Optuna may prune it
+WORST = -1000.0  # for a run without episodes or with a loss that is not finite
 
-Progress = Callable[[int, float], None]  # report number, mean return since the one before
+Progress = Callable[[int, float], None]  # report number, mean return since the previous report
 
 
 class SearchSession:
     """Implements ``gym_dr.training.api.Session`` without a folder."""
 
-    def __init__(self, env_id: str, randomization: str, num_envs: int, seed: int, updates: int, told: Progress) -> None:
-        """Prepares one training."""
+    def __init__(
+        self, env_id: str, randomization: str, num_envs: int, seed: int, updates: int, report: Progress
+    ) -> None:
+        """Prepares one run."""
         self.seed, self.device, self.first_update = seed, "cpu", 0
         self.restored: dict[str, Any] | None = None
         self._env = (env_id, num_envs, "native", resolve(randomization, LUNAR_LANDER))
-        self._updates, self._told = updates, told
+        self._updates, self._report = updates, report
         self._returns: list[list[float]] = [[] for _ in range(REPORTS)]
         self._stage = 0
 
@@ -68,20 +70,20 @@ class SearchSession:
         """See ``Session``."""
         stage = (update + 1) * REPORTS // self._updates
         if stage > self._stage:
-            self._told(stage, self.mean())
+            self._report(stage, self.mean())
             self._stage = min(stage, REPORTS - 1)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
-        """See ``Session``; nothing is kept."""
+        """See ``Session``; saves nothing."""
 
     def mean(self) -> float:
-        """Mean return of the episodes of the stage under way; of one without any the worst there is."""
+        """Mean return of the current stage's episodes; ``WORST`` if there are none."""
         returns = self._returns[self._stage]
         return float(np.mean(returns)) if returns else WORST
 
 
 def suggest(trial: optuna.Trial, steps: int) -> tuple[int, A2CConfig]:
-    """The search space: number of environments, and the rest."""
+    """The search space: the number of environments, and the configuration."""
     num_envs = trial.suggest_categorical("num_envs", [16, 32, 64])
     rollout_steps = trial.suggest_categorical("rollout_steps", [32, 64, 128])
     lr = trial.suggest_float("actor_lr", 5e-4, 5e-3, log=True)
@@ -119,7 +121,7 @@ LEAD = {
     "critic_lr / actor_lr": 1.0,
     "reward_scale": 0.1,
 }
-"""Where the search begins."""
+"""The first trial."""
 
 
 def main() -> None:
@@ -128,10 +130,10 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--steps", type=float, default=5e6, help="environment steps of a training")
+    parser.add_argument("--steps", type=float, default=5e6, help="environment steps per run")
     parser.add_argument("--env", default="gym_dr/LunarLanderDR-v3")
     parser.add_argument("--randomization", default="default")
-    parser.add_argument("--storage", help="a file that several processes may share, and a later search goes on from")
+    parser.add_argument("--storage", help="file that several processes may share, and that a later search continues")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
 
@@ -139,13 +141,13 @@ def main() -> None:
         num_envs, config = suggest(trial, int(arguments.steps))
         trial.set_user_attr("config", {"num_envs": num_envs, **asdict(config)})
 
-        def told(stage: int, mean: float) -> None:
+        def report(stage: int, mean: float) -> None:
             trial.report(mean, stage)
             if trial.should_prune():
                 raise optuna.TrialPruned
 
         seed = SEED + trial.number
-        session = SearchSession(arguments.env, arguments.randomization, num_envs, seed, config.updates, told)
+        session = SearchSession(arguments.env, arguments.randomization, num_envs, seed, config.updates, report)
         try:
             train(session, config)
         except TrainingError:

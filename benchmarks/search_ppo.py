@@ -1,8 +1,8 @@
 """Compares settings of PPO for robots: candidates x robots x seeds that no published figure uses.
 
 Run it with:  python -m benchmarks.search_ppo FOLDER [--robots Hopper,Ant] [--candidates defaults,relu] [--seeds 1001]
-It goes on where it was stopped. A candidate is judged by the returns of its trained policies on nominal physics, as
-shares of what PPO is to reach, so that robots count alike.
+It resumes where it was stopped. A candidate's score is the mean return of its policies on nominal physics as a share
+of PPO's target, averaged over robots.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import gym_dr
 
 TARGETS = {"Hopper": 2200.0, "HalfCheetah": 2500.0, "Walker2d": 2300.0, "Ant": 1500.0, "InvertedPendulum": 1000.0}
 
-# name -> what differs from the defaults
+# name -> options that differ from the defaults
 CANDIDATES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "std-1": {"initial_std": 1.0},
@@ -27,9 +27,9 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Trains what is missing and prints a row a candidate."""
+    """Trains missing runs and prints a row per candidate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the trainings")
+    parser.add_argument("folder", type=Path, help="folder of the runs")
     parser.add_argument("--robots", default=",".join(TARGETS))
     parser.add_argument("--candidates", default=",".join(CANDIDATES))
     parser.add_argument("--seeds", default="1001,1002")

@@ -1,9 +1,9 @@
-"""Steps native environments for a long time, re-drawing their parameters, and reports speed, memory and observations.
+"""Steps native environments for a long time with re-drawn parameters; reports speed, memory and observations.
 
     python -m benchmarks.soak            # 100 million LunarLander steps and 10 million Hopper steps
     python -m benchmarks.soak --part 20  # a twentieth of that
 
-The slow test ``tests/envs/test_soak.py`` holds memory and observations to limits; a time is only reported.
+The slow test ``tests/envs/test_soak.py`` asserts limits of memory and observations; times are only reported.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ RANDOMIZATION: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Soak:
-    """What a long run showed, tenth by tenth."""
+    """The results of a long run, by tenths of it."""
 
-    speeds: list[float]  # sub-environment steps a second
-    memory: list[int]  # resident bytes at the end of each
-    low: np.ndarray[Any, Any]  # (obs,) the least of every observation's components
-    high: np.ndarray[Any, Any]  # (obs,) the greatest
-    finite: bool  # whether all observations and rewards were
-    draws: int  # made in the end by the sub-environment with the fewest
+    speeds: list[float]  # sub-environment steps per second
+    memory: list[int]  # resident bytes at the end of each tenth
+    low: np.ndarray[Any, Any]  # (obs,) smallest value of each component of observations
+    high: np.ndarray[Any, Any]  # (obs,) largest
+    finite: bool  # whether all observations and rewards were finite
+    draws: int  # smallest number of draws of a sub-environment
 
 
 def resident() -> int:
@@ -46,18 +46,18 @@ def resident() -> int:
 
 
 def soak(env_id: str, steps: int) -> Soak:
-    """Steps with random actions; all parameters are drawn anew every 512 vector steps.
+    """Steps with random actions; re-draws all parameters every 512 vector steps.
 
     Args:
         env_id: One of ``NUM_ENVS``.
-        steps: Of sub-environments, in all.
+        steps: Total steps of sub-environments.
     """
     num_envs = NUM_ENVS[env_id]
     made = gym.make_vec(env_id, num_envs, randomization=RANDOMIZATION[env_id])
     envs = gym_dr.ResampleParams(made, rollout_steps=128, every=4)
     observations, _ = envs.reset(seed=1)
     envs.action_space.seed(1)
-    actions = [envs.action_space.sample() for _ in range(997)]  # a prime, so that they fall differently each episode
+    actions = [envs.action_space.sample() for _ in range(997)]  # a prime, so that episodes differ
     low, high, finite = observations.min(axis=0), observations.max(axis=0), True
     speeds, memory, t = [], [], 0
     for _ in range(10):
@@ -79,7 +79,7 @@ def soak(env_id: str, steps: int) -> Soak:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", type=int, default=1, help="a 1/PART of the steps")
+    parser.add_argument("--part", type=int, default=1, help="make 1/PART of the steps")
     part = parser.parse_args().part
     for env_id, steps in STEPS.items():
         result = soak(env_id, steps // part)
@@ -89,8 +89,8 @@ def main() -> None:
         print(f"  steps/s: first tenth {first:,.0f}, last {last:,.0f}, ratio {last / first:.3f}")
         print(f"  resident MB after warm-up: {min(after) / 1e6:.1f} to {max(after) / 1e6:.1f}")
         print(f"  all finite: {result.finite}")
-        print(f"  least:    {np.array2string(result.low, precision=3)}")
-        print(f"  greatest: {np.array2string(result.high, precision=3)}")
+        print(f"  smallest: {np.array2string(result.low, precision=3)}")
+        print(f"  largest:  {np.array2string(result.high, precision=3)}")
 
 
 if __name__ == "__main__":

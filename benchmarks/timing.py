@@ -1,4 +1,4 @@
-"""Timing shared by the benchmarks: sides alternate, the median counts, and results are ratios."""
+"""Timing for all benchmarks: sides alternate, and results are medians and their ratios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def report(title: str, measured: dict[str, list[float]], reference: str, unit: str) -> None:
-    """Prints the median, least and greatest value of each side, and its ratio to the reference, round by round."""
+    """Prints median and range of each side, and the median over rounds of its ratio to the reference."""
     print(f"\n{title}")
     for name, values in measured.items():
         ratios = [value / base for value, base in zip(values, measured[reference], strict=True)]

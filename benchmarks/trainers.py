@@ -1,9 +1,9 @@
-"""PPO of TorchRL, RLlib and in CleanRL's manner (examples/) on native landers and on sync environments of them.
+"""PPO of TorchRL, RLlib and in the style of CleanRL (examples/) on native and on sync landers.
 
 Run it in an environment that has the trainer:  python -m benchmarks.trainers torchrl|rllib|cleanrl [--rounds 3]
 
-Both sides run the same example with the same settings, on one core, gradients included. Stable-Baselines3 has a
-benchmark of its own, sb3.py.
+Both sides run the same example with the same settings, on one core, including gradients. For Stable-Baselines3 see
+sb3.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from benchmarks.timing import alternate, report, seconds
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-STEPS = 32_768  # of one training
+STEPS = 32_768  # of one run
 SETTINGS: dict[str, dict[str, Any]] = {
     "torchrl": {"total_steps": STEPS},
     "cleanrl": {"total_steps": STEPS},
@@ -30,7 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def sync_make_vec(env_id: str, num_envs: int, *, autoreset_mode: Any = None, **kwargs: Any) -> Any:
-    """``gym.make_vec`` with sync environments in place of native ones."""
+    """``gym.make_vec`` with sync environments instead of native ones."""
     kwargs["vectorization_mode"] = "sync"
     if autoreset_mode is not None:
         kwargs["vector_kwargs"] = {"autoreset_mode": gym.vector.AutoresetMode(autoreset_mode)}

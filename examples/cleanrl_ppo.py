@@ -1,4 +1,4 @@
-"""PPO in one file, in CleanRL's manner, on native environments: ``python examples/cleanrl_ppo.py``."""
+"""PPO in one file, in the style of CleanRL, on native environments: ``python examples/cleanrl_ppo.py``."""
 
 import gymnasium as gym
 import torch
@@ -8,7 +8,7 @@ from torch.distributions import Categorical
 
 
 def main(total_steps: int = 2_000_000, num_envs: int = 64, steps: int = 128) -> list[float]:
-    """Trains; gives the returns of the last 100 episodes back."""
+    """Trains; returns the returns of the last 100 episodes."""
     envs = RecordEpisodeStatistics(gym.make_vec("gym_dr:gym_dr/LunarLanderDR-v3", num_envs, autoreset_mode="SameStep"))
     actor, critic = (nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, outputs)) for outputs in (4, 1))
     optimizer = torch.optim.Adam(nn.ModuleList([actor, critic]).parameters(), lr=2e-3)

@@ -1,10 +1,10 @@
-"""A robot of one's own: dm_control's ball in a cup, which hangs on a string that is a tendon.
+"""Your own robot: dm_control's ball in a cup, where the ball hangs on a string, a tendon.
 
     pip install dm_control
-    python examples/own_robot.py runs/cup                             # trains, and evaluates under draws
+    python examples/own_robot.py runs/cup                             # trains, and evaluates on draws
     PYTHONPATH=examples gymdr play runs/cup --trust own_robot --video cup.gif
 
-or by the command line alone: PYTHONPATH=examples gymdr train ppo --env own_robot:mine/BallInCup-v0
+or only from the command line: PYTHONPATH=examples gymdr train ppo --env own_robot:mine/BallInCup-v0
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import gym_dr
 from gym_dr import Scale
 
 SUITE = Path(importlib.util.find_spec("dm_control").origin).with_name("suite")  # without importing it, which is slow
-HALF_CUP = np.array([0.025, 0.025])  # m, x and z: how far from the cup's middle the middle of a caught ball may be
+HALF_CUP = np.array([0.025, 0.025])  # m, x and z: largest distance of a caught ball's centre from the cup's
 
 
 def from_cup_to_ball(state):
-    """Metres, x and z, shape (n, 2)."""
+    """Position of the ball relative to the cup, x and z in metres, shape (n, 2)."""
     cup = state.site_xpos[:, state.model.site("target").id]
     return (state.xpos[:, state.model.body("ball").id] - cup)[:, [0, 2]]
 
@@ -33,14 +33,14 @@ def observe(state):
 
 
 def reward(before, after):
-    """1 where the ball lies in the cup, else up to 0.2 for its height: it is to be swung above the cup."""
+    """1 if the ball is in the cup, else at most 0.2 for its height, to reward swinging it above the cup."""
     ball = from_cup_to_ball(after)
     caught = (abs(ball) < HALF_CUP).all(axis=1)
     return np.where(caught, 1.0, 0.2 * np.clip(ball[:, 1] / 0.3, -1.0, 1.0))
 
 
 def reset(rng, model):
-    """The ball hangs, somewhere below the cup; the string is 0.3 m long."""
+    """Starts with the ball somewhere below the cup; the string is 0.3 m long."""
     qpos = np.zeros(model.nq)
     qpos[2:] = rng.uniform(-0.1, 0.1), rng.uniform(0.02, 0.1)
     return qpos, rng.uniform(-0.1, 0.1, model.nv)
@@ -51,7 +51,7 @@ gym_dr.register_robot(
     model=SUITE / "ball_in_cup.xml",
     observe=observe,
     reward=reward,
-    reset=reset,  # nothing but the limit of steps ends an episode
+    reset=reset,  # only the step limit ends an episode
     fields=["xpos", "site_xpos"],
     frame_skip=10,  # of 0.002 s
     max_episode_steps=250,

@@ -7,7 +7,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 
 
 def log_draw(*, episode: Any, metrics_logger: Any, **_: Any) -> None:
-    """Adds what each finished episode was flown under to RLlib's metrics."""
+    """Adds the gravity of each finished episode to RLlib's metrics."""
     metrics_logger.log_value("gravity", episode.get_infos(-1)["params"]["gravity"])
 
 

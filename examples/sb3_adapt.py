@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO on draws that follow its success: python examples/sb3_adapt.py [STEPS]."""
+"""Stable-Baselines3's PPO with draws that adapt to its success rate: python examples/sb3_adapt.py [STEPS]."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ BOX = {
 
 
 def main(steps: int = 1_000_000) -> None:
-    def tell(row: dict) -> None:
-        print(f"Of {row['episodes']} episodes {row['success_rate']:.0%} succeeded: the sampler {row['did']}")
+    def show(row: dict) -> None:
+        print(f"{row['success_rate']:.0%} of {row['episodes']} episodes succeeded: the sampler {row['did']}")
 
     envs = gym.make_vec(ENV, num_envs=16, randomization=BOX, autoreset_mode="SameStep")
-    envs = AdaptParams(envs, "doraemon", success=200, start="default", on_update=tell)
+    envs = AdaptParams(envs, "doraemon", success=200, start="default", on_update=show)
     bridge = GymnasiumVecEnv(envs)
     bridge.seed(1)
     model = PPO("MlpPolicy", bridge, n_steps=1024, gae_lambda=0.98, gamma=0.999, ent_coef=0.01, n_epochs=4, verbose=1)

@@ -1,4 +1,4 @@
-"""Flies one trained lander under three physics, side by side, as in the README.
+"""Flies a trained lander under three settings of the physics, side by side, as in the README.
 
 gymdr train a2c --run-dir runs/lander
 python examples/three_physics.py runs/lander lander.gif [SEED]
@@ -15,18 +15,18 @@ from PIL import Image, ImageDraw
 
 import gym_dr
 
-PHYSICS: dict[str, dict[str, float]] = {  # name in the picture -> what is not nominal
+PHYSICS: dict[str, dict[str, float]] = {  # caption -> values that differ from nominal
     "nominal": {},
     "strong wind": {"enable_wind": 1.0, "wind_power": 18.0, "turbulence_power": 1.8},
     "low gravity, weak engine": {"gravity": -6.0, "main_engine_power": 11.0},
 }
 SIZE = (280, 187)  # pixels of one picture
-EVERY = 4  # steps from frame to frame, which are 0.08 s
+EVERY = 4  # steps per frame, which are 0.08 s
 PAUSE = 1500  # ms at the end
 
 
 def fly(run: str, seed: int) -> list[Image.Image]:
-    """Frames of one episode under each physics, all with the same terrain; who has landed stays in the picture."""
+    """Frames of one episode under each setting, all with the same terrain; finished landers stay in the picture."""
     envs: Any = gym.make_vec("gym_dr/LunarLanderDR-v3", len(PHYSICS), randomization="none", render_mode="rgb_array")
     policy = gym_dr.load_run(run).policy()
     params = {
@@ -50,14 +50,14 @@ def fly(run: str, seed: int) -> list[Image.Image]:
 
 
 def draw(name: str, picture: Any) -> Image.Image:
-    """One lander, small, with the name of its physics."""
+    """A small picture of one lander with a caption."""
     image = Image.fromarray(picture).resize(SIZE, Image.Resampling.LANCZOS)
     ImageDraw.Draw(image).text((8, 6), name, fill="white")
     return image
 
 
 def beside(pictures: list[Image.Image]) -> Image.Image:
-    """One frame, in few colours, as GIF has them."""
+    """One frame with few colours, for a GIF."""
     frame = Image.new("RGB", (SIZE[0] * len(pictures), SIZE[1]))
     for place, picture in enumerate(pictures):
         frame.paste(picture, (place * SIZE[0], 0))
@@ -65,7 +65,7 @@ def beside(pictures: list[Image.Image]) -> Image.Image:
 
 
 def main() -> None:
-    """Reads the run and the file's name from the command line."""
+    """Reads the run and the output file from the command line."""
     run, output = sys.argv[1:3]
     frames = fly(run, seed=int(sys.argv[3]) if len(sys.argv) > 3 else 9)
     durations = [80] * (len(frames) - 1) + [PAUSE]

@@ -1,7 +1,7 @@
 """The cross-entropy method for gym_dr (Rubinstein 1999; for policies: Szita and Lorincz 2006).
 
-Each update draws weights of a linear policy from a normal distribution, plays one episode with each, and fits the
-distribution to the best of them.
+Each update samples weights of linear policies from a normal distribution, plays one episode with each, and fits the
+distribution to the best ones.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class CEMConfig:
     """The options of ``gymdr train cem``."""
 
     updates: int = option(100, "generations")
-    population: int = option(40, "policies tried in each generation, one episode each")
-    elite: int = option(8, "best policies that the next generation is fitted to")
-    episode_steps: int = option(1000, "steps after which an episode counts as it stands")
+    population: int = option(40, "policies in each generation, with one episode each")
+    elite: int = option(8, "best policies, to which the next generation is fitted")
+    episode_steps: int = option(1000, "steps after which an episode is cut off")
     initial_std: float = option(1.0, "standard deviation of the weights in the first generation")
-    extra_std: float = option(0.5, "standard deviation added to every generation; falls to 0 over the training")
+    extra_std: float = option(0.5, "standard deviation added in every generation; decreases to 0 over training")
 
     def __post_init__(self) -> None:
         if min(self.updates, self.episode_steps) < 1:
@@ -55,17 +55,17 @@ def train(session: Session, config: CEMConfig) -> None:
     if session.restored is not None:
         mean, std = np.array(session.restored["mean"]), np.array(session.restored["std"])
     for update in range(session.first_update, config.updates):
-        # a generator for each update: there is no state of it to be saved
+        # a generator for each update, so there is no generator state to save
         rng = np.random.default_rng(seed_for(session.seed, stream=2, index=update))
         population = mean + std * rng.standard_normal((config.population, size))
-        scores, steps = np.array([np.nan]), 0  # of an update that is left out
+        scores, steps = np.array([np.nan]), 0  # for a skipped update
         with session.guard_update(update):
             scores, steps = play(envs, population, config.episode_steps, session.segment_seed(update))
             elite = population[np.argsort(-scores, kind="stable")[: config.elite]]
             extra = config.extra_std * (1 - (update + 1) / config.updates)
             mean, std = elite.mean(axis=0), np.sqrt(elite.var(axis=0) + extra**2)
         session.log(update, steps=steps, best_score=scores.max(), mean_score=scores.mean(), spread=std.mean())
-        # plain lists: checkpoints hold tensors, numbers and text, but no numpy arrays
+        # plain lists: checkpoints can hold tensors, numbers and text, but not numpy arrays
         state = {"mean": mean.tolist(), "std": std.tolist()}
         session.save(update, lambda state=state: state)
 
@@ -81,35 +81,35 @@ def load_policy(state: Mapping[str, Any], envs: gym.vector.VectorEnv[Any, Any, A
 def play(
     envs: gym.vector.VectorEnv[Any, Any, Any], population: Array, episode_steps: int, seed: int | None
 ) -> tuple[Array, int]:
-    """Plays one episode with each row of weights, as many at a time as there are sub-environments.
+    """Plays one episode with each row of weights, in batches of one episode per sub-environment.
 
     Returns:
-        Return of each row's episode, shape ``(population,)``, and the steps that they took in all.
+        Return of each row's episode, shape ``(population,)``, and the total number of steps.
     """
     scores, total = np.zeros(len(population)), 0
     for first in range(0, len(population), envs.num_envs):
         rows = np.arange(first, first + envs.num_envs)
-        weights = population[rows % len(population)]  # the last batch may play some again, which does not count
+        weights = population[rows % len(population)]  # the last batch may repeat some, which do not count
         observations, _ = envs.reset(seed=seed if first == 0 else None)
         playing = rows < len(population)
         for _ in range(episode_steps):
             observations, rewards, terminated, truncated, _ = envs.step(actions(envs, weights, observations))
             scores[rows[playing]] += rewards[playing]
             total += int(playing.sum())
-            playing &= ~(terminated | truncated)  # what follows is an episode that nobody scores
+            playing &= ~(terminated | truncated)  # later episodes do not count
             if not playing.any():
                 break
     return scores, total
 
 
 def weight_count(envs: gym.vector.VectorEnv[Any, Any, Any]) -> int:
-    """Weights of a linear policy with a constant term."""
+    """Number of weights of a linear policy with a constant term."""
     observations, space = envs.single_observation_space, envs.single_action_space
     flat = isinstance(observations, gym.spaces.Box) and len(observations.shape) == 1
     bounded = isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded()
     if not (flat and (isinstance(space, gym.spaces.Discrete) or bounded)):
         raise ConfigError(
-            "Expected flat observations, and discrete actions or a flat bounded Box of them, "
+            "Expected flat observations, and actions that are discrete or a flat bounded Box, "
             f"got {observations} and {space}."
         )
     return (observations.shape[0] + 1) * (int(space.n) if isinstance(space, gym.spaces.Discrete) else space.shape[0])
@@ -130,7 +130,7 @@ def actions(
 
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
-    """What gym_dr calls when it looks for algorithms."""
+    """Registers the algorithm with gym_dr."""
     register(
         Algorithm(
             name="cem",

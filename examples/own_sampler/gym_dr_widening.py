@@ -24,9 +24,9 @@ Words, Indices, Array = npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArr
 class WideningOptions:
     """The options of ``gymdr train ... --sampler widening``."""
 
-    start: str = option("nominal", "where draws begin: nominal, or a preset")
-    start_width: float = option(0.25, "width of the ranges about nominal values at the start, as a share of the whole")
-    widening_episodes: int = option(20_000, "episodes after which draws are those of the whole randomization")
+    start: str = option("nominal", "initial ranges: nominal, or a preset")
+    start_width: float = option(0.25, "width of the initial ranges around nominal values, as a share of the whole")
+    widening_episodes: int = option(20_000, "episodes until draws cover the whole randomization")
 
     def __post_init__(self) -> None:
         if self.widening_episodes < 1:
@@ -34,14 +34,14 @@ class WideningOptions:
 
 
 class Widening:
-    """Uniform between ends that go out with the number of episodes, whatever these return."""
+    """Draws uniformly from ranges that widen with the number of episodes, whatever their returns."""
 
     def __init__(self, space: ParamSpace, support: Randomization, options: WideningOptions, task: Task) -> None:
-        """Starts with the first version; ``support`` is the widest that is drawn from."""
+        """Starts with version 0; ``support`` has the widest ranges."""
         self.support, self.options = support, options
         self.box = Box(space, support)  # turns quantiles into values
         self.first = self.box.start(options.start, options.start_width)  # lower and upper ends, (parameters, 2)
-        self.episodes = [0]  # so far, at each version: all that a version's draws follow from
+        self.episodes = [0]  # number of episodes at each version, which determines its draws
 
     @property
     def version(self) -> int:
@@ -61,24 +61,24 @@ class Widening:
         return self.box.values(low + (high - low) * uniforms(seeds, draw_index, self.box.names, version))
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> list[Row]:
-        """Counts episodes; returns a row of ``sampler.csv``, if there is something to say."""
+        """Counts episodes; returns a row for ``sampler.csv`` if the ranges have changed."""
         if not episodes or self.episodes[-1] >= self.options.widening_episodes:
             return []
         self.episodes.append(self.episodes[-1] + len(episodes))
         return [{"version": self.version, "share": min(1.0, self.episodes[-1] / self.options.widening_episodes)}]
 
     def state(self) -> dict[str, Any]:
-        """All that has been learned, as plain values: part of checkpoints."""
+        """The sampler's state as plain values, for checkpoints."""
         return {"episodes": list(self.episodes)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``state`` gave."""
+        """Restores the result of ``state``."""
         self.episodes = [int(count) for count in state["episodes"]]
 
 
 WIDENING = Sampler(
     name="widening",
-    summary="Ranges that widen at a constant rate, whatever the policy does.",
+    summary="Widens ranges at a constant rate, whatever the policy does.",
     make=Widening,
     options=WideningOptions,
 )
@@ -86,5 +86,5 @@ WIDENING = Sampler(
 
 @hookimpl
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
-    """Hands the sampler to gym_dr."""
+    """Registers the sampler with gym_dr."""
     register(WIDENING)

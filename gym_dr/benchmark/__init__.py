@@ -1,1 +1,1 @@
-"""What ``gymdr bench`` measures: the speed of stepping, its scaling, the time to learn, and an update's parts."""
+"""The measurements of ``gymdr bench``: stepping speed and scaling, time to learn, and the parts of an update."""

@@ -1,4 +1,4 @@
-"""The vector environments whose speed is compared, behind one interface: gym_dr's, Gymnasium's, and peers."""
+"""The vector environments to compare, from gym_dr, Gymnasium and peers, behind one interface."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from gym_dr.runs.stopping import children_end_with_us
 
 Mask = npt.NDArray[np.bool_]
 
-_ACTION_BATCHES = 64  # drawn beforehand and used again and again
+_ACTION_BATCHES = 64  # drawn beforehand and reused
 
 
 class LeftOutError(Exception):
-    """A contender that cannot take part; the text says why."""
+    """A contender cannot take part; the message says why."""
 
 
 @dataclass(kw_only=True)
 class Contender:
-    """Steps a reset vector environment with random actions; its episodes go on from call to call."""
+    """Steps a vector environment, already reset, with random actions; episodes continue between calls."""
 
     num_envs: int
     action_space: gym.Space[Any]  # of one sub-environment
     step: Callable[[Any], Mask]  # actions (N, ...) -> which episodes ended (N,)
-    resets_at_next_step: bool  # whether the step after an end only resets
+    resets_at_next_step: bool  # whether the step after an episode's end only resets
     close: Callable[[], None]
 
     def __post_init__(self) -> None:
@@ -49,10 +49,10 @@ class Contender:
         self._done = np.zeros(self.num_envs, np.bool_)
 
     def rate(self, seconds: float) -> float:
-        """Steps of sub-environments per second of stepping, steps that only reset not counted.
+        """Steps of sub-environments per second, without steps that only reset.
 
         Args:
-            seconds: How long to step; at least one step that counts is made.
+            seconds: How long to step; makes at least one step that counts.
         """
         step, spent, counted = self.step, 0.0, 0
         while spent < seconds or not counted:
@@ -67,7 +67,7 @@ class Contender:
 
 
 def nominal_of(env_id: str) -> Randomization | None:
-    """No randomization, as an environment takes it: all contenders have the same physics."""
+    """The randomization for nominal parameters, so that all contenders have the same physics."""
     space = param_space_of(env_id)
     return None if space is None else resolve("none", space)
 
@@ -76,7 +76,7 @@ def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Contender:
     """A vector environment that ``gym.make_vec`` makes."""
     try:
         envs = make_vector_env(env_id, num_envs, vectorization, nominal_of(env_id))
-    except GymDrError as error:  # no native one, or not memory enough
+    except GymDrError as error:  # no native environment, or not enough memory
         raise LeftOutError(str(error)) from None
     envs.reset(seed=0)
     return Contender(
@@ -84,7 +84,7 @@ def _gymnasium(vectorization: str, env_id: str, num_envs: int) -> Contender:
         action_space=envs.single_action_space,
         step=lambda actions: _ended(*envs.step(actions)),
         resets_at_next_step=envs.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP,
-        # a process that was interrupted in a step would never answer the request to end
+        # a worker that was interrupted in a step would never answer a request to close
         close=partial(envs.close, **({"terminate": True} if vectorization == "async" else {})),
     )
 
@@ -94,7 +94,7 @@ def _ended(_: Any, __: Any, terminated: Mask, truncated: Mask, ___: Any) -> Mask
 
 
 def _envpool(env_id: str, num_envs: int) -> Contender:
-    """EnvPool's environment of the same name; resets at the next step, as Gymnasium does."""
+    """EnvPool's environment of the same name, which resets at the next step as Gymnasium does."""
     try:
         import envpool
     except ImportError:
@@ -116,7 +116,7 @@ def _envpool(env_id: str, num_envs: int) -> Contender:
 
 
 def _stable_baselines(kind: str, env_id: str, num_envs: int) -> Contender:
-    """A vector environment of Stable-Baselines3 around the same single environments; resets within the step."""
+    """A vector environment of Stable-Baselines3 with the same single environments; it resets in the same step."""
     try:
         from stable_baselines3.common import vec_env
     except ImportError:
@@ -146,28 +146,28 @@ MAKERS: dict[str, Callable[[str, int], Contender]] = {
     "SB3 DummyVecEnv": partial(_stable_baselines, "DummyVecEnv"),
     "SB3 SubprocVecEnv": partial(_stable_baselines, "SubprocVecEnv"),
 }
-"""Name -> how it is made, from an environment's id and the number of sub-environments."""
+"""Name -> function of an environment's id and the number of sub-environments."""
 
 PROCESSES = ("async", "SB3 SubprocVecEnv")
-"""Those with a process for each sub-environment."""
+"""Contenders with a process for each sub-environment."""
 
 
 def make_contender(mode: str, env_id: str, num_envs: int) -> Contender:
-    """One side of the comparison, ready to step.
+    """Makes a contender, ready to step.
 
     Raises:
-        LeftOutError: It cannot be had here; processes that were started have ended.
+        LeftOutError: It is not available here; any processes it started have ended.
     """
     before = set(multiprocessing.active_children())
     try:
         return MAKERS[mode](env_id, num_envs)
-    except (OSError, MemoryError, EOFError) as error:  # what a system says that has no room for more processes
+    except (OSError, MemoryError, EOFError) as error:  # no room for more processes
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         raise LeftOutError(f"could not be started: {type(error).__name__} {error}".rstrip()) from None
 
 
 def stock_id(env_id: str) -> str:
-    """The id of the environment that a randomized one is made from, or itself."""
+    """The id of the environment that a randomized one is based on, or the id itself."""
     name = env_id.rpartition(":")[2]
     return (ENVIRONMENTS.get(name).stock if name in ENVIRONMENTS else "") or env_id

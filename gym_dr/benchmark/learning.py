@@ -1,4 +1,4 @@
-"""The wall time until training passes a mean return: against the number of sub-environments, and with defaults."""
+"""Wall time until training passes a mean return, by number of sub-environments, and with default settings."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
-_ENDLESS = {"updates": 10**9, "schedule": "constant"}  # the clock ends a training
+_ENDLESS = {"updates": 10**9, "schedule": "constant"}  # only the clock ends training
 
 S = TypeVar("S", bound=RunSession)
 
 
-class _Over(Exception):  # noqa: N818  not an error: how a report ends the training that it is called by
-    """The training has passed the threshold, or its time is up."""
+class _Over(Exception):  # noqa: N818  not an error: a progress callback raises it to end training
+    """Training has passed the threshold, or its time is up."""
 
 
 def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
-    """Trains with every number of sub-environments from every seed, all numbers in turn for each seed.
+    """Trains with every number of sub-environments and every seed, all numbers in turn for each seed.
 
     Returns:
-        ``rows``, one for each number of sub-environments with the median over seeds (None where half of them or more
-        did not pass), the number of seeds that passed, and each of the ``runs``.
+        ``rows``, one for each number of sub-environments, with the median over seeds (None if half of them or more
+        did not pass), the number of seeds that passed, and all ``runs``.
     """
     runs: dict[int, list[dict[str, Any]]] = {num_envs: [] for num_envs in settings.learning_sizes}
     for seed in settings.seeds:
@@ -55,14 +55,14 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
 
 
 def measure_solving(settings: BenchSettings, report: Callable[[str], None]) -> dict[str, Any]:
-    """Trains with all defaults on nominal physics, schedules and length too, until the environment's threshold.
+    """Trains on nominal physics with all defaults, including schedule and length, until the environment's threshold.
 
-    All algorithms take turns within a seed. One whose training is over before counts as not solved.
+    All algorithms take turns within a seed. A run that ends below the threshold counts as not solved.
 
     Returns:
-        ``threshold``, ``limit_seconds`` and ``rows``, one for each algorithm with medians over seeds (None as in
-        ``measure_learning``), the number of seeds that solved it, and each of the ``runs``; no rows where the
-        environment has no threshold.
+        ``threshold``, ``limit_seconds`` and ``rows``, one for each algorithm, with medians over seeds (None as in
+        ``measure_learning``), the number of seeds that solved it, and all ``runs``; no rows if the environment has no
+        threshold.
     """
     threshold = _solved_from(settings.env)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in settings.solvers}
@@ -72,7 +72,7 @@ def measure_solving(settings: BenchSettings, report: Callable[[str], None]) -> d
             algorithm = find_algorithm(name)
             config = build_config(algorithm, {"env": settings.env, "seed": seed, "eval_episodes": 0}, {}, "none")
             if seed == 1:
-                time_to_threshold(config, algorithm, math.inf, limit=0.0)  # loads or compiles what it needs
+                time_to_threshold(config, algorithm, math.inf, limit=0.0)  # loads or compiles code
             found[name].append(time_to_threshold(config, algorithm, cast(float, threshold), settings.solving_limit))
     rows = [
         {
@@ -89,22 +89,22 @@ def measure_solving(settings: BenchSettings, report: Callable[[str], None]) -> d
 
 
 def solving_trainings(settings: BenchSettings) -> int:
-    """How many trainings ``measure_solving`` makes."""
+    """Number of training runs in ``measure_solving``."""
     return 0 if _solved_from(settings.env) is None else len(settings.solvers) * settings.solving_seeds
 
 
 def _solved_from(env_id: str) -> float | None:
-    """The return from which an environment of ours counts as solved."""
+    """The return from which a registered environment of gym_dr is solved; None if there is none."""
     return ENVIRONMENTS.get(env_id).reward_threshold if env_id in ENVIRONMENTS else None
 
 
 def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, seed: int) -> RunConfig:
-    """The algorithm's defaults for a training whose length is not known beforehand, so with constant rates.
+    """The algorithm's defaults with constant rates, for a run of unknown length.
 
-    Without ``num_envs`` there are as many sub-environments as it has by default.
+    A ``num_envs`` of None is the algorithm's default.
 
     Raises:
-        GymDrError: The environment is unknown, cannot be made, or is not for this algorithm.
+        GymDrError: The environment is unknown, cannot be made, or does not fit the algorithm.
     """
     known = {field.name for field in fields(algorithm.config_class())}
     settings: dict[str, Any] = {"env": env_id, "seed": seed, "eval_episodes": 0}
@@ -115,7 +115,7 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, see
 
 @contextlib.contextmanager
 def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback = lambda *_: None) -> Iterator[S]:
-    """A session as ``gymdr train`` makes it, in a folder that is deleted."""
+    """Makes a session like ``gymdr train``, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
         folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
         session = kind(folder, config, report, resume=False)
@@ -126,17 +126,17 @@ def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:
-    """One training, until it passes or its time, ``limit`` seconds, is up; at least one update is made.
+    """Trains for at least one update, until the threshold or for ``limit`` seconds.
 
-    It passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
-    than 100 do not count: the first episodes to end are the short ones.
+    A run passes at the first update after which the mean return of the last 100 episodes is above the threshold. Fewer
+    than 100 do not count, since the first episodes to end are the short ones.
 
     Returns:
-        Seed, whether it passed, and seconds, steps and mean return at the end (None before an episode has ended);
-        ``reason`` says why one did not pass, else None.
+        Seed, whether it passed, and seconds, steps and mean return at the end (None before the first episode ends);
+        ``reason`` says why it did not pass, else None.
 
     Raises:
-        GymDrError: This environment cannot be trained on at all.
+        GymDrError: The environment cannot be trained on.
     """
     last: dict[str, float] = {}
     passed = False
@@ -171,6 +171,6 @@ def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float,
 
 
 def median_time(seconds: list[float | None]) -> float | None:
-    """Median of times in which None stands for longer than all others; None if that is where the median lies."""
+    """Median of times, where None is longer than all others; None if the median is not finite."""
     median = statistics.median(math.inf if value is None else value for value in seconds)
     return median if math.isfinite(median) else None

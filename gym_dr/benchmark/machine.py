@@ -1,4 +1,4 @@
-"""What was measured on, and how many processes it has room for."""
+"""Describes this machine, and checks its room for more processes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 from gym_dr.compiled.threads import usable_threads
 
-UNKNOWN_PROCESS = 200 * 2**20  # bytes that a process is assumed to need where the system does not say
-_MEMORY_SHARE = 0.6  # of the free memory that processes may take; the rest is for what they grow by, and for others
-_DESCRIPTORS = 4  # open files in this process for each of its children: a pipe for calls, and those of multiprocessing
+UNKNOWN_PROCESS = 200 * 2**20  # assumed bytes of a process if the system does not report them
+_MEMORY_SHARE = 0.6  # share of free memory for processes; the rest is for their growth and for other programs
+_DESCRIPTORS = 4  # open files in this process per child: a pipe for calls, and those of multiprocessing
 _SPARE_DESCRIPTORS = 100
 
 
 def describe() -> dict[str, Any]:
-    """The machine, as it stands in the results.
+    """Describes the machine for the results.
 
     Returns:
         Processor, cores (all, and those that this process may use), memory in bytes, operating system, load average of
-        the last minute (None where there is none), and versions by package.
+        the last minute (None if unknown), and versions by package.
     """
     return {
         "cpu": _processor(),
@@ -38,13 +38,13 @@ def describe() -> dict[str, Any]:
 
 
 def _requirements() -> list[str]:
-    """The packages that this one needs to run and to be measured beside its peers."""
+    """The packages that gym_dr needs, and its peers in the extra ``bench``."""
     wanted = [text for text in importlib.metadata.requires("gym-dr") or [] if "extra" not in text or '"bench"' in text]
     return [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in wanted]
 
 
 def private_memory(pid: int) -> int:
-    """Bytes that a process shares with no other; ``UNKNOWN_PROCESS`` where the system does not say."""
+    """Private memory of a process in bytes; ``UNKNOWN_PROCESS`` if the system does not report it."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def private_memory(pid: int) -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that can still be used, by the machine and by this process's control group; None where neither is known."""
+    """Free memory in bytes, of the machine and within this process's control group; None if unknown."""
     known = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -68,22 +68,22 @@ def why_no_room(processes: int, bytes_each: int) -> str | None:
     """Why there is no room for more processes; None if there is.
 
     Args:
-        processes: How many more.
-        bytes_each: Memory of one that it shares with no other.
+        processes: Number of additional processes.
+        bytes_each: Private memory of each.
     """
     free = free_memory()
     needed = processes * bytes_each
     if free is not None and needed > _MEMORY_SHARE * free:
         return (
             f"{processes} processes need {needed / 2**30:.1f} GiB, "
-            f"more than {_MEMORY_SHARE:.0%} of the {free / 2**30:.1f} GiB that are free"
+            f"more than {_MEMORY_SHARE:.0%} of the {free / 2**30:.1f} GiB of free memory"
         )
     files = _soft_limit("RLIMIT_NOFILE")
     if files is not None and processes * _DESCRIPTORS + _SPARE_DESCRIPTORS > files:
         return f"{processes} processes need {processes * _DESCRIPTORS} open files, the limit is {files} (ulimit -n)"
     for limit in (_soft_limit("RLIMIT_NPROC"), _pids_limit()):
         if limit is not None and processes > limit // 2:
-            return f"{processes} processes are more than half of the {limit} that are allowed"
+            return f"{processes} processes are more than half of the {limit} allowed"
     return None
 
 
@@ -114,7 +114,7 @@ def _processor() -> str:
 def _memory() -> int | None:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # no such question on this system
+    except (AttributeError, ValueError, OSError):  # not available on this system
         return None
 
 

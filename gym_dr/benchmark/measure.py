@@ -1,4 +1,4 @@
-"""The whole of ``gymdr bench``: checks, measurements in turn, and the files that are left behind."""
+"""Runs ``gymdr bench``: checks, all measurements, and output files."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from gym_dr.training.api import Algorithm
 FORMAT = 3  # of bench.json
 RESULT = "bench.json"
 
-Report = Callable[[str], None]  # a line that says what is measured next
+Report = Callable[[str], None]  # called with the name of the next measurement
 
 
 def reports(settings: BenchSettings) -> int:
-    """How often ``measure`` calls ``report``."""
+    """Number of times that ``measure`` calls ``report``."""
     trainings = len(settings.learning_sizes) * len(settings.seeds) + solving_trainings(settings)
     return 1 + len(settings.sizes) + trainings + 1
 
 
 def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> dict[str, Any]:
-    """Measures everything; nothing is written but into temporary folders.
+    """Measures everything; writes only into temporary folders.
 
     Args:
-        settings: What, and for how long.
-        algorithm: What trains.
-        report: Called before each piece of work.
+        settings: What to measure, and for how long.
+        algorithm: The algorithm to train.
+        report: Called before each measurement.
 
     Returns:
         The content of ``bench.json``.
@@ -52,10 +52,10 @@ def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> di
     """
     import torch  # heavy
 
-    torch.set_num_threads(1)  # as training does: the networks are small
+    torch.set_num_threads(1)  # as in training: the networks are small
     report("compiling")
     config = training_config(settings.env, algorithm, None, settings.seeds[0])
-    time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles all that is timed later
+    time_to_threshold(config, algorithm, settings.threshold, limit=0.0)  # loads or compiles everything timed later
     machine = describe()
     throughput = measure_throughput(settings, report)
     profile = measure_profile(config, algorithm, settings.profile_updates, report)
@@ -81,7 +81,7 @@ def prepare(folder: Path) -> None:
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise RunFolderError(f"{folder}: exists already and is not empty. Choose another --output.")
+            raise RunFolderError(f"{folder}: already exists and is not empty. Choose another --output.")
 
 
 def write(result: dict[str, Any], folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The pictures of ``gymdr bench``, drawn from the content of ``bench.json`` alone."""
+"""The plots of ``gymdr bench``, drawn from the content of ``bench.json``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 
-# colours and marks stay with their contender, whoever else takes part
+# each contender keeps its colour and marker
 _STYLES: dict[str, dict[str, Any]] = {
     "native": {"color": "#0072B2", "marker": "o", "markersize": 5},
     "sync": {"color": "#E69F00", "marker": "s", "markersize": 5},
@@ -27,11 +27,11 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 _PART_COLOURS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
 _SIZE = (9.0, 5.4)  # inches
-_LABELLED_SHARE = 0.06  # of a bar, from which a part has room for its percentage
+_LABELLED_SHARE = 0.06  # smallest share of a bar with room for a label
 
 
 def draw_throughput(result: Result, path: Path) -> None:
-    """Steps per second against the number of sub-environments, with the range over rounds."""
+    """Plots steps per second against the number of sub-environments, with the range over rounds."""
     figure, (ax,) = _figure()
     for mode, own in _by_mode(result).items():
         ax.plot(own["num_envs"], own["steps_per_second"], **_STYLES[mode], label=mode)
@@ -40,12 +40,12 @@ def draw_throughput(result: Result, path: Path) -> None:
     _log_axis(ax)
     ax.set(title=f"Speed of stepping {result['settings']['env']}", ylabel="Steps per second")
     _legend_beside(ax)
-    note = "Random actions; median of the rounds, band from least to greatest."
+    note = "Random actions; median and range over rounds."
     _save(figure, path, result, note + _left_out(result))
 
 
 def draw_speedup(result: Result, path: Path) -> None:
-    """The speed-up over one sub-environment, and the serial fraction that follows from it."""
+    """Plots the speed-up over one sub-environment, and the serial fraction."""
     figure, (left, right) = _figure(2)
     sizes = _sizes(result)
     for mode, own in _by_mode(result).items():
@@ -54,7 +54,7 @@ def draw_speedup(result: Result, path: Path) -> None:
         left.plot(own["num_envs"], own["speedup"], **_STYLES[mode], label=label)
         known = own.dropna(subset="serial_fraction")
         right.plot(known["num_envs"], known["serial_fraction"], **_STYLES[mode])
-    left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="N-fold")
+    left.plot([1, max(sizes)], [1, max(sizes)], color="black", ls="--", lw=1, label="ideal")
     _log_axis(left)
     left.set(title="Speed-up over one environment", ylabel="Speed-up")
     right.axhline(0, color="black", ls="--", lw=1)
@@ -66,12 +66,12 @@ def draw_speedup(result: Result, path: Path) -> None:
     _axis_of_sizes(right, [size for size in sizes if size > 1])
     figure.get_layout_engine().set(wspace=0.06)
     figure.legend(loc="outside right upper", frameon=False, title="contender (1/e at its largest N)", alignment="left")
-    note = "e = 0 scales perfectly, e = 1 not at all, above 1 it is slower than N = 1; 1/e is the greatest speed-up."
+    note = "e = 0 is perfect scaling, e = 1 none, above 1 slower than N = 1; 1/e is the maximum speed-up."
     _save(figure, path, result, f"{result['settings']['env']}, random actions. {note}{_left_out(result)}")
 
 
 def draw_learning(result: Result, path: Path) -> None:
-    """The wall time until the mean training return passes the threshold: each seed, and the median."""
+    """Plots the wall time until the mean training return passes the threshold, for each seed and as median."""
     import pandas as pd  # heavy
 
     learning = result["learning"]
@@ -99,12 +99,12 @@ def draw_learning(result: Result, path: Path) -> None:
     ax.set_ylim(min([*passed["seconds"], limit / 4]) / 1.6, limit * 1.6)
     ax.set(title=f"Time until the mean training return passes {learning['threshold']:g}", ylabel="Seconds")
     _legend_beside(ax)
-    note = "A seed passes when the mean of the last 100 episodes does. Default hyper-parameters, constant rates."
+    note = "A seed passes when the mean of the last 100 episodes does. Default hyperparameters, constant rates."
     _save(figure, path, result, f"{result['settings']['algorithm']}, {result['settings']['env']}. {note}")
 
 
 def draw_profile(result: Result, path: Path) -> None:
-    """One bar an update, divided into its parts, with milliseconds and shares."""
+    """Plots an update's parts as a bar for each mode, with milliseconds and shares."""
     rows = result["profile"]["rows"]
     figure, (ax,) = _figure(height=1.9 + 0.8 * len(rows))
     names = [f"{row['mode']}{', one compiled call' if row['compiled'] else ''}" for row in rows]
@@ -137,11 +137,11 @@ PICTURES: dict[str, Callable[[Result, Path], None]] = {
     "learning.png": draw_learning,
     "profile.png": draw_profile,
 }
-"""File name -> what draws it."""
+"""File name -> function that draws it."""
 
 
 def left_out_texts(result: Result) -> list[str]:
-    """Who could not take part and why, one text for each reason."""
+    """Contenders that could not take part, one text for each reason."""
     by_reason = defaultdict(list)
     for entry in result["throughput"]["left_out"]:
         size = f" with {entry['num_envs']}" if entry["num_envs"] else ""
@@ -150,7 +150,7 @@ def left_out_texts(result: Result) -> list[str]:
 
 
 def _by_mode(result: Result) -> dict[str, pd.DataFrame]:
-    """The rows of each contender, in the order of the numbers of sub-environments."""
+    """The rows of each contender, sorted by number of sub-environments."""
     import pandas as pd  # heavy
 
     rows = pd.DataFrame(result["throughput"]["rows"]).sort_values("num_envs", kind="stable")
@@ -163,7 +163,7 @@ def _sizes(result: Result) -> list[int]:
 
 
 def _left_out(result: Result) -> str:
-    """Lines on who could not take part."""
+    """Lines on contenders that could not take part."""
     return "".join(f"\nLeft out: {text}." for text in left_out_texts(result))
 
 
@@ -172,7 +172,7 @@ def _thousands(value: float, _: object) -> str:
 
 
 def _log_axis(ax: Any) -> None:
-    """A logarithmic y axis with plain numbers, and lines at 2 and 5 where there is room for them."""
+    """Makes a logarithmic y axis with plain numbers, and lines at 2 and 5 if there is room."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     ax.set_yscale("log")
@@ -200,7 +200,7 @@ def _figure(columns: int = 1, height: float = _SIZE[1]) -> tuple[Any, list[Any]]
 def _save(figure: Any, path: Path, result: Result, note: str) -> None:
     machine = result["machine"]
     versions = machine["versions"]
-    load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the beginning"
+    load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the start"
     where = (
         f"{machine['cpu']}, {machine['usable_cores']} cores{load}; "
         f"gym-dr {versions.get('gym-dr', '')}, gymnasium {versions.get('gymnasium', '')}, Python {versions['python']}"

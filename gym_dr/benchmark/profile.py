@@ -1,16 +1,16 @@
-"""Where the time of one training update goes: environment, inference, update or statistics.
+"""Divides the time of a training update into environment, inference, update and statistics.
 
-A real training is timed through its session, whatever the algorithm. One stopwatch is around the environment, another
+Times a real training run through its session, whatever the algorithm. One stopwatch is around the environment, another
 around ``RecordEpisodes``, which makes the statistics, and
 
     environment = the inner stopwatch
-    statistics  = the outer one less the inner one, and writing the row of metrics
-    inference   = from the beginning to the environment's last call, less the outer one: choosing actions, storing steps
+    statistics  = the outer stopwatch minus the inner one, and writing the row of metrics
+    inference   = from the start to the environment's last call, minus the outer stopwatch: choosing actions, storing
     update      = from the environment's last call to the row of metrics: advantages, gradient steps
 
-What an algorithm learns between two steps counts as inference. Where the environment makes many steps in one compiled
-call, its policy is called in there as well. The same calls of it are then timed alone, in a compiled loop over the same
-observations, and moved from environment to inference. Checkpoints are not part of it.
+Learning between two steps counts as inference. If the environment makes many steps in one compiled call, that includes
+the policy. Its calls are then timed separately, in a compiled loop over the same observations, and moved from
+environment to inference. Checkpoints are not included.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _WARM_UP = 3  # updates that are not counted
 
 
 class Stopwatch:
-    """Times the calls of a vector environment, whose methods it replaces.
+    """Times the calls of a vector environment by replacing its methods.
 
     Attributes:
-        began: When ``restart`` was called.
-        returned: When the last call since then returned; ``began`` if there was none.
-        seconds: In calls since then.
+        began: Time of ``restart``.
+        returned: Time when the last call since then returned; ``began`` if there was none.
+        seconds: Seconds in calls since then.
     """
 
     def __init__(self, envs: Any) -> None:
@@ -56,13 +56,13 @@ class Stopwatch:
             envs.rollout = partial(self._time_rollout, envs.rollout)
 
     def restart(self) -> None:
-        """Goes on from 0."""
+        """Restarts from 0."""
         self.began = self.returned = time.perf_counter()
         self.seconds = 0.0
         self._played: dict[int, tuple[SmallPolicy, npt.NDArray[np.float32], Steps, int]] = {}
 
     def acting_alone(self) -> float:
-        """Seconds in which compiled policies choose again what ``rollout`` has played; 0 where it was not called."""
+        """Seconds that compiled policies take to repeat the actions of ``rollout``; 0 if it was not called."""
         seconds = 0.0
         for small_policy, noise, steps, stop in self._played.values():
             _, num_envs, inputs = steps.observations.shape
@@ -83,12 +83,12 @@ class Stopwatch:
 
     def _time_rollout(self, call: Any, policy: SmallPolicy, noise: Any, steps: Steps, first: int, last: int) -> Any:
         stop, info = self._time(call, policy, noise, steps, first, last)
-        self._played[id(steps)] = policy, noise, steps, stop  # the rows before ``first`` are of calls before this one
+        self._played[id(steps)] = policy, noise, steps, stop  # earlier calls wrote the rows before ``first``
         return stop, info
 
 
 class ProfiledSession(RunSession):
-    """Divides every update.
+    """Times the parts of every update.
 
     Attributes:
         updates: For each update the seconds of its parts, by name, and its ``steps``.
@@ -130,24 +130,24 @@ class ProfiledSession(RunSession):
 def measure_profile(
     config: RunConfig, algorithm: Algorithm, updates: int, report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Divides one update of a training with native vector environments, where there are some, and with sync ones.
+    """Times the parts of an update with native vector environments, if there are any, and with sync ones.
 
-    What ``config`` says of vector environments and of how many updates there are does not count; ``updates`` are timed.
+    Ignores the vectorization and number of updates of ``config``; times ``updates`` of them.
 
     Returns:
-        ``rows``, one for each training: medians of the parts' seconds and of the steps, and whether many steps are made
-        in one compiled call.
+        ``rows``, one for each mode: medians of the parts' seconds and of the steps, and whether many steps are made in
+        one compiled call.
 
     Raises:
-        GymDrError: The environment cannot be made, or is not for this algorithm.
+        GymDrError: The environment cannot be made, or does not fit the algorithm.
     """
-    report("dividing an update")
+    report("profiling an update")
     options = replace(config.options, updates=_WARM_UP + updates)
     rows = []
     for mode in ("native", "sync"):
         try:
             check_vectorization(config.settings.env, mode)
-        except ConfigError:  # there is none
+        except ConfigError:  # no native environment
             continue
         settings = replace(config.settings, vectorization=mode)
         with temporary_session(ProfiledSession, replace(config, settings=settings, options=options)) as session:

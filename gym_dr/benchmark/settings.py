@@ -1,4 +1,4 @@
-"""How much ``gymdr bench`` measures. Nothing heavy is imported: the command line checks its options with it."""
+"""Settings of ``gymdr bench``. Nothing heavy is imported: the command line checks its options with them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from gym_dr.envs.families import BUILTIN, DEFAULT_ENV
 from gym_dr.errors import ConfigError
 
-LARGEST = 10_000  # sub-environments; more do not fit into most memories one by one, and show nothing new
+LARGEST = 10_000  # sub-environments; more single ones do not fit into most memories, and show nothing new
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """What is measured, and for how long."""
+    """What to measure, and for how long."""
 
     env: str = DEFAULT_ENV  # id
     sizes: tuple[int, ...]  # numbers of sub-environments to step
-    learning_sizes: tuple[int, ...]  # and to learn with
-    seeds: tuple[int, ...]  # of the trainings
-    threshold: float = BUILTIN[0].bench_threshold or 0.0  # mean training return that a training is to pass
-    rounds: int  # in each of which every contender steps once; one more before is not counted
-    seconds: float  # that a contender steps in a round
-    learning_limit: float  # seconds after which a training has not passed
-    solvers: tuple[str, ...] = ("a2c", "ppo")  # algorithms that are timed until they solve the nominal environment
-    solving_seeds: int  # of which each has trainings from seeds 1, 2, ...
-    solving_limit: float  # seconds after which one has not solved it
-    profile_updates: int  # of which one update's parts are the medians
+    learning_sizes: tuple[int, ...]  # numbers of sub-environments to learn with
+    seeds: tuple[int, ...]  # of training
+    threshold: float = BUILTIN[0].bench_threshold or 0.0  # mean training return to pass
+    rounds: int  # every contender steps once in each; an additional first round does not count
+    seconds: float  # of stepping of a contender in a round
+    learning_limit: float  # seconds to pass the threshold
+    solvers: tuple[str, ...] = ("a2c", "ppo")  # algorithms to time until they solve the nominal environment
+    solving_seeds: int  # number of seeds 1, 2, ... of each
+    solving_limit: float  # seconds to solve it
+    profile_updates: int  # updates to take the medians of
     max_processes: int  # of a contender that needs one for each sub-environment; memory may allow fewer
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class BenchSettings:
             values = getattr(self, name)
             if not values or min(values) < low or max(values) > high or len(set(values)) != len(values):
                 got = ",".join(map(str, values))
-                raise ConfigError(f"{name}: expected different whole numbers from {low} to {high}, got {got}.")
+                raise ConfigError(f"{name}: expected distinct whole numbers from {low} to {high}, got {got}.")
         if not math.isfinite(self.threshold):
             raise ConfigError(f"threshold: expected a finite number, got {self.threshold}.")
 

@@ -14,17 +14,17 @@ from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_roo
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
 
-Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second, one a round
+Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second of each round
 
 
 def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -> dict[str, Any]:
-    """Measures all contenders, one number of sub-environments after the other.
+    """Measures all contenders for each number of sub-environments.
 
-    Within a round each contender steps once with N sub-environments and once with a single one, so that a speed-up
-    compares what was measured in the same seconds.
+    In each round a contender steps once with N sub-environments and once with a single one, so speed-ups compare
+    measurements from about the same time.
 
     Returns:
-        ``rows``, one for each mode and number, and ``left_out``: who could not take part and why.
+        ``rows``, one for each mode and number, and ``left_out``, the contenders that could not take part, and why.
     """
     rows: list[dict[str, Any]] = []
     left_out: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -
 def _measure(
     singles: dict[str, Contender], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
 ) -> Rates:
-    """The rates of all modes with one sub-environment and with ``num_envs``."""
+    """Measures the rates of all modes with one sub-environment and with ``num_envs``."""
     with _opened(singles if num_envs > 1 else (), num_envs, settings, left_out) as many:
         sides = {(mode, 1): contender for mode, contender in singles.items() if num_envs == 1 or mode in many}
         sides |= {(mode, num_envs): contender for mode, contender in many.items()}
@@ -50,7 +50,7 @@ def _measure(
 def _opened(
     modes: Iterable[str], num_envs: int, settings: BenchSettings, left_out: list[dict[str, Any]]
 ) -> Iterator[dict[str, Contender]]:
-    """The contenders of some modes that can take part, closed at the end."""
+    """Opens the contenders that can take part, and closes them at the end."""
     contenders = {}
     with contextlib.ExitStack() as closing:
         for mode in modes:
@@ -60,14 +60,14 @@ def _opened(
                 contenders[mode] = make_contender(mode, settings.env, num_envs)
                 closing.callback(contenders[mode].close)
             except LeftOutError as error:
-                # who cannot even take part with one is left out altogether
+                # a contender that fails with a single sub-environment is left out entirely
                 left_out.append({"mode": mode, "num_envs": None if num_envs == 1 else num_envs, "reason": str(error)})
         yield contenders
 
 
 def _check_room(processes: int, settings: BenchSettings) -> None:
     if processes > settings.max_processes:
-        raise LeftOutError(f"more than the {settings.max_processes} processes that this run may start")
+        raise LeftOutError(f"more than the limit of {settings.max_processes} processes")
     children = [process.pid for process in multiprocessing.active_children() if process.pid]
     each = max((private_memory(pid) for pid in children), default=UNKNOWN_PROCESS)
     if reason := why_no_room(processes, each):
@@ -75,7 +75,7 @@ def _check_room(processes: int, settings: BenchSettings) -> None:
 
 
 def _row(mode: str, num_envs: int, rates: Rates) -> dict[str, Any]:
-    """One line of the results; the fields are described in docs/guides/bench.md."""
+    """One row of the results; docs/guides/bench.md describes the fields."""
     own = rates[mode, num_envs]
     psi = speedup(own, rates[mode, 1])
     serial_fraction = karp_flatt(psi, num_envs)

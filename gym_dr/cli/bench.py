@@ -25,22 +25,22 @@ Numbers = tuple[int, ...]
 
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
-@click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="what trains")
-@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and the pictures")
+@click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="algorithm to train")
+@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and plots")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: under a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
-@click.option("--seeds", type=NumberList(int), help="of the trainings  [default: 1,2,3,4,5; 1 with --quick]")
+@click.option("--seeds", type=NumberList(int), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")
 @click.option(
     "--threshold",
     type=float,
     help=f"mean training return to reach  [default: the environment's, {FULL.threshold:g} for {FULL.env}]",
 )
 def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) -> None:
-    """Measure this machine and draw it.
+    """Benchmark this machine and plot the results.
 
-    Steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, where they are
-    installed), how they scale, the time until an algorithm with its default options passes a mean return, until A2C and
-    PPO solve the nominal environment, and where the time of one update goes.
+    Measures steps per second of native, sync and async vector environments (and of EnvPool and Stable-Baselines3, if
+    installed) and how they scale, the time an algorithm with default options takes to pass a mean return, the time A2C
+    and PPO take to solve the nominal environment, and the time spent in each part of an update.
     """
     from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
 
@@ -54,7 +54,7 @@ def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) ->
             result = measure(settings, trained, progress)
         written = write(result, folder)
     finally:
-        if not any(folder.iterdir()):  # nothing was measured: what was asked for cannot be
+        if not any(folder.iterdir()):  # nothing was measured
             folder.rmdir()
     _show(result)
     click.echo(f"\nWrote {', '.join(map(str, written))}")
@@ -80,7 +80,7 @@ def _settings(
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on a terminal, plain lines elsewhere; yields what is called with the part that comes next."""
+    """Shows a bar on a terminal, plain lines elsewhere; yields a function to call with the next part's name."""
     numbers = itertools.count(1)
     with tqdm(total=total, unit="part", dynamic_ncols=True, disable=not sys.stderr.isatty()) as bar:
 
@@ -111,7 +111,7 @@ def _show(result: dict[str, Any]) -> None:
         ("Steps per second", "steps_per_second", ",.0f"),
         ("Speed-up over N = 1", "speedup", ",.2f"),
         ("Karp-Flatt serial fraction", "serial_fraction", ".3f"),
-        ("Maximum speed-up by that fraction", "max_speedup", ",.1f"),
+        ("Maximum speed-up at that fraction", "max_speedup", ",.1f"),
     ):
         click.echo(f"\n{title}")
         cells = {(row["num_envs"], row["mode"]): _cell(row, field, form) for row in rows}
@@ -127,7 +127,7 @@ def _show(result: dict[str, Any]) -> None:
         table.append([str(row["num_envs"]), _cell(row, "median_seconds", ".2f"), passed])
     show_table(table, left=())
     _show_solving(result["solving"])
-    click.echo(f"\nMilliseconds of one update of {algorithm}")
+    click.echo(f"\nMilliseconds per update of {algorithm}")
     divided = ([row["mode"], *(f"{1e3 * row[part]:.3g}" for part in PARTS)] for row in result["profile"]["rows"])
     show_table([["", *PARTS], *divided], left=())
 
@@ -138,7 +138,7 @@ def _show_solving(solving: dict[str, Any]) -> None:
     if not solving["rows"]:
         return
     click.echo(
-        f"\nSeconds until the mean training return on nominal physics passes {solving['threshold']:g}, by default "
+        f"\nSeconds until the mean training return on nominal physics passes {solving['threshold']:g} with default "
         "settings, median over seeds"
     )
     table = [["", "seconds", "steps", "passed"]]

@@ -17,35 +17,36 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     "--grid",
     multiple=True,
     metavar="NAME=LOW:HIGH:COUNT",
-    help="values of a parameter, both ends included; give it several times for every combination",
+    help="values of a parameter, both ends included; repeat it to play every combination of several parameters",
 )
-@click.option("--corners", is_flag=True, help="the corners of the box that the policies were trained on")
+@click.option("--corners", is_flag=True, help="the corners of the box of training ranges")
 @click.option(
     "--sobol",
     type=int,
     metavar="POINTS",
-    help="a Sobol sequence through the draws' quantiles: which parameter matters in training; POINTS is a power of 2",
+    help="a Sobol sequence through the training distribution, for sensitivity indices; POINTS is a power of 2",
 )
-@click.option("--sobol-box", type=int, metavar="POINTS", help="one that fills the box of --corners evenly")
+@click.option("--sobol-box", type=int, metavar="POINTS", help="a Sobol sequence that fills the box of training ranges")
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="of each cell  [default: 100 of nominal values and draws, 20 of --grid and --corners, 5 of Sobol points]",
+    help="per cell  [default: 100 for nominal values and draws, 20 for --grid and --corners, 5 for Sobol points]",
 )
-@click.option("--success", type=float, metavar="RETURN", help="from which an episode is solved  [default: the env's]")
+@click.option(
+    "--success", type=float, metavar="RETURN", help="return that solves an episode  [default: the environment's]"
+)
 @click.option(
     "--output",
     metavar="FOLDER",
-    help="where results go  [default: RUN/evaluation; NAME-evaluation for one --policy; needed for several]",
+    help="folder for the results  [default: RUN/evaluation; NAME-evaluation for one --policy; required for several]",
 )
 def command(runs: tuple[str, ...], others: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> None:
-    """Evaluate policies on nominal values, on what they were trained on, and wherever else they are sent: runs, and
-    with --policy those of Stable-Baselines3 or your own code.
+    """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
-    All policies meet the same draws and the same seeds, so that
-    differences between them are paired. A RUN that is a folder of seeds stands for all of them. Evaluating again adds
-    to the results; what was interrupted goes on where it stopped.
+    Policies are runs or, with --policy, from Stable-Baselines3 or your own code. All play the same draws and seeds, so
+    differences between them are paired. A folder of several seeds stands for all of its runs. Evaluating again adds to
+    the results, and an interrupted evaluation resumes where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 

@@ -11,7 +11,7 @@ from gym_dr.training.registry import ALGORITHMS
 
 
 def _options_of(sampler: Sampler) -> str:
-    """The options of a sampler as they are typed, with their defaults."""
+    """A sampler's command-line options with their defaults."""
     typed = [(f"--{field.name.replace('_', '-')}", field.default) for field in sampler.option_fields()]
     options = ", ".join(flag if value is None else f"{flag} {value}" for flag, value in typed)
     return f"[{options}]" if options else ""

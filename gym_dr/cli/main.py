@@ -1,4 +1,4 @@
-"""The ``gymdr`` command; it only assembles the subcommands, which are imported when they are used."""
+"""The ``gymdr`` command; subcommands are imported on use."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from gym_dr.errors import GymDrError, Interrupted, RandomizationWarning, unknown
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
-    "resume": "Go on with a run that was interrupted.",
+    "resume": "Resume an interrupted run.",
     "evaluate": "Evaluate trained policies.",
-    "report": "Write how robust policies are as one HTML file.",
+    "report": "Write a robustness report as one HTML file.",
     "study": "Train, evaluate and compare variants over seeds, from one file.",
-    "plot": "Draw the training of one or several runs.",
-    "play": "Watch a trained policy, or fly yourself.",
-    "bench": "Measure this machine and draw it.",
+    "plot": "Plot the training of one or several runs.",
+    "play": "Watch a trained policy, or play yourself.",
+    "bench": "Benchmark this machine and plot the results.",
     "list": "List environments, algorithms, samplers or plugins.",
-    "params": "Show what may vary in an environment.",
+    "params": "Show the parameters and presets of an environment.",
 }
 _MODULES = {"list": "listing"}
 
 
 class _Commands(click.Group):
-    """Subcommands that are imported only when they are asked for."""
+    """Subcommands that are imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -57,11 +57,11 @@ class _Commands(click.Group):
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gym-dr", prog_name="gymdr")
 def cli() -> None:
-    """Domain randomization for Gymnasium: train, evaluate and look at policies under changing physics."""
+    """Domain randomization for Gymnasium: train, evaluate and watch policies under varying physics."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command line; a user's mistake ends with a message and exit code 2, never with a traceback."""
+    """Runs the command line; user errors end with a message and exit code 2, not with a traceback."""
     typed = list(sys.argv[1:] if args is None else args)
     warnings.formatwarning = _short_warning
     warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
@@ -74,16 +74,16 @@ def main(args: Sequence[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stop:
-        cause = stop.__cause__ or stop  # click puts an Abort of its own around an interrupt
+        cause = stop.__cause__ or stop  # click wraps interrupts in Abort
         click.echo(f"{cause}\nInterrupted." if isinstance(cause, Interrupted) else "Interrupted.", err=True)
         sys.exit(128 + (cause.args[-1] if cause.args else signal.SIGINT))  # 130; 143 for SIGTERM
     except GymDrError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except MemoryError:
-        click.echo("Error: There is not enough memory.", err=True)
+        click.echo("Error: Not enough memory.", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader of our output has closed it, as `gymdr list envs | head` does
+    except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()
         sys.exit(0)
 

@@ -1,4 +1,4 @@
-"""Command-line options made from the documented fields of configuration dataclasses."""
+"""Command-line options, most of them from the documented fields of configuration dataclasses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
 
 trust_option = click.option(
-    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may have imported; repeatable"
+    "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
 )
 
 
 def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of policies that are no runs, and ``--trust``."""
+    """Adds the options of policies that are not runs, and ``--trust``."""
     options = (
         click.option(
             "--policy",
@@ -28,21 +28,27 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="[NAME=]POLICY",
             callback=_check_policies,
-            help="sb3:FILE.zip of Stable-Baselines3, or package.module:function (observations -> actions); repeatable",
+            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions); "
+            "repeatable",
         ),
-        click.option("--env", metavar="ID", help="environment of --policy; needed without a RUN"),
+        click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
         click.option(
             "--randomization",
-            metavar="NAME|FILE",
-            help="what --policy was trained on, a preset or a file  [default: unknown; where no RUN says what to draw, "
-            "draws are those of the preset default]",
+            metavar="PRESET|FILE",
+            help="training randomization of --policy, a preset or a file  [default: unknown; draws are those of the "
+            "RUNs, or else of the preset default]",
         ),
-        click.option("--stochastic", is_flag=True, help="sample the actions of sb3:FILE.zip  [default: the likeliest]"),
+        click.option(
+            "--stochastic",
+            is_flag=True,
+            help="sample the actions of sb3:FILE.zip instead of taking the most likely one",
+        ),
         click.option(
             "--trust",
             multiple=True,
             metavar="MODULE|FILE",
-            help="a module or sb3 file of --policy, or a module of a RUN's configuration, whose code may be run",
+            help="a module or sb3 file of --policy, or a module of a RUN's configuration, whose code may run; "
+            "repeatable",
         ),
     )
     for option in reversed(options):
@@ -56,7 +62,7 @@ class NumberList(click.ParamType[Any]):
     name = "list"
 
     def __init__(self, item: type) -> None:
-        """Makes the type for items of one kind."""
+        """Makes the type for items of type ``item``."""
         self.item = item
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
@@ -69,13 +75,13 @@ class NumberList(click.ParamType[Any]):
 
 
 def field_options(cls: type, **defaults: Any) -> list[click.Option]:
-    """One option for each field of a dataclass: its name, type, default (if not in ``defaults``) and documentation."""
+    """One option for each field of a dataclass, with its name, type, help and default, which ``defaults`` overrides."""
     hints = typing.get_type_hints(cls)
     return [_option(f, hints[f.name], defaults.get(f.name, f.default)) for f in dataclasses.fields(cls)]
 
 
 def sampler_options() -> list[click.Option]:
-    """One option for each name among the options of all samplers."""
+    """One option for each option name of any sampler."""
     owners: dict[str, list[tuple[Sampler, dataclasses.Field[Any]]]] = {}
     for sampler in SAMPLERS.values():
         for field in sampler.option_fields():
@@ -87,18 +93,18 @@ def sampler_options() -> list[click.Option]:
         shown = [f"{value}" if len(values) == 1 else f"{value} with {'/'.join(of)}" for value, of in values.items()]
         help = f"[{', '.join(each.name for each, _ in found)}] {field.metadata['help']}"
         hint = typing.get_type_hints(load_object(sampler.options))[name]
-        # without a default: whether one was given is for the sampler that is chosen to know
+        # no default: each sampler has its own
         options.append(_option(field, hint, None, help, ", ".join(shown) if None not in values else False))
     return options
 
 
 def command_line() -> str:
-    """The whole command line, which folders and pages record."""
+    """The command line, recorded in folders and reports."""
     return str(click.get_current_context().find_root().obj)
 
 
 def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
-    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; a name may hold colons.
+    """Reads ``--grid NAME=LOW:HIGH:COUNT`` options; names may contain colons.
 
     Raises:
         ConfigError: A text is malformed.
@@ -116,7 +122,7 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
 
 
 def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
-    """Splits ``--randomize name=distribution`` options; the distributions are read later, with the parameters known.
+    """Splits ``--randomize name=distribution`` options; distributions are parsed later, when parameters are known.
 
     Raises:
         ConfigError: A text is malformed.
@@ -160,5 +166,5 @@ def _option(
         if default is not None:
             shared["show_default"] = ",".join(map(str, default))
         return click.Option([flag], type=NumberList(get_args(hint)[0]), **shared)
-    choices = field.metadata.get("choices")  # checked by the configuration, whose files have them too
+    choices = field.metadata.get("choices")  # checked by the configuration, for files too
     return click.Option([flag], type=hint, metavar="|".join(choices) if choices else None, **shared)

@@ -11,14 +11,14 @@ from gym_dr.plugins.manager import load_plugins
 @click.command()
 @click.argument("env_id")
 def command(env_id: str) -> None:
-    """Show what may vary in an environment, and its presets."""
+    """Show the parameters of an environment that can vary, and its presets."""
     from gym_dr.randomization.presets import presets  # heavy, with the environment
     from gym_dr.runs.environments import param_space_of
 
     load_plugins()
     space = param_space_of(env_id)
     if space is None:
-        raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that have.")
+        raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
     rows = [("name", "nominal", "from", "to", "unit", "meaning")]
     rows += [
         (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, p.doc)

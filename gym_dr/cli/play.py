@@ -16,11 +16,11 @@ from gym_dr.plugins.manager import load_plugins
 @click.command()
 @click.argument("target", required=False, metavar="[RUN|ENV]")
 @policy_options
-@click.option("--pretrained", "name", type=click.Choice(names()), help="a policy that comes with the package")
-@click.option("--human", is_flag=True, help="fly ENV yourself with the arrow keys")
-@click.option("--video", metavar="FILE", help="write .mp4 or .gif instead of showing a window")
-@click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="episodes of the policy")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the first episode")
+@click.option("--pretrained", "name", type=click.Choice(names()), help="a policy included in the package")
+@click.option("--human", is_flag=True, help="play ENV yourself with the arrow keys")
+@click.option("--video", metavar="FILE", help="write an .mp4 or .gif file instead of opening a window")
+@click.option("--episodes", type=click.IntRange(min=1), default=3, show_default=True, help="number of episodes")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of the first episode")
 def command(
     target: str | None,
     others: tuple[str, ...],
@@ -31,9 +31,9 @@ def command(
     seed: int,
     **options: Any,
 ) -> None:
-    """Watch a trained policy, or fly yourself.
+    """Watch a trained policy, or play yourself.
 
-    Every episode has a new draw of the policy's training distribution; the values and the return are printed.
+    Each episode has a new draw from the policy's training distribution; the values and the return are printed.
     """
     from gym_dr.evaluation import play  # heavy
     from gym_dr.evaluation.policies import training_draws
@@ -56,7 +56,7 @@ def command(
         policies, _ = open_all(given, **options)
     except RunFolderError as error:
         if target in gym.registry:
-            raise ConfigError(f"{target}: is an environment; fly it with --human, or name a RUN to watch.") from error
+            raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
     draws = training_draws(policies, param_space_of(policies[0].env))
     randomization = draws[0] if draws else None

@@ -13,16 +13,17 @@ from gym_dr.experiments.report import report
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @policy_options
-@click.option("--output", metavar="HTML", help="file to write  [default: report.html, in RUN if it is the only one]")
+@click.option("--output", metavar="HTML", help="file to write  [default: report.html, in RUN if there is a single one]")
 @click.option(
     "--evaluation",
     metavar="FOLDER",
-    help="what 'gymdr evaluate' wrote  [default: where it writes; for several policies beside HTML]",
+    help="folder of an evaluation  [default: that of gymdr evaluate; beside HTML for several policies]",
 )
 def command(runs: tuple[str, ...], others: tuple[str, ...], **options: Any) -> None:
-    """Write one HTML file that says how robust policies are, to what, and which of them is better where.
+    """Write a robustness report as one HTML file.
 
-    It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
-    training, and points that fill the distribution of those draws. A RUN that is a folder of seeds stands for all.
+    It shows how robust policies are, to which parameters, and which one is better where. It opens from disk and needs
+    no network. Missing episodes are played first: on nominal values, on training draws, and on points that fill the
+    training distribution. A folder of several seeds stands for all of its runs.
     """
     click.echo(f"Wrote {report([*runs, *others], command=command_line(), **options)}")

@@ -12,10 +12,10 @@ from gym_dr.runs.config import ON_NAN
 
 @click.command()
 @click.argument("run")
-@click.option("--on-nan", type=click.Choice(ON_NAN), help="what to do from now on about updates that are not finite")
+@click.option("--on-nan", type=click.Choice(ON_NAN), help="what to do from now on if an update is not finite")
 @trust_option
 def command(run: str, on_nan: str | None, trust: tuple[str, ...]) -> None:
-    """Go on with a run that was interrupted.
+    """Resume an interrupted run.
 
     Training continues from the newest checkpoint in the folder RUN and ends as it would have without the interruption.
     A folder of several seeds stands for all of its runs.

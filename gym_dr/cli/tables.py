@@ -1,4 +1,4 @@
-"""Prints what an evaluation found."""
+"""Prints the results of training and evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = {  # statistic -> heading
 
 
 def show_training(trained: Run | Runs) -> None:
-    """The results of training: a line for each set of one policy's evaluation, or a table over seeds."""
+    """Prints a line for each set of a run's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
         table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
         for name, row in trained.summary.iterrows():
@@ -41,9 +41,9 @@ def show_training(trained: Run | Runs) -> None:
 
 
 def show_evaluation(evaluation: Evaluation) -> None:
-    """A table for each set, then where policies are worst, what they are sensitive to, and how they differ."""
+    """Prints, for each set, statistics, worst cells, sensitivities and differences."""
     success = evaluation.document["success"]
-    solved = "" if success is None else f", solved from a return of {success:g} on"
+    solved = "" if success is None else f", solved: a return of at least {success:g}"
     click.echo(f"{evaluation.document['env']}{solved}")
     for note in sampler_notes(evaluation.document):
         click.echo(note)
@@ -75,18 +75,18 @@ def _show_statistics(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _show_differences(rows: Sequence[Mapping[str, Any]], first: str) -> None:
-    """Against the first policy alone: of many policies there are too many pairs to read; the JSON file has them all."""
+    """Prints differences to the first policy only, since all pairs would be too many; the JSON file has them all."""
     against = [row for row in rows if row["policy"] == first]
     if not against:
         return
     names = [name for name in ("mean", "iqm", "cvar_10", "success_rate") if name in against[0]["statistics"]]
-    table = [[f"{first} less", *(_COLUMNS[name].partition(" [")[0] for name in names)]]
+    table = [[f"{first} minus", *(_COLUMNS[name].partition(" [")[0] for name in names)]]
     table += [[row["other"], *(_cell(name, row["statistics"][name], always=True) for name in names)] for row in against]
     show_table(table)
 
 
 def _cell(name: str, number: Mapping[str, float | None], always: bool = False) -> str:
-    """A number, with its interval where there is room for it."""
+    """A number, with its interval if there is room."""
 
     def form(value: float | None) -> str:
         text = f"{value:.0%}" if name == "success_rate" else f"{value:.1f}"
@@ -105,8 +105,8 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
         lines.append(f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}")
     if near is not None and near["cell"] is not None:
         lines.append(
-            f"nearest failure {near['distance']:.0%} of the range away from nominal, {near['success_rate']:.0%} solved "
-            f"at {_values(near['params'])}"
+            f"nearest failure {near['distance']:.0%} of the range from nominal, {near['success_rate']:.0%} solved at "
+            f"{_values(near['params'])}"
         )
     elif near is not None:
         lines.append(f"nearest failure: {near['reason']}")
@@ -114,7 +114,7 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _show_sensitivity(row: Mapping[str, Any]) -> None:
-    """Sobol's indices; intervals that reach below 0 come from few points."""
+    """Prints Sobol indices; with few points, intervals may extend below 0."""
     found = row["sensitivity"]
     table = [[f"{row['policy']}: variance explained by", "alone", "with interactions"]]
     shares = zip(found["parameters"], found["first_order"], found["total"], strict=True)
@@ -123,7 +123,7 @@ def _show_sensitivity(row: Mapping[str, Any]) -> None:
         table.append(["  no parameter (noise)", f"{found['noise']:.0%}", ""])
     show_table(table)
     if found["noise"] is not None and found["noise"] > 0.5:
-        click.echo("  most of the variance is noise: give more --episodes or more points")
+        click.echo("  most of the variance is noise: use more --episodes or more points")
 
 
 def _share(number: Mapping[str, float | None]) -> str:
@@ -135,7 +135,7 @@ def _values(params: Mapping[str, float]) -> str:
 
 
 def _show_generalization(row: Mapping[str, Any]) -> None:
-    click.echo(f"\n{row['algorithm']}: share of episodes solved (Packer et al. 2018)")
+    click.echo(f"\n{row['algorithm']}: success rates (Packer et al. 2018)")
     versions = ("D", "R", "E")
     if row["success"]:
         table = [["trained on", *(f"tested on {version}" for version in versions)]]
@@ -148,7 +148,7 @@ def _show_generalization(row: Mapping[str, Any]) -> None:
 
 
 def show_table(table: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
-    """Prints rows of text in columns, those with the numbers ``left`` aligned to the left."""
+    """Prints rows of text in columns; columns in ``left`` are left-aligned, others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (f"{cell:{'<' if i in left else '>'}{widths[i]}}" for i, cell in enumerate(row))

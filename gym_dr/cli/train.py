@@ -16,7 +16,7 @@ from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 
 class _Algorithms(click.Group):
-    """The algorithms of this installation as subcommands."""
+    """The installed algorithms as subcommands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         load_plugins()
@@ -35,40 +35,42 @@ class _Algorithms(click.Group):
 def command() -> None:
     """Train an algorithm on a randomized environment.
 
-    The run folder gets the resolved configuration, metrics, every draw with its episode's return, checkpoints, plots
-    and an evaluation.
+    Writes the resolved configuration, metrics, each episode's draw and return, checkpoints, plots and an evaluation
+    into the run folder.
     """
 
 
 def _algorithm_command(algorithm: Algorithm) -> click.Command:
     """Builds ``gymdr train NAME`` with its options."""
-    option_names(algorithm)  # which may hide none of the others
+    option_names(algorithm)  # checks for name clashes
     options = [
         *field_options(RunSettings, num_envs=algorithm.num_envs),
-        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3: a run for each"),
+        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3; a run for each"),
         click.Option(
             ["--launcher"],
             metavar="|".join(LAUNCHERS),
             default="local",
             show_default=True,
-            help="what trains several seeds",
+            help="where several seeds train",
         ),
         click.Option(
-            ["--workers"], type=click.IntRange(min=1), help="seeds at a time on this machine  [default: cores]"
+            ["--workers"], type=click.IntRange(min=1), help="seeds in parallel on this machine  [default: cores]"
         ),
-        click.Option(["--ray-address"], help="of a running Ray cluster  [default: one is started on this machine]"),
+        click.Option(["--ray-address"], help="address of a running Ray cluster  [default: start one on this machine]"),
         click.Option(
             ["--randomize"],
             multiple=True,
             metavar="NAME=DIST",
-            help="one parameter, such as gravity=uniform:-12:-2, gravity=scale:uniform:0.8:1.2 or wind_power=10; "
-            "repeatable; adds to --randomization or else stands alone",
+            help="randomize one parameter, such as gravity=uniform:-12:-2, gravity=scale:uniform:0.8:1.2 or "
+            "wind_power=10; repeatable; without --randomization nothing else varies",
         ),
         click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),
-        click.Option(["--config"], metavar="FILE", help="TOML or JSON with these settings; options here override it"),
-        click.Option(["--trust"], multiple=True, metavar="MODULE", help="a module that the file may have imported"),
-        click.Option(["--run-dir"], metavar="FOLDER", help="the run's own folder  [default: runs/...]"),
-        click.Option(["--overwrite"], is_flag=True, help="replace the run that is in the folder"),
+        click.Option(["--config"], metavar="FILE", help="TOML or JSON file with these settings; options override it"),
+        click.Option(
+            ["--trust"], multiple=True, metavar="MODULE", help="a module that --config may import; repeatable"
+        ),
+        click.Option(["--run-dir"], metavar="FOLDER", help="folder of the run  [default: runs/...]"),
+        click.Option(["--overwrite"], is_flag=True, help="replace an existing run in the folder"),
         *field_options(algorithm.config_class()),
         *sampler_options(),
     ]

@@ -1,1 +1,1 @@
-"""Frozen policies on chosen draws."""
+"""Evaluation of frozen policies on chosen draws."""

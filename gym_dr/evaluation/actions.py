@@ -1,4 +1,4 @@
-"""Actions of anybody's policy, checked before they reach an environment."""
+"""Checks the actions of any policy before they reach an environment."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ ARRAYS = (Box, Discrete, MultiDiscrete, MultiBinary)  # spaces whose batches are
 
 
 def describe_spaces(env_id: str, envs: VectorEnv[Any, Any, Any]) -> str:
-    """An environment with its observations and actions, in words that end a sentence.
+    """Describes an environment's observations and actions, for the end of a sentence.
 
     Raises:
-        ConfigError: Its observations or actions are no arrays.
+        ConfigError: Its observations or actions are not arrays.
     """
     observations, actions = envs.single_observation_space, envs.single_action_space
     for what, space in (("observations", observations), ("actions", actions)):
         if not isinstance(space, ARRAYS):
             raise ConfigError(
-                f"{env_id}: expected {what} that are arrays, since policies take and return such, got {space}."
+                f"{env_id}: expected {what} that are arrays, which policies take and return, got {space}."
             )
     return f"{env_id}, which has observations of shape {observations.shape} and actions {actions}"
 
 
 def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> Policy:
-    """A policy whose actions have the environment's shape and type; a Box's are clipped, as Stable-Baselines3 does.
+    """Wraps a policy to check its actions' shape and type, and to clip those for a Box, as Stable-Baselines3 does.
 
     Args:
         policy: Observations ``(N, ...)`` -> anything.
-        envs: That it acts in.
+        envs: The environments that it acts in.
         source: Where the policy comes from, for messages.
-        env_id: Of ``envs``, for messages.
+        env_id: Id of the environment, for messages.
 
     Returns:
-        The policy; it raises ``ConfigError`` where the given one fails, and ``InvalidActionError`` for actions that are
-        not the environment's.
+        The checked policy; it raises ``ConfigError`` if the given one fails, and ``InvalidActionError`` if actions do
+        not fit the environment.
     """
     spaces = describe_spaces(env_id, envs)
     single, space = envs.single_action_space, envs.action_space
@@ -51,7 +51,7 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
             actions = np.asarray(policy(observations))
         except GymDrError:
             raise
-        except Exception as error:  # it may be anybody's code
+        except Exception as error:  # it may be any code
             raise ConfigError(f"{source}: fails on {spaces}: {type(error).__name__}: {error}") from error
         if actions.shape != space.shape:
             raise InvalidActionError(

@@ -18,7 +18,7 @@ from gym_dr.evaluation.statistics import iqm_with_interval
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 
-METRICS = "metrics.csv"  # all runs, with a column ``seed``
+METRICS = "metrics.csv"  # of all runs, with a column ``seed``
 CURVE = "training.png"
 SUMMARY = "summary.json"
 
@@ -27,7 +27,7 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     """Writes the aggregate of finished runs, one per seed, into the folder that holds them.
 
     Returns:
-        The content of ``summary.json``: for the training return and each evaluation the seeds' values, their mean,
+        The content of ``summary.json``: for the training return and each evaluation, each seed's value and their mean,
         standard deviation, and interquartile mean with its 95 % bootstrap interval.
 
     Raises:
@@ -45,11 +45,11 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     values["final training return"] = {seed: float(table["return_mean"].iloc[-1]) for seed, table in tables.items()}
     for folder in folders:
         document = read_document(folder.evaluation)
-        for row in document["results"] if document else []:  # nothing where the run was not evaluated
+        for row in document["results"] if document else []:  # none if the run was not evaluated
             values[f"evaluation on {row['set']}"][_seed(folder)] = row["statistics"]["mean"]["value"]
     summary = {}
     for name, by_seed in values.items():
-        known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # no return before an episode
+        known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
         if numbers := list(known.values()):
             spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
             iqm = dict(zip(("iqm", "iqm_low", "iqm_high"), iqm_with_interval(numbers), strict=True))

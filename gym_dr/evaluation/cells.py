@@ -1,7 +1,7 @@
-"""Sets of cells, on which policies are evaluated.
+"""Sets of cells to evaluate policies on.
 
 A cell is one setting of the environment's parameters, fixed values or a distribution, that is played for a number of
-episodes. The values of a set follow from its JSON form alone, so that a reader of an evaluation can recover them.
+episodes. The JSON form of a set determines its values, so a reader of an evaluation can recover them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ KINDS = ("nominal", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
-_HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30 from 0 on; in the middle of their step none is 0
+_HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
 
 NOTHING_VARIES = (
-    "--sobol, --sobol-box and --corners look where policies were trained: expected runs that were trained with "
-    "randomized parameters, or for other policies a --randomization, got none. Choose values with --grid."
+    "--sobol, --sobol-box and --corners cover the randomization that policies were trained on: expected runs trained "
+    "with randomized parameters, or --randomization for other policies, got none. Choose values with --grid."
 )
 
 
@@ -52,7 +52,7 @@ class CellSet:
     name: str  # unique in an evaluation
     kind: str  # one of KINDS
     episodes: int  # of each cell
-    # What determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points (sobol,
+    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points (sobol,
     # sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed.
     definition: Mapping[str, Any]
 
@@ -62,23 +62,23 @@ class CellSet:
 
     @cached_property
     def randomization(self) -> Randomization | None:
-        """The distribution of each episode's draw; None where every cell has fixed values."""
+        """The distribution of each episode's draw; None if every cell has fixed values."""
         return Randomization.from_dict(self.definition["randomization"]) if self.kind == "distribution" else None
 
     @property
     def points(self) -> int | None:
-        """Rows of the Sobol sequence, of which cells ``i``, ``i + points``, ... are row i; None for other kinds."""
+        """Rows of the Sobol sequence; None for other kinds. Cells ``i``, ``i + points``, ... come from row i."""
         points: int | None = self.definition.get("points")
         return points
 
     @property
     def correlated(self) -> tuple[str, ...]:
-        """The parameters that the points of a Sobol sequence do not vary independently."""
+        """The parameters that a Sobol sequence does not vary independently."""
         return correlated(Randomization.from_dict(self.definition["randomization"])) if self.kind == "sobol" else ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The parameters that vary between cells, in the order of the columns of ``values``."""
+        """The parameters that vary between cells: the columns of ``values``."""
         listed = next((self.definition[key] for key in ("axes", "box", "space") if key in self.definition), ())
         return tuple(name for name in listed if name not in self.fixed)
 
@@ -89,7 +89,7 @@ class CellSet:
 
     @property
     def fixed(self) -> Values:
-        """Values other than nominal that all cells share."""
+        """Values that all cells share and that differ from nominal."""
         fixed: Values = self.definition.get("fixed", {})
         return fixed
 
@@ -105,7 +105,7 @@ class CellSet:
 
     @property
     def num_episodes(self) -> int:
-        """The number of episodes of all cells together."""
+        """The number of episodes of all cells."""
         return self.num_cells * self.episodes
 
     def cell(self, index: int) -> dict[str, float]:
@@ -113,13 +113,13 @@ class CellSet:
         return {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
 
     def params(self, episodes: npt.NDArray[np.int64]) -> dict[str, Array]:
-        """The fixed values of some episodes.
+        """The fixed values of episodes.
 
         Args:
-            episodes: Their numbers in the set, shape ``(N,)``.
+            episodes: Indices of episodes in the set, shape ``(N,)``.
 
         Returns:
-            name -> values of shape ``(N,)``; nothing for nominal values and for draws.
+            name -> values of shape ``(N,)``; empty for nominal values and for draws.
         """
         rows = self.values[episodes // self.episodes]
         constant = {name: np.full(len(episodes), value) for name, value in self.fixed.items()}
@@ -152,7 +152,7 @@ def axis(name: str, low: float, high: float, count: int) -> Array:
     """Values of a parameter on a grid: ``count`` from ``low`` to ``high``, both included.
 
     Raises:
-        ConfigError: The text is malformed or describes no values.
+        ConfigError: The ends or the count describe no values.
     """
     given = f"--grid {name}={low:g}:{high:g}:{count}"
     if count < 1:
@@ -161,17 +161,17 @@ def axis(name: str, low: float, high: float, count: int) -> Array:
         raise ConfigError(f"{given}: expected finite LOW <= HIGH, got {low:g} and {high:g}.")
     if (low == high) != (count == 1):
         raise ConfigError(
-            f"{given}: both ends are included, so expected a count of at least 2 for two ends and of 1 for one "
+            f"{given}: both ends are included, so expected a count of at least 2 for two ends and 1 for a single "
             f"value, got {count}."
         )
     return np.linspace(low, high, count)
 
 
 def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) -> CellSet:
-    """Every combination of some parameters' values, ``axes`` by name, the others nominal.
+    """Every combination of the parameters' values in ``axes``, name -> values; other parameters are nominal.
 
-    Where a parameter has an effect only while a switch is on (wind power needs wind), the switch is on, unless it is on
-    the grid itself.
+    If a parameter only has an effect while a switch is on (wind power needs wind), the switch is on, unless the switch
+    is one of the axes.
 
     Raises:
         UnknownNameError: There is no such parameter.
@@ -190,7 +190,7 @@ def grid(space: ParamSpace, axes: Mapping[str, npt.ArrayLike], episodes: int) ->
 
 
 def training_box(space: ParamSpace, randomizations: Iterable[Randomization | None]) -> Box:
-    """The smallest box around the training ranges of some runs.
+    """The smallest box that contains all training ranges.
 
     Raises:
         ConfigError: Nothing varies, or something has no finite range.
@@ -213,7 +213,7 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
 
 
 def corners(box: Box, episodes: int) -> CellSet:
-    """Every combination of smallest and largest values.
+    """Every combination of the parameters' smallest and largest values.
 
     Raises:
         ConfigError: There are too many.
@@ -236,22 +236,22 @@ def correlated(randomization: Randomization) -> tuple[str, ...]:
 
 
 def sobol(name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
-    """Points that fill a distribution evenly: those of a Sobol sequence, mapped as the uniforms of draws are.
+    """Points that fill a distribution evenly: a Sobol sequence, mapped like the uniforms of draws.
 
-    They are placed so that sensitivity indices follow from them. Cells are those of Saltelli et al. (2010, "Variance
-    based sensitivity analysis of model output", table 2) in uniforms: matrices A and B of ``points`` rows each, and for
-    each of the d parameters that vary A with that parameter's column from B. Where parameters are correlated there are
-    no such indices, since one cannot be moved without the others: cells are the rows of A alone.
+    Their layout allows sensitivity indices. In uniforms, cells are those of Saltelli et al. (2010, "Variance based
+    sensitivity analysis of model output", table 2): matrices A and B of ``points`` rows each, and for each of the d
+    parameters that vary, A with that parameter's column from B. Correlated parameters have no such indices, since one
+    cannot change without the others: cells are only the rows of A.
 
     Args:
-        name: Of the set.
-        randomization: The distribution, in which something varies.
-        space: Where nominal values and bounds come from.
+        name: Name of the set.
+        randomization: The distribution; at least one parameter varies.
+        space: Nominal values and bounds.
         points: Rows of A, a power of 2.
-        episodes: Of each of the ``points * (d + 2)`` cells, or ``points`` cells with correlation.
+        episodes: Episodes of each of the ``points * (d + 2)`` cells, or ``points`` cells with correlation.
 
     Raises:
-        ConfigError: The number of points is no power of 2, or there are too many cells.
+        ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
     names = [name for name in space if name in randomization]
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
@@ -264,10 +264,10 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
 
 
 def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
-    """Points that fill a box evenly, whatever is drawn how often in it; otherwise as ``sobol``.
+    """Points that fill a box uniformly, whatever the distribution in it; otherwise like ``sobol``.
 
     Raises:
-        ConfigError: The number of points is no power of 2, or there are too many cells.
+        ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
     _check_points("--sobol-box", points, len(box.ranges) + 2)
     definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
@@ -286,7 +286,7 @@ def _values(kind: str, definition: Mapping[str, Any]) -> Array:
 
 
 def _by_quantile(definition: Mapping[str, Any]) -> Array:
-    """Values of the parameters that vary, shape ``(cells, d)``."""
+    """Values of the parameters that vary in a distribution, shape ``(cells, d)``."""
     randomization = Randomization.from_dict(definition["randomization"])
     unbounded = {"low": -math.inf, "high": math.inf}
     space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
@@ -298,16 +298,16 @@ def _by_quantile(definition: Mapping[str, Any]) -> Array:
 
 
 def _in_box(box: Mapping[str, tuple[float, float]], whole: Sequence[str], points: int) -> Array:
-    """Every value of a range equally likely, shape ``(points * (d + 2), d)``."""
+    """Values that are uniform in a box, shape ``(points * (d + 2), d)``."""
     unit = _saltelli(points, len(box), range(len(box)))
     low, high = np.array(list(box.values())).T
     is_whole = np.array([name in whole for name in box])
     scaled: Array = np.where(is_whole, np.floor(low + unit * (high - low + 1)), low + unit * (high - low))
-    return np.clip(scaled, low, high)  # rounding may pass an end
+    return np.clip(scaled, low, high)  # rounding may exceed an end
 
 
 def _saltelli(points: int, d: int, columns: Iterable[int]) -> Array:
-    """Matrices A and B, and A with each of some columns from B, one below the other, all in [0, 1)."""
+    """Stacks matrices A and B, and A with each of ``columns`` from B; all values are in [0, 1)."""
     unit = _unit_points(points, 2 * d)
     a, b = unit[:, :d], unit[:, d:]
     return np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in columns)])

@@ -1,4 +1,4 @@
-"""Evaluates policies on sets of cells; an interrupted evaluation continues where it stopped."""
+"""Evaluates policies on sets of cells; an interrupted evaluation resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ProgressCallback = Callable[[str, int, int], None]  # policy and set, episodes f
 
 
 def success_threshold(env_id: str, success: float | None) -> float | None:
-    """The return from which an episode is a success: the user's, else the environment's reward threshold, if any."""
+    """The return from which an episode is a success: ``success``, else the environment's reward threshold, if any."""
     return success if success is not None else gym.spec(env_id.rpartition(":")[2]).reward_threshold
 
 
@@ -55,14 +55,14 @@ def evaluate_policies(
 ) -> Evaluation:
     """Plays policies on sets of cells and writes the folder of the evaluation.
 
-    Episodes in the folder are reused if their policy (its digest) and set (its definition) are the same.
-    So an interrupted evaluation continues where it stopped and ends with the same files. Complete sets of the folder
-    that are not among ``sets`` stay in it.
+    Reuses the folder's episodes whose policy (its digest) and set (its definition) are unchanged, so an interrupted
+    evaluation resumes where it stopped and ends with the same files. Complete sets in the folder stay, even if ``sets``
+    does not have them.
 
     Args:
         policies: From ``open_policies``.
         sets: Cells to play, with distinct names.
-        folder: Of this evaluation alone; created if its parent exists.
+        folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
         command: The command line, recorded for readers; empty if there was none.
         progress: Called as episodes end.
@@ -74,7 +74,7 @@ def evaluate_policies(
     check_folder(folder)
     old, table = _load_previous(folder, policies)
     requested = {cells.name for cells in sets}
-    kept = [  # what some policy has played all of, and the others play too
+    kept = [  # sets that some policy has completed; the others play them too
         cells
         for cells in old
         if cells.name not in requested and any(_finished_episodes(table, p.name, cells).all() for p in policies)
@@ -84,7 +84,7 @@ def evaluate_policies(
     document = initial_document(policies, all_sets, folder, param_space_of(env), threshold, command)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
-    # the rows before the document, whose digests they must fit
+    # rows first: they must fit the digests in the document
     write_episodes(folder / EPISODES, _reusable_rows(table, old, all_sets, document))
     write_document(folder, document)
     _play_missing(policies, all_sets, folder, document, progress)
@@ -97,7 +97,7 @@ def evaluate_policies(
 
 
 def forget_others(folder: Path, policies: Sequence[FrozenPolicy], sets: Sequence[CellSet]) -> None:
-    """Removes from an evaluation, if the folder holds one, all policies and sets but these.
+    """Removes all but these policies and sets from the evaluation in a folder, if there is one.
 
     Raises:
         RunFolderError: The folder holds something else, or cannot be written.
@@ -118,20 +118,20 @@ def forget_others(folder: Path, policies: Sequence[FrozenPolicy], sets: Sequence
 
 
 def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
-    """The sets of an earlier evaluation in the folder and the episodes that these policies have played."""
+    """Reads the sets of an earlier evaluation in the folder and the episodes that these policies have played."""
     document, table = read_document(folder), read_episodes(folder / EPISODES)
     if document is None:
         return [], table[:0]
     if document["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another --output.")
     run, names = policies[0].run, [policy.name for policy in policies]
-    names_now: dict[str, str] = {}  # a run folder may have another name by now
+    names_now: dict[str, str] = {}  # a run folder may have been renamed since
     for policy in document["policies"]:
         if same := [now.name for now in policies if now.digest == policy["digest"]]:
             names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
         elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             raise RunFolderError(
-                f"{folder}: holds an evaluation of {policy['name']}; name that too, or choose another --output."
+                f"{folder}: holds an evaluation of {policy['name']}; evaluate it too, or choose another --output."
             )
     rows = table[table["policy"].isin(list(names_now))]
     sets = [CellSet.from_dict(form) for form in document["sets"]]
@@ -141,7 +141,7 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
 def _reusable_rows(
     table: pd.DataFrame, old: list[CellSet], new: list[CellSet], document: dict[str, Any]
 ) -> pd.DataFrame:
-    """The rows of sets whose definition has not changed, with the columns of the new document."""
+    """The rows of sets whose definition is unchanged, with the columns of the new document."""
     definitions = {cells.name: cells.to_dict() for cells in new}
     same = [cells.name for cells in old if definitions.get(cells.name) == cells.to_dict()]
     kept = table[table["set"].isin(same)]
@@ -151,7 +151,7 @@ def _reusable_rows(
 
 
 def _sorted(table: pd.DataFrame, document: dict[str, Any]) -> pd.DataFrame:
-    """Rows in the order of the document's policies and sets, each episode once, with the outcome by the document."""
+    """Sorts rows as the document's policies and sets, drops duplicate episodes and sets the outcomes."""
     orders = {
         "policy": [policy["name"] for policy in document["policies"]],
         "set": [cells["name"] for cells in document["sets"]],
@@ -180,8 +180,8 @@ def _play_missing(
 ) -> None:
     """Appends the missing episodes in batches of one episode per sub-environment.
 
-    A batch that was written in part is played again as a whole. Each batch starts the policy's random numbers afresh,
-    so that it gives the same episodes as without the interruption.
+    A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so it gives the
+    same episodes as without the interruption.
     """
     table = read_episodes(folder / EPISODES)
     total = sum(cells.num_episodes for cells in sets) * len(policies)

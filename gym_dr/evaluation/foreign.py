@@ -1,7 +1,7 @@
-"""Policies that are no runs: callables, functions by name and files of Stable-Baselines3.
+"""Policies that are not runs: callables, functions by name and files of Stable-Baselines3.
 
-Functions are code, and files of Stable-Baselines3 pickles, which are code too: a text that names one is not followed
-before the user has said that he trusts it.
+Functions are code, and files of Stable-Baselines3 are pickles, which can run code: neither is loaded by name unless
+the user trusts it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _TEXT = re.compile(r"(?:(?P<name>[^=:]+)=)?(?:sb3:(?P<file>.+)|(?P<function>[^\W
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What policies that are no runs do not say themselves."""
+    """What only runs record about themselves."""
 
     env: str
     has_params: bool
-    randomization: Randomization | None  # that they were trained on; None where that is unknown
+    randomization: Randomization | None  # of their training; None if unknown
     stochastic: bool = False  # whether Stable-Baselines3 samples actions
     trust: Collection[str] = ()  # files and modules whose code may be run
 
 
 def is_policy_text(text: str) -> bool:
-    """Whether a text names a policy (see ``EXPECTED``) and no run."""
+    """Whether a text names a policy (see ``EXPECTED``) rather than a run."""
     return _TEXT.fullmatch(text) is not None and not Path(text).exists()
 
 
@@ -51,12 +51,12 @@ def is_file_text(text: object) -> bool:
 
 
 def open_foreign(given: Any, setting: Setting, name: str | None = None) -> FrozenPolicy:
-    """A policy that is no run.
+    """Opens a policy that is not a run.
 
     Args:
         given: A text (``EXPECTED``), or a callable: observations ``(N, ...)`` -> actions.
-        setting: Where it acts, and what may be run.
-        name: Of the policy; None for that of the file or function.
+        setting: Its environment, and the files and modules that are trusted.
+        name: Name of the policy; None for that of the file or function.
 
     Raises:
         ConfigError: It is neither, is not trusted, or cannot be loaded.
@@ -70,7 +70,7 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
             )
         found = getattr(given, "__name__", type(given).__name__)
         record = {"kind": "callable", "path": None, "algorithm": None, "seed": None, "actions": None}
-        # what a callable does may change without its code, so no episode of another call is its own
+        # a callable may change without its code, so episodes of earlier calls are never reused
         own_name = name or found.strip("<>")
         return _policy(own_name, f"policy {own_name!r}", given, setting, uuid.uuid4().hex, record)
     match = _TEXT.fullmatch(given)
@@ -87,8 +87,8 @@ def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     if not any(Path(trusted).resolve() == saved.path.resolve() for trusted in setting.trust):
         also = f" and {saved.statistics.name} beside it" if saved.statistics else ""
         raise ConfigError(
-            f"--policy sb3:{text}: files of Stable-Baselines3 hold pickles, which may run any code when they are read. "
-            f"If you trust who has made this one{also}: --trust {text}"
+            f"--policy sb3:{text}: files of Stable-Baselines3 hold pickles, which can run any code when they are read. "
+            f"If you trust the source of this one{also}: --trust {text}"
         )
     make = load_policy(saved, stochastic=setting.stochastic)
     actions = "stochastic" if setting.stochastic else "deterministic"
@@ -126,8 +126,8 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
             found = getattr(found, part)
     except Exception as error:  # a module may raise anything when it is imported
         raise ConfigError(
-            f"--policy {text}: cannot be imported: {type(error).__name__}: {error}. Modules are looked for as Python "
-            "does, in installed packages and PYTHONPATH."
+            f"--policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
+            "folder to PYTHONPATH."
         ) from error
     if not callable(found):
         raise ConfigError(f"--policy {text}: expected a function, got {shortened(found)}.")
@@ -135,7 +135,7 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
     source = Path(file).read_bytes() if file else b""
     record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}
     policy = _policy(name or path.rpartition(".")[2], f"policy {text}", found, setting, "", record)
-    # its actions too: they change with weights that the module reads from elsewhere
+    # its actions too, since they depend on weights that the module may load
     actions = policy.check(PROBED).tobytes()
     return dataclasses.replace(policy, digest=hashlib.sha256(text.encode() + source + actions).hexdigest())
 

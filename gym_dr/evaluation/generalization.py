@@ -1,8 +1,8 @@
 """The generalization protocol of Packer et al. (2018, "Assessing Generalization in Deep Reinforcement Learning").
 
-An environment has three versions: D with its nominal parameters, R with parameters from a box around them, E with
-parameters outside of that box. Policies are trained on one version and tested on all. A score is the share of episodes
-that succeed: Default is D on D, Interpolation R on R, Extrapolation the geometric mean of D on R, D on E and R on E.
+An environment has three versions: D with nominal parameters, R with parameters from a box around them, E with
+parameters outside that box. Policies are trained on one version and tested on all. A score is a success rate: Default
+is D on D, Interpolation R on R, Extrapolation the geometric mean of D on R, D on E and R on E.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 
 VERSIONS = {"D": "nominal", "R": "random", "E": "extreme"}  # version -> set of cells
-PRESETS = {"none": "D", "random": "R", "extreme": "E"}  # what a run was trained on -> version
+PRESETS = {"none": "D", "random": "R", "extreme": "E"}  # preset of a run's training -> version
 
 
 def dre(space: ParamSpace, episodes: int) -> list[CellSet]:
@@ -32,16 +32,16 @@ def dre(space: ParamSpace, episodes: int) -> list[CellSet]:
 def generalization(
     policies: Sequence[Mapping[str, Any]], success: Mapping[tuple[str, str], float]
 ) -> list[dict[str, Any]]:
-    """The paper's scores, one row for each algorithm; several seeds count by their mean.
+    """The paper's scores, one row for each algorithm, averaged over seeds.
 
     Args:
-        policies: With ``name``, ``algorithm`` and ``trained_on``; those that were trained on none of D, R and E,
-            by no known algorithm, or with a ``sampler`` that learns, so on other draws, count nowhere.
+        policies: With ``name``, ``algorithm`` and ``trained_on``. Policies that were not trained on D, R or E, whose
+            algorithm is unknown, or with an adaptive ``sampler``, which changes the draws, are ignored.
         success: (policy's name, set's name) -> success rate.
 
     Returns:
-        For each algorithm ``success`` (trained on -> tested on -> rate) and the three scores; None where runs for them
-        are missing.
+        For each algorithm ``success`` (trained on -> tested on -> rate) and the three scores; a score is None if runs
+        for it are missing.
     """
     rows = []
     policies = [policy for policy in policies if "sampler" not in policy]

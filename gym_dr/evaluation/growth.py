@@ -1,4 +1,4 @@
-"""How the draws of a training changed while its sampler learned: quantiles over updates, and what the sampler did."""
+"""How an adaptive sampler changed the draws of a run: their quantiles over updates, and the sampler's statistics."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gym_dr.wrappers.disturbed_space import split
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # quantiles that are drawn: two bands and the median, ...
-MIDDLE = 2  # ... which is the mean of a switch
-WINDOWS = 60  # of equally many episodes, over the training
-DID = {  # columns of sampler.csv that are drawn, where they are there
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # quantiles to plot: two bands and the median, ...
+MIDDLE = 2  # ... or the mean of a switch
+WINDOWS = 60  # of the same number of episodes, over the run
+DID = {  # columns of sampler.csv to plot, if present
     "success_rate": "Success rate",
     "entropy": "Entropy of draws, nats (whole box: 0)",
     "effective_sample_size": "Effective sample size",
@@ -35,7 +35,7 @@ DID = {  # columns of sampler.csv that are drawn, where they are there
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """One parameter's draws over a training."""
+    """One parameter's draws over a run."""
 
     name: str
     unit: str
@@ -45,7 +45,7 @@ class Growth:
 
 
 def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
-    """How each parameter's draws changed; nothing for a run whose sampler does not learn, or before its first episode.
+    """Reads how each parameter's draws changed; empty if the sampler is not adaptive or no episode has ended.
 
     Raises:
         RunFolderError: The draws are damaged.
@@ -64,7 +64,7 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
         if low < high:
             values = table[name].to_numpy(np.float64)
             quantiles = np.stack([np.quantile(values[part], SHARES) for part in parts], axis=1)
-            if space[name].kind == "bool":  # a median of switches says nothing
+            if space[name].kind == "bool":  # the median of a switch is not informative
                 quantiles[MIDDLE] = [values[part].mean() for part in parts]
             ends = float(low), float(high)
             found.append(Growth(name=name, unit=space[name].unit, ends=ends, updates=updates, quantiles=quantiles))
@@ -72,7 +72,7 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
 
 
 def read_updates(folder: RunFolder) -> pd.DataFrame | None:
-    """What the sampler did, one row an update; None where it has not learned yet.
+    """Reads the sampler's statistics, one row per update; None before its first update.
 
     Raises:
         RunFolderError: The file is damaged.
@@ -81,9 +81,9 @@ def read_updates(folder: RunFolder) -> pd.DataFrame | None:
 
 
 def plot_growth(folder: RunFolder, config: RunConfig, path: Path) -> None:
-    """Draws what the sampler did, and for each parameter its draws' median and the bands that hold 50 and 90 % of them.
+    """Plots the sampler's statistics, and for each parameter the median of its draws with bands of 50 and 90 %.
 
-    Nothing is written for a run whose sampler does not learn.
+    Writes nothing for a run whose sampler is not adaptive.
 
     Raises:
         RunFolderError: The run's files are damaged, or the picture cannot be written.

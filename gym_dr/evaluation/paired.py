@@ -1,8 +1,8 @@
-"""Statistics over seeds: a policy that is trained again has another seed, so seeds are what a finding must hold for.
+"""Statistics over seeds, since a finding should hold for policies trained with other seeds.
 
-Variants of a study have the same seeds and meet the same episodes, so they are compared by the differences of runs with
-the same seed. For the handful of seeds that one can afford, Student's t intervals are honest where percentile
-bootstraps are too narrow.
+Variants of a study share their seeds and evaluation episodes, so they are compared by the differences between runs with
+the same seed. With only a handful of seeds, Student's t intervals are used, since percentile bootstrap intervals are
+too narrow.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from gym_dr.evaluation.statistics import CONFIDENCE, Interval
 
 Array = npt.NDArray[np.float64]
 
-_SAME = 1e-12  # spread, relative to the values, below which they count as equal
+_SAME = 1e-12  # relative spread below which values count as equal
 
 
 def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
-    """The mean of one number a seed, or of one difference a seed, with Student's t interval and test.
+    """The mean over seeds, with Student's t interval and test.
 
     Args:
-        values: Shape ``(seeds,)``, at least one.
+        values: One number or difference per seed, shape ``(seeds,)``, at least one.
 
     Returns:
-        The mean with its 95 % interval, and the p value of a mean of 0 (two-sided); no interval and no p value for a
-        single seed or for equal values, which say nothing about their spread.
+        The mean with its 95 % interval, and the two-sided p-value of the hypothesis that the mean is 0. A single seed,
+        or equal values, have neither, since their spread is unknown.
     """
     found: Interval = {"value": float(values.mean()), "low": None, "high": None}
     if len(values) < 2 or np.ptp(values) <= _SAME * np.abs(values).max():
@@ -42,14 +42,14 @@ def mean_over_seeds(values: Array) -> tuple[Interval, float | None]:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down correction (1979, "A simple sequentially rejective multiple test procedure").
 
-    If all comparisons whose corrected value is below 5 % are believed, the chance that even one of them is false is
-    below 5 %, whether or not they depend on each other.
+    If comparisons with a corrected p-value below 5 % are called significant, the probability of any false positive is
+    below 5 %, even if the comparisons depend on each other.
 
     Args:
-        p_values: Of a family of comparisons; None where there was no test.
+        p_values: P-values of a family of comparisons; None where there was no test.
 
     Returns:
-        The corrected values, in the same order.
+        The corrected p-values, in the same order.
     """
     corrected: list[float | None] = [None] * len(p_values)
     tested = sorted((p, index) for index, p in enumerate(p_values) if p is not None)

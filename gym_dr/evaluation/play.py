@@ -1,4 +1,4 @@
-"""Plays episodes in a window or a video: a policy's, or a person's."""
+"""Plays episodes of a policy, or by hand, in a window or into a video."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 def play_policy(
     policy: FrozenPolicy, randomization: Randomization | None, *, episodes: int, seed: int, video: str | None
 ) -> Iterator[EpisodeRecord]:
-    """Plays a policy on draws of a randomization, in a window or into a video, a file that ends in .mp4 or .gif.
+    """Plays a policy on draws of a randomization, in a window or into a video that ends in .mp4 or .gif.
 
-    The draws follow from ``seed``, that of the first episode; without parameters there are none.
+    ``seed``, that of the first episode, determines the draws; environments without parameters have none.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
 
     Raises:
-        ConfigError: The video format is unknown or needs a package that is not installed, or there is no display.
+        ConfigError: The video format is unknown or needs a missing package, or there is no display.
         RunFolderError: The video cannot be written.
     """
     if video is not None:
@@ -60,18 +60,18 @@ def play_policy(
 
 
 def play_by_hand(env_id: str, seed: int) -> None:
-    """Lets a person play with the arrow keys until the window is closed.
+    """Lets the user play with the arrow keys until the window is closed.
 
     Raises:
         UnknownNameError: There is no such environment.
-        ConfigError: There are no keys for the environment's actions.
+        ConfigError: There are no keys for the environment's actions, or there is no display.
     """
     check_env_id(env_id)
     _check_display("playing by hand needs one")
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
         keys = _keys_for(env)
-        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which is not needed
+        with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
 
@@ -83,7 +83,7 @@ def play_by_hand(env_id: str, seed: int) -> None:
 
 @contextlib.contextmanager
 def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
-    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a window needs none.
+    """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a no-op without a video.
 
     Raises:
         RunFolderError: The file cannot be written.
@@ -91,10 +91,10 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
     if video is None:
         yield lambda frame: None
         return
-    import imageio.v2 as imageio  # heavy; version 3 of its interface cannot write frame by frame
+    import imageio.v2 as imageio  # heavy; its v3 interface cannot write frame by frame
 
     gif = Path(video).suffix == ".gif"
-    # GIF counts in hundredths of a second, and players slow down below two of them
+    # GIF delays are in hundredths of a second, and players slow down delays below two
     every = max(1, round(fps / 25)) if gif else 1
     options = (
         {"duration": 1000 * every / fps, "loop": 0} if gif else {"fps": fps, "codec": "libx264", "macro_block_size": 2}
@@ -116,13 +116,13 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
 
 
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
-    """The frame of the only sub-environment; None with a window."""
+    """The frame of the only sub-environment; None if there is a window."""
     return (envs.render() or [None])[0]
 
 
 def _check_display(instead: str) -> None:
     if sys.platform == "linux" and not os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"}:
-        raise ConfigError(f"There is no display for a window; {instead}.")
+        raise ConfigError(f"There is no display to open a window on; {instead}.")
 
 
 def _check_video(video: str) -> None:
@@ -135,13 +135,13 @@ def _check_video(video: str) -> None:
         try:
             import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
-            raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without.") from None
+            raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
 
 
 def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
-    """Arrow keys -> actions: those of the environment's family, else left and right for the first and last choice.
+    """Arrow keys -> actions: those of the environment's family, else left and right for the first and last action.
 
-    Without a key it is the middle one of three choices.
+    With three actions, no key is the middle one.
     """
     import pygame  # opens no window yet
 
@@ -151,6 +151,6 @@ def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
         actions = {("left",): int(space.start), ("right",): int(space.start + space.n - 1)}
         actions |= {(): int(space.start + 1)} if space.n == 3 else {}
     if not actions:
-        raise ConfigError(f"--human: there are no keys for the actions {space}; try {DEFAULT_ENV}.")
+        raise ConfigError(f"--human: there are no keys for actions {space}; try {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}
     return {tuple(sorted(codes[key] for key in keys)): np.array(act, space.dtype) for keys, act in actions.items()}

@@ -1,4 +1,4 @@
-"""Plots of training, one run or several as mean and spread; how logs are read and pictures written."""
+"""Plots of training, of one run or of several as mean and spread; reads logs and writes pictures."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _PANELS = (
 
 
 def read_metrics(folder: RunFolder) -> pd.DataFrame:
-    """A run's metrics, one row per update.
+    """Reads a run's metrics, one row per update.
 
     Raises:
         RunFolderError: There are none, or the file is damaged.
     """
     if not folder.metrics.exists():
-        raise RunFolderError(f"{folder.metrics}: there are no metrics of this run yet.")
+        raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
     table = read_log(folder.metrics, ("update", "return_mean"))
     if table.empty:
         raise RunFolderError(f"{folder.metrics}: expected at least one row.")
@@ -49,7 +49,7 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
 
 
 def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
-    """Reads a CSV file of a run, which must have some columns.
+    """Reads a CSV file of a run, which must have ``columns``.
 
     Raises:
         RunFolderError: The file is missing or damaged.
@@ -66,10 +66,10 @@ def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
-    """Draws return, entropy and both losses against updates, with a moving average over 20 updates.
+    """Plots return, entropy and both losses against updates, with a moving average over 20 updates.
 
-    One run shows its raw values faintly behind the average; several are drawn as the mean of their averages, with one
-    standard deviation as a band.
+    A single run's raw values are faint behind the average; several runs are plotted as the mean of their averages with
+    a band of one standard deviation.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -105,7 +105,7 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
 
 
 def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) -> None:
-    """Draws training returns against environment steps: the mean over each group's runs, one standard deviation around.
+    """Plots training returns against environment steps: each group's mean, with a band of one standard deviation.
 
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
@@ -117,7 +117,7 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
             table = read_metrics(folder)
             smooth = table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()
             curves.append((table["steps"].to_numpy(np.float64), smooth.to_numpy(np.float64)))
-        # runs of complete episodes have rows at steps of their own
+        # updates on complete episodes differ in steps between runs
         steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
         values = np.stack([np.interp(steps, x, y) for x, y in curves])
         spread = values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
@@ -139,12 +139,12 @@ def _draw_spread(ax: Any, mean: Any, spread: Any, x: Any, label: str) -> None:
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Draws mean returns over the first two axes of a grid, a heat map for each group, all in one scale.
+    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one colour scale.
 
     Args:
         maps: Name of a group -> means, one dimension for each axis.
-        axes: Label of an axis -> its values; of further axes the mean is taken.
-        path: Of the picture.
+        axes: Label of an axis -> its values; axes after the second are averaged.
+        path: Path of the picture.
 
     Raises:
         RunFolderError: The picture cannot be written.
@@ -163,7 +163,7 @@ def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], p
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Any]]:
-    """A figure and its axes; ``size`` is in inches. Without pyplot nothing is left open, and no display is needed."""
+    """Makes a figure and its axes; ``size`` is in inches. It avoids pyplot, so it needs no display and no closing."""
     from matplotlib import style  # heavy, as the next
     from matplotlib.figure import Figure
 

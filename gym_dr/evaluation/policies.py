@@ -1,4 +1,4 @@
-"""Policies that are evaluated, those in the newest checkpoints of runs above all, and the environments they act in."""
+"""Policies to evaluate, mainly from the newest checkpoints of runs, and the environments they act in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster a
 PYTHON_ENVS = 10  # more are no faster in Python, and all wait for the slowest episode
 
 UNKNOWN = "unknown"  # in place of a preset's name
-DEFAULT = "default"  # the preset whose draws stand in for those of a training that is unknown
+DEFAULT = "default"  # the preset to evaluate on if the training randomization is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +47,21 @@ class TrainedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenPolicy:
-    """A policy that is evaluated, a run's or anybody's; it can be created any number of times."""
+    """A policy to evaluate, of a run or from elsewhere; it can be created any number of times."""
 
-    name: str  # unique among those that are evaluated together
+    name: str  # unique among policies evaluated together
     env: str  # id of the environment that it acts in
     source: str  # where it comes from, for messages
     has_params: bool  # whether the environment has parameters
-    randomization: Randomization | None  # that it was trained on; None where that is unknown, or without parameters
+    randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes
-    digest: str  # of all that its actions follow from
+    digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
-    record: Mapping[str, Any]  # what an evaluation says of it: kind, path, algorithm, ...; the same keys for all
-    run: TrainedRun | None = None  # None for a policy that comes from elsewhere
+    record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
+    run: TrainedRun | None = None  # None for a policy from elsewhere
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
-        """Creates the policy, with its random numbers at their start.
+        """Creates the policy and restarts its random numbers.
 
         Raises:
             CheckpointError: The weights do not fit the environment's observations or actions.
@@ -73,7 +73,7 @@ class FrozenPolicy:
             raise CheckpointError(f"{self.source}: the policy does not fit {spaces}: {error}") from None
 
     def make_envs(self, cells: CellSet) -> VectorEnv[Any, Any, Any]:
-        """A vector environment for a set of cells, wrapped as in the policy's training.
+        """Makes a vector environment for a set of cells, wrapped as in the policy's training.
 
         It accepts ``options["params"]`` for the values of the cells.
         """
@@ -91,14 +91,14 @@ class FrozenPolicy:
         """Checks that the policy acts in its environment.
 
         Args:
-            episodes: On whose first observations.
+            episodes: Number of episodes whose first observations it gets.
 
         Returns:
-            Its actions there.
+            Its actions.
 
         Raises:
-            ConfigError: It fails on the environment's observations, or those or the actions are no arrays.
-            InvalidActionError: It returns actions of the wrong shape or type, or such that are not finite.
+            ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
+            InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """
         with contextlib.closing(self.make_envs(nominal(episodes))) as envs:
@@ -106,7 +106,7 @@ class FrozenPolicy:
             return checked(self.make(envs), envs, self.source, self.env)(np.asarray(observations))
 
     def trained_on(self, space: ParamSpace | None) -> str:
-        """The name of the preset that it was trained on, "none" for nominal values, "own" for others, or "unknown"."""
+        """The preset of its training, "none" for nominal values, "own" for other randomizations, or "unknown"."""
         if space is None or (self.randomization is not None and not self.randomization):
             return NONE
         if self.randomization is None:
@@ -146,7 +146,7 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
 
 
 def training_draws(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[Randomization]:
-    """What policies were trained on; the preset "default", if there is one, where that is unknown of all."""
+    """Training randomizations of policies; the preset "default", if there is one, if all are unknown."""
     known = [policy.randomization for policy in policies if policy.randomization is not None]
     if known or space is None or DEFAULT not in presets(space.name):
         return known
@@ -154,11 +154,11 @@ def training_draws(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -
 
 
 def nominal_and_training(policies: Sequence[FrozenPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
-    """The nominal environment, and the draws that each policy was trained on; all policies are evaluated on all.
+    """Nominal values, and the training draws of each policy; all policies are evaluated on all sets.
 
     Returns:
-        "nominal", and "training" if some were trained on draws, or one "training: PRESET" or "training: NAME" for each
-        that differs; "default", the preset, where it is unknown of all what they were trained on.
+        The set "nominal", and the set "training" for the training draws, or several sets "training: PRESET" or
+        "training: NAME" if policies differ; the set "default", of that preset, if all training draws are unknown.
     """
     trained = training_randomizations(policies, space)
     unknown = all(policy.randomization is None for policy in policies)
@@ -167,9 +167,10 @@ def nominal_and_training(policies: Sequence[FrozenPolicy], space: ParamSpace | N
 
 
 def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
-    """What policies were trained on, each once, without nominal values; see ``training_draws``.
+    """Distinct training randomizations of policies, without nominal values; see ``training_draws``.
 
-    A key ends names of sets: "", or of several ": PRESET" or ": NAME"; ": default" where it is unknown of all.
+    Keys are suffixes for names of sets: "" for a single one, else ": PRESET" or ": NAME"; ": default" if all are
+    unknown.
     """
     owners: dict[Randomization, FrozenPolicy] = {}
     for policy in policies:
@@ -182,13 +183,13 @@ def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace 
     ends = {}
     for randomization, policy in owners.items():
         preset = policy.trained_on(space)
-        named = preset == CUSTOM or preset in {other.name for other in policies}  # that run may have had other draws
+        named = preset == CUSTOM or preset in {other.name for other in policies}  # the preset's name would be ambiguous
         ends[f": {policy.name if named else preset}"] = randomization
     return ends
 
 
 def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:
-    """The policy in a run's newest checkpoint.
+    """Loads the policy from a run's newest checkpoint.
 
     Raises:
         ConfigError: The algorithm cannot load policies.
@@ -234,7 +235,7 @@ def _place(policy: FrozenPolicy) -> str:
 
 
 def _unique_names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, with as many parts before it as make all different."""
+    """The last part of each path, with as many parts before it as it takes to make all distinct."""
     resolved = [path.resolve() for path in paths]
     if len(set(resolved)) != len(resolved):
         twice = next(path for path, full in zip(paths, resolved, strict=True) if resolved.count(full) > 1)

@@ -24,7 +24,7 @@ def play_batch(
     params: Mapping[str, npt.NDArray[np.float64]] | None = None,
     on_finished: Callable[[int], object] = lambda finished: None,
 ) -> list[EpisodeRecord]:
-    """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest is over.
+    """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest ends.
 
     Each episode has its own seed, so its draw, terrain and first push are the same for every policy. A batch waits for
     its slowest episode, since taking the first to finish would favour short episodes.
@@ -32,9 +32,9 @@ def play_batch(
     Args:
         policy: Observations ``(N, ...)`` -> actions.
         envs: NEXT_STEP autoreset; closed by the caller.
-        episodes: At most ``envs.num_envs``.
-        seed: Of sub-environment 0; sub-environment i has ``seed + i``.
-        params: Values in place of draws, name -> shape ``(episodes,)``.
+        episodes: Number of episodes, at most ``envs.num_envs``.
+        seed: Seed of sub-environment 0; sub-environment i has ``seed + i``.
+        params: Values instead of draws, name -> shape ``(episodes,)``.
         on_finished: Called when episodes end, with the number of finished episodes.
 
     Returns:

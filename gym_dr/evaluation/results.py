@@ -30,14 +30,14 @@ Array = npt.NDArray[np.float64]
 
 
 def sampler_notes(document: Mapping[str, Any]) -> list[str]:
-    """What is to be said of policies whose sampler learned what to draw."""
+    """Notes on policies that were trained with an adaptive sampler."""
     samplers: dict[str, list[str]] = {}
     for policy in document["policies"]:
         if "sampler" in policy:
             samplers.setdefault(policy["sampler"], []).append(policy["name"])
     return [
-        f"Draws of {', '.join(names)} in training followed the sampler {sampler}. What is called training here, draws "
-        "and ranges, is the whole randomization that it draws from."
+        f"{', '.join(names)}: trained with the adaptive sampler {sampler}. Training draws and ranges here are those of "
+        "the whole randomization, not of the sampler."
         for sampler, names in samplers.items()
     ]
 
@@ -89,7 +89,7 @@ class Evaluation:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row for each policy, set and statistic: its value and the ends of its interval, NaN where it has none."""
+        """A row for each policy, set and statistic: its value and the ends of its interval, NaN if it has none."""
         import pandas as pd  # heavy
 
         rows = [
@@ -111,7 +111,7 @@ class Evaluation:
 
 
 def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
-    """Name -> value in the unchanged environment, of the parameters that some set varies."""
+    """Nominal values, by name, of the parameters that some set varies."""
     return {name: parameter["nominal"] for name, parameter in document["parameters"].items()}
 
 
@@ -120,10 +120,10 @@ def _resume_hint(document: dict[str, Any]) -> str:
 
 
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
-    """The folder of an evaluation: ``output``, or that of the only thing that is evaluated.
+    """The folder of an evaluation: ``output``, or the default of a single run or policy.
 
     Raises:
-        ConfigError: There are several and no output.
+        ConfigError: There are several defaults and no output.
     """
     if output is not None:
         return Path(output)
@@ -141,9 +141,9 @@ def check_folder(folder: Path) -> None:
     with os_errors(folder, "read"):
         if folder.is_dir():
             if (folder / CONFIG).is_file():
-                raise RunFolderError(f"{folder}: is the folder of a run; choose another --output.")
+                raise RunFolderError(f"{folder}: is a run folder; choose another --output.")
             if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise RunFolderError(f"{folder}: exists already and holds no evaluation; choose another --output.")
+                raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another --output.")
         elif folder.exists():
             raise RunFolderError(f"{folder}: is a file; choose another --output.")
         elif not folder.absolute().parent.is_dir():
@@ -151,7 +151,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read_document(folder: Path) -> dict[str, Any] | None:
-    """Reads ``evaluation.json`` in a folder; None where there is none.
+    """Reads ``evaluation.json`` in a folder; None if there is none.
 
     Raises:
         RunFolderError: The file is damaged, of another version, or not an evaluation.
@@ -164,7 +164,7 @@ def read_document(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise RunFolderError(f"{path}: is not an evaluation of gym_dr. Move it away to evaluate here.")
+        raise RunFolderError(f"{path}: is not a gym_dr evaluation. Move it away to evaluate here.")
     if document.get("version") != VERSION:
         raise RunFolderError(
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
@@ -183,7 +183,7 @@ def write_document(folder: Path, document: dict[str, Any]) -> None:
 
 
 def read_episodes(path: Path) -> pd.DataFrame:
-    """Reads ``episodes.csv``; a last line that a crash cut short is left out.
+    """Reads ``episodes.csv`` without a last line that a crash cut short.
 
     Raises:
         RunFolderError: The file cannot be read or was not written by an evaluation.
@@ -192,7 +192,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
 
     try:
         content = path.read_bytes()
-        # as text first: Python parses numbers exactly, pandas may round the last digit
+        # as text first: Python parses numbers exactly, whereas pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
         texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")
         table = table.astype({name: "int64" if name in whole else "float64" for name in table if name not in texts})

@@ -1,4 +1,4 @@
-"""Sensitivity of a policy to parameters: Sobol indices of its return, and the nearest cell where it fails."""
+"""Sensitivity of a policy to parameters: Sobol indices of its return, and the failing cell nearest to nominal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Array = npt.NDArray[np.float64]
 RESAMPLES = 1_000
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
 
-_BATCH = 2_000_000  # numbers that a bootstrap holds in memory
+_BATCH = 2_000_000  # numbers in memory during a bootstrap
 
 
 def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
-    """Sobol's indices of a cell's mean return (Saltelli et al. 2010, by scipy), with noise accounted for.
+    """Sobol indices of a cell's mean return (Saltelli et al. 2010, by scipy), corrected for noise.
 
-    The first-order index of a parameter is the share of the variance that it explains alone, the total index the share
-    with all of its interactions. A mean over few episodes also varies with everything else that is random: terrain,
-    pushes, sampled actions. The noise is the share of the variance due to these, estimated from the variance within
-    cells. Cells share no seeds, so their noise is independent and adds exactly its share to each total index
-    (``E (f(A) - f(AB))^2 / 2`` grows by the variance of one cell's noise), from which it is subtracted.
+    The first-order index of a parameter is the share of the variance that it explains alone; the total index adds all
+    of its interactions. A mean over few episodes also varies with other random influences: terrain, pushes, sampled
+    actions. The noise is their share of the variance, estimated from the variance within cells. Cells share no seeds,
+    so their noise is independent and adds exactly its share to each total index (``E (f(A) - f(AB))^2 / 2`` grows by
+    the variance of one cell's noise), which is subtracted.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.
@@ -37,15 +37,15 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     Returns:
         ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
         have only one episode; total indices then include it. An index is None if returns do not vary, or if the
-        parameter has the same value in all cells. Where parameters are correlated there are no indices, but a
-        ``reason``, which is None otherwise.
+        parameter has the same value in all cells. Correlated parameters have no indices but a ``reason``, which is None
+        otherwise.
     """
     from scipy import stats  # heavy
 
     n, d = cells.points or 0, len(cells.names)
     if cells.correlated:
         reason = (
-            "they share the variance out among parameters that are drawn independently, and "
+            "they divide the variance between independent parameters, and "
             f"{' and '.join(cells.correlated)} are correlated"
         )
         return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
@@ -55,7 +55,7 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
 
     def indices(rows: npt.NDArray[np.intp]) -> Array:
         """Rows of A and B, shape ``(s, n)`` -> ``(2 d + 1, s)``: first order, total, noise."""
-        # one more than asked for: scipy cannot take a single sample of a single parameter
+        # one extra: scipy rejects a single sample of a single parameter
         f, s = means[:, np.concatenate([rows, rows[:1]])], len(rows)  # (d + 2, s + 1, n)
         found = stats.sobol_indices(func={"f_A": f[0], "f_B": f[1], "f_AB": f[2:]}, n=n)
         variance = np.var(f[:2], axis=(0, -1))[:s]
@@ -65,7 +65,7 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
         total = np.reshape(found.total_order, (s + 1, d))[:s].T - noise
         return np.concatenate([first, total, noise[None]])
 
-    with warnings.catch_warnings():  # a resample may not vary; its interval is NaN then
+    with warnings.catch_warnings():  # a resample may not vary; its interval is then NaN
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         low, high = bootstrap(
             [np.arange(n)],
@@ -88,9 +88,9 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
 
 
 def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:
-    """Cells where the policy fails: significantly fewer than half of the episodes succeed.
+    """Cells where the policy fails: its success rate is significantly below one half.
 
-    An exact binomial test rejects one half at the 5 % level: 0 successes of 5, at most 5 of 20.
+    The test is an exact one-sided binomial test at the 5 % level: 0 successes of 5, or at most 5 of 20.
 
     Args:
         returns: Shape ``(cells, episodes)``.
@@ -111,16 +111,17 @@ def least_perturbation(
 ) -> dict[str, Any]:
     """The failing cell that is nearest to nominal.
 
-    A parameter's perturbation is its distance from nominal in units of its range over the set's values and the nominal
-    value. A cell's perturbation is the largest of its parameters'; the sum of all breaks ties. Parameters that are the
-    same in all cells do not count. A policy that fails at nominal values has a distance of 0 and no cell.
+    A parameter's perturbation is its distance from nominal as a share of its range, which covers the set's values and
+    the nominal value. A cell's perturbation is that of its most perturbed parameter; the sum over parameters breaks
+    ties. Parameters that are constant over cells do not count. A policy that fails at nominal values has distance 0 and
+    no cell.
 
     Args:
         returns: Shape ``(cells, episodes)``.
         cells: A set of fixed values.
-        nominal: Values of the set's parameters in the unchanged environment.
+        nominal: Nominal values of the set's parameters.
         success: Return from which an episode is a success; None if unknown.
-        fails_at_nominal: Whether it fails in the unchanged environment.
+        fails_at_nominal: Whether the policy fails at nominal values.
 
     Returns:
         ``found``, and if so ``distance``, ``cell``, its ``params``, the distance of each (``moved``) and its
@@ -131,9 +132,9 @@ def least_perturbation(
     if success is None:
         return {**result, "reason": "there is no success threshold; give --success"}
     if fails_at_nominal:
-        return {**result, "found": True, "distance": 0.0, "reason": "it fails at nominal values already"}
+        return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
-        return {**result, "reason": f"{returns.shape[1]} episodes per cell are too few to tell; give at least 5"}
+        return {**result, "reason": f"{returns.shape[1]} episodes per cell are too few; play at least 5"}
     fails = failing(returns, success)
     if not fails.any():
         return {**result, "reason": "no cell fails"}

@@ -1,10 +1,10 @@
 """Statistics of policies' episodes, with bootstrap intervals.
 
-The bootstrap resamples what was drawn at random. On a grid and over corners the cells are chosen, so episodes are
-resampled within each cell; a distribution's draws and a Sobol sequence's points are samples, so episodes with
-their draws, and rows of the sequence with all cells made of them, are resampled. (The sequence is more even than
-independent draws, so its intervals are too wide rather than too narrow.) All policies get the same resamples, which
-makes differences between them paired: what is hard or easy in an episode for every policy cancels out.
+The bootstrap resamples what is random. The cells of a grid and of corners are fixed, so episodes are resampled within
+each cell. The draws of a distribution and the points of a Sobol sequence are samples, so episodes with their draws, and
+rows of the sequence with all of their cells, are resampled. (The sequence is more even than independent draws, so its
+intervals are too wide rather than too narrow.) All policies get the same resamples, which makes differences between
+them paired: what is hard or easy in an episode for every policy cancels out.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
 EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes
 CONFIDENCE = 0.95
 
-_BATCH = 4_000_000  # numbers that a bootstrap holds in memory
+_BATCH = 4_000_000  # numbers in memory during a bootstrap
 
-Interval = dict[str, Any]  # value, low and high; None where there is none
+Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
 
 
 def statistic_names(success: float | None) -> list[str]:
-    """The statistics that ``policy_statistics`` gives, in its order."""
+    """Names of the statistics from ``policy_statistics``, in its order."""
     names = ["mean", "median", "iqm", "std", "cvar_10", "cvar_25"]
     return names if success is None else [*names, "success_rate"]
 
 
 def point_statistics(returns: Array, success: float | None) -> Array:
-    """The statistics of some episodes.
+    """Statistics of episodes.
 
     The interquartile mean is the mean of the middle half (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
     of the Statistical Precipice"); CVaR at 10 % is the mean of the worst tenth, rounded up to whole episodes
@@ -78,8 +78,8 @@ def policy_statistics(
         success: Return from which an episode is a success; None for no success rate.
 
     Returns:
-        For each policy, and for each pair of policies (the first less the second): statistic -> value, low, high. There
-        is no interval where a cell has only one episode, and none where there is only one.
+        For each policy, and for each pair of policies (the first minus the second): statistic -> value, low, high.
+        There are no intervals if a stratum of the bootstrap has a single unit, such as a grid cell with one episode.
     """
     pairs = list(combinations(range(len(returns)), 2))
     names = statistic_names(success)
@@ -108,7 +108,7 @@ def policy_statistics(
 
 
 def mean_with_interval(values: Array) -> Interval:
-    """The mean of one cell's episodes with its 95 % bootstrap interval; none for one episode."""
+    """The mean of one cell's episodes with its 95 % bootstrap interval; no interval for a single episode."""
     low = high = None
     if len(values) > 1:
         low, high = bootstrap([values], lambda sample, axis: sample.mean(axis), RESAMPLES).tolist()
@@ -116,17 +116,17 @@ def mean_with_interval(values: Array) -> Interval:
 
 
 def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Interquartile mean of runs and its bootstrap interval.
+    """Interquartile mean over runs and its bootstrap interval.
 
-    The mean of the middle half is steadier than the median and less moved by one lucky or failed seed than the mean
-    (Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is the
-    percentile bootstrap's, which for a handful of seeds is narrower than it should be.
+    It has less variance than the median and is less affected by one lucky or failed seed than the mean (Agarwal et al.
+    2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is that of the
+    percentile bootstrap, which is too narrow for a handful of seeds.
 
     Args:
         values: One number for each run, at least one.
 
     Returns:
-        The interquartile mean, and the lower and upper end of its 95 % interval; all the same for a single run.
+        The interquartile mean, and the lower and upper end of its 95 % interval; all are equal for a single run.
     """
     from scipy import stats  # heavy
 
@@ -148,7 +148,7 @@ def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.
 
 
 def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: int, batch: int | None = None) -> Array:
-    """Lower and upper ends of percentile intervals, shape ``(2, ...)``; the same at every call."""
+    """Lower and upper ends of percentile intervals, shape ``(2, ...)``; the same in every call."""
     from scipy import stats  # heavy
 
     result = stats.bootstrap(
@@ -167,10 +167,10 @@ def bootstrap(samples: Sequence[npt.NDArray[Any]], statistic: Any, resamples: in
 def _widen_certain_rates(
     own: list[dict[str, Interval]], differences: dict[tuple[int, int], dict[str, Interval]], episodes: int
 ) -> None:
-    """Uses exact binomial intervals where all or no episodes succeed, as in each resample then.
+    """Uses exact binomial intervals if all or no episodes succeed, since then all resamples are equal.
 
-    That of Clopper and Pearson (1934) is for equal chances in all episodes; for others it is too wide, never too
-    narrow.
+    The interval of Clopper and Pearson (1934) assumes equal chances in all episodes; otherwise it is too wide, never
+    too narrow.
     """
     from scipy import stats  # heavy
 

@@ -63,7 +63,7 @@ def _policy(policy: FrozenPolicy, folder: Path, space: ParamSpace | None) -> dic
 
 
 def _path_from(folder: Path, path: Path) -> str:
-    """A relative path, so that both may be moved together; absolute where there is none, as to another drive."""
+    """A relative path, so that both can move together; absolute if there is none, as on another drive."""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:
@@ -71,7 +71,7 @@ def _path_from(folder: Path, path: Path) -> str:
 
 
 def summarize(evaluation: Evaluation) -> dict[str, Any]:
-    """The entries of the document that follow from finished episodes."""
+    """The entries of the document that summarize finished episodes."""
     document, policies = evaluation.document, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []

@@ -1,1 +1,1 @@
-"""The Python interface: train, evaluate and report, and the runs that they leave behind. The command line calls it."""
+"""The Python interface: train, evaluate, report and study, and trained runs as objects. The command line calls it."""

@@ -1,4 +1,4 @@
-"""What a run is made of: from keywords over a file over defaults, or from the folder of a run that is there."""
+"""Resolves a run's configuration, from keywords, a file and defaults, or from the folder of an existing run."""
 
 from __future__ import annotations
 
@@ -26,46 +26,48 @@ from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
-KEYWORDS = (  # of gym_dr.train that are no settings of a single run
+KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
     *("randomization", "randomize", "overwrite", "progress", "command"),
 )
 
 
 def option_names(algorithm: Algorithm) -> list[str]:
-    """The fields of an algorithm's own configuration.
+    """The fields of an algorithm's configuration.
 
     Raises:
-        PluginError: One would hide a setting of every run.
+        PluginError: One has the name of a setting that every run has.
     """
     names = [field.name for field in dataclasses.fields(algorithm.config_class())]
     taken = sorted({*names} & {*SETTINGS, *KEYWORDS})
     if taken:
-        raise PluginError(f"Algorithm {algorithm.name!r}: every run has an option {', '.join(taken)}; rename its own.")
+        raise PluginError(
+            f"Algorithm {algorithm.name!r}: every run already has an option {', '.join(taken)}; rename the algorithm's."
+        )
     return names
 
 
 def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
-    """The options of a sampler in a training.
+    """The options of a sampler.
 
     Raises:
-        PluginError: One has the name of another option of the training.
+        PluginError: One has the name of another option of ``gymdr train``.
     """
     names = [field.name for field in sampler.option_fields()]
     taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
     if taken:
         raise PluginError(
-            f"Sampler {sampler.name!r}: gymdr train {algorithm.name} has an option {', '.join(taken)} already; rename "
+            f"Sampler {sampler.name!r}: gymdr train {algorithm.name} already has an option {', '.join(taken)}; rename "
             "the sampler's."
         )
     return names
 
 
 def _check_other_samplers(sampler: Sampler, names: Collection[str]) -> None:
-    """Checks that no name is that of another sampler's option.
+    """Checks that no name is an option of another sampler.
 
     Raises:
-        ConfigError: One is.
+        ConfigError: A name is.
     """
     for name in names:
         owners = [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]
@@ -81,10 +83,10 @@ def resolve_config(
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """What was ``given`` over what a file says over the defaults.
+    """Merges ``given`` over a file over the defaults.
 
-    ``given`` has fields of ``RunSettings``, of the algorithm's and of the sampler's configuration. The other arguments
-    are those of ``gym_dr.train``.
+    ``given`` has fields of ``RunSettings`` and of the algorithm's and the sampler's configuration. For the other
+    arguments see ``gym_dr.train``.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
@@ -113,10 +115,10 @@ def resolve_config(
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
-    """A run's folder, its configuration and the algorithm that trains it.
+    """Opens a run's folder, its configuration and its algorithm.
 
-    The folder may be a stranger's: what it says is data, and leads to no other file and, but for the modules in
-    ``trust``, no code.
+    The folder may be untrusted: its content is only data, which names no other files and, except for modules in
+    ``trust``, runs no code.
 
     Raises:
         RunFolderError: There is no run at the path.
@@ -130,7 +132,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     try:
         check_module(parts["settings"].get("env", ""), trust)
         if isinstance(parts.get("randomization"), str):
-            raise ConfigError("randomization: expected a table in a run folder, got a name.")
+            raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         config = build_config(
             algorithm, parts["settings"], parts["options"], parts.get("randomization"), parts["sampler_options"]
         )
@@ -140,7 +142,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
 
 
 def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
-    """Reads a configuration; a file that it names lies beside it."""
+    """Reads a configuration; resolves a randomization file that it names relative to it."""
     table = read_config_file(path, algorithm)
     if isinstance(named := table.get("randomization"), str):
         table["randomization"] = file_beside(Path(path), named)
@@ -148,10 +150,10 @@ def _read_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
 
 
 def file_beside(path: Path, named: str) -> str:
-    """What a file names as its randomization: a preset, or a file beside it.
+    """Resolves the randomization that a file names: a preset, or a file beside it.
 
     Raises:
-        ConfigError: It names a file that lies elsewhere.
+        ConfigError: It names a file that is elsewhere.
     """
     if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
         return named

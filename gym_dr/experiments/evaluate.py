@@ -1,4 +1,4 @@
-"""``gym_dr.evaluate``: policies on nominal values, on what they were trained on, and wherever else."""
+"""``gym_dr.evaluate``: policies on nominal values, on their training draws, and on other chosen values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
     from gym_dr.evaluation.results import Evaluation
 
-EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal and of distributions, of a cell, of a Sobol point
+EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal values and distributions, of a cell, of a Sobol point
 PROTOCOLS = ("dre",)
 
 
@@ -40,12 +40,12 @@ def evaluate(
     progress: bool = True,
     command: str = "",
 ) -> Evaluation:
-    """Evaluates policies as ``gymdr evaluate`` does: runs, and those of other packages and programs.
+    """Evaluates policies, of runs or from other packages and programs, as ``gymdr evaluate`` does.
 
-    All policies meet the same draws and the same seeds, so that differences between them are paired. Evaluating again
-    adds to the results; what was interrupted goes on where it stopped. A callable is played anew each time, since what
-    it does may have changed. A function by name is not, while its module's file and its actions on 64 first
-    observations are the same. Its random numbers, if it has any, are its own: an evaluation does not start them anew.
+    All policies play the same draws and seeds, so differences between them are paired. Evaluating again adds to the
+    results, and an interrupted evaluation resumes where it stopped. A callable is played again each time, since it may
+    have changed. The episodes of a function given by name are reused while its module's file and its actions on 64
+    first observations are unchanged; an evaluation does not seed its random numbers.
 
     Example:
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
@@ -57,26 +57,27 @@ def evaluate(
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
             that takes observations ``(N, ...)`` and returns actions, a text "sb3:FILE.zip" or
-            "package.module:function" (with "NAME=" before it if the name is to be another), or several of these; a
-            mapping gives callables and texts their names.
-        env: Id of the environment; needed where no policy is a run, which knows its own.
-        randomization: What policies that are no runs were trained on, as an environment takes it. None where that is
-            unknown: then they are also evaluated on the draws of the runs beside them, or else of the preset "default".
-        stochastic: Whether policies of Stable-Baselines3 sample their actions, instead of taking the likeliest.
-        grid: name -> lowest value, highest value (both included) and how many; every combination is played.
-        corners: Whether to play the corners of the box that the policies were trained on.
-        sobol: Points of a Sobol sequence through the quantiles of what each policy was trained on, a power of 2: say
-            which parameter matters there.
-        sobol_box: Points that fill the box evenly, a power of 2: say which parameter matters anywhere in it.
+            "package.module:function" (optionally after "NAME="), or several of these; a mapping names callables and
+            texts.
+        env: Id of the environment; required if no policy is a run.
+        randomization: The training randomization of policies that are not runs, in any form that an environment takes.
+            If None, they are evaluated on the training draws of the runs, if any, or of the preset "default".
+        stochastic: Whether policies of Stable-Baselines3 sample their actions instead of taking the most likely one.
+        grid: name -> (lowest, highest, count), both ends included; every combination is played.
+        corners: Whether to play the corners of the box of training ranges.
+        sobol: Points of a Sobol sequence through the quantiles of each training distribution, a power of 2, for
+            sensitivity indices.
+        sobol_box: Points that fill the box of training ranges evenly, a power of 2, for sensitivity indices.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
-        episodes: Of each cell; None for 100 of nominal values and distributions, 20 of grid and corners, 5 of a point.
-        success: Return from which an episode is solved; None for the environment's own.
-        output: Folder for the results; None for ``evaluation`` in the folder of the run, or ``NAME-evaluation`` in the
-            current one for another policy, if there is only one.
-        trust: Files of Stable-Baselines3 and modules of functions whose code may be run, and modules that
-            configurations of runs may have imported.
-        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: The command that asked for the evaluation, recorded in its folder.
+        episodes: Episodes of each cell; None for 100 of nominal values and distributions, 20 of grid and corners and 5
+            of a Sobol point.
+        success: Return from which an episode is a success; None for the environment's threshold.
+        output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
+            the current folder for a single other policy.
+        trust: Files of Stable-Baselines3 and modules of functions whose code may run, and modules that configurations
+            of runs may import.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, recorded in the folder.
 
     Returns:
         The evaluation, with its ``episodes`` and their ``summary`` as data frames.
@@ -84,11 +85,11 @@ def evaluate(
     Raises:
         RunFolderError: There is no run at a path, or the results cannot be written.
         ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an option
-            cannot be.
+            is invalid.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         UnknownNameError: The environment, a parameter, preset or protocol is unknown.
         RandomizationError: A value of the grid is out of bounds.
-        Interrupted: A signal has stopped it.
+        Interrupted: A signal stopped the evaluation.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
@@ -109,14 +110,14 @@ def evaluate(
 
 @contextlib.contextmanager
 def playing(progress: bool) -> Iterator[Progress]:
-    """Around episodes: one thread, a display of how far they are, and how to go on after an interrupt.
+    """Plays episodes in the block on one thread, with a progress display and a message for interrupts.
 
     Raises:
-        Interrupted: In place of an interrupt.
+        Interrupted: Instead of ``KeyboardInterrupt``.
     """
     from gym_dr.experiments.one_run import one_thread  # heavy
 
-    message = "Stopped. Finished cells are saved; the same command goes on from there."
+    message = "Stopped. Finished episodes are saved; run the same command to continue."
     with one_thread(), Progress("episode", "bar" if progress else "nothing") as display, explain_interrupt(message):
         yield display
 
@@ -133,18 +134,23 @@ def asked_sets(
     protocol: str | None,
     episodes: int | None,
 ) -> list[CellSet]:
-    """Where to look beside nominal values and the draws of training, all checked.
+    """The sets that options ask for besides nominal values and training draws.
 
     Args:
         env: Id of the environment.
-        trained: What policies were trained on, each once; the key ends the names of its sets.
-        note: Is given what else is to be said.
-        grid: This and the others are those of ``evaluate``.
-        corners: See there.
-        sobol: See there.
-        sobol_box: See there.
-        protocol: See there.
-        episodes: See there.
+        trained: Distinct training randomizations; the key is the suffix of the names of their sets.
+        note: Called with remarks for the user.
+        grid: See ``evaluate``.
+        corners: See ``evaluate``.
+        sobol: See ``evaluate``.
+        sobol_box: See ``evaluate``.
+        protocol: See ``evaluate``.
+        episodes: See ``evaluate``.
+
+    Raises:
+        ConfigError: The environment has no parameters, or a value cannot be used.
+        UnknownNameError: There is no such parameter or preset.
+        RandomizationError: A value of the grid is out of bounds.
     """
     from gym_dr.evaluation import cells, generalization
     from gym_dr.runs.environments import param_space_of
@@ -163,7 +169,7 @@ def asked_sets(
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
         sets.append(cells.grid(space, axes, each["cell"]))
         for switch in sets[-1].fixed:
-            note(f"--grid: {switch} is on in every cell, since others have no effect without it.")
+            note(f"--grid: {switch} is on in every cell, since a parameter of the grid has no effect without it.")
     if sobol is not None:
         varied = {end: randomization for end, randomization in trained.items() if cells.varies(space, randomization)}
         if not varied:
@@ -184,11 +190,11 @@ def episodes_of_each(episodes: int | None) -> dict[str, int]:
 
 
 def check_options(env: str, success: float | None, protocol: str | None) -> None:
-    """Checks what does not depend on where one looks.
+    """Checks options that do not depend on the sets.
 
     Raises:
         UnknownNameError: There is no such protocol.
-        ConfigError: The return of a success is missing or not finite.
+        ConfigError: The success threshold is missing or not finite.
     """
     from gym_dr.evaluation.evaluate import success_threshold  # heavy
 
@@ -197,4 +203,4 @@ def check_options(env: str, success: float | None, protocol: str | None) -> None
     if protocol not in (None, *PROTOCOLS):
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if protocol and success_threshold(env, success) is None:
-        raise ConfigError(f"--protocol {protocol} counts successes, but {env} has no threshold: give --success.")
+        raise ConfigError(f"--protocol {protocol} counts successes, but {env} has no threshold: set --success.")

@@ -1,7 +1,7 @@
-"""Trains several seeds: in processes of this machine, or as tasks of a Ray cluster.
+"""Trains several seeds, in processes on this machine or as tasks on a Ray cluster.
 
-Each seed is a run of its own in its own folder, so that its result depends neither on the launcher nor on how many run
-at once, and a seed that is run again gives what it would have given.
+Each seed is a run in its own folder, so its result depends neither on the launcher nor on how many run at once, and a
+seed that is run again gives the same result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Failures = dict[str, TrainingError]  # by the path of the run
 
 
 def check_launcher(launcher: str) -> None:
-    """Checks that a launcher is there, before any folder is touched.
+    """Checks that a launcher is available, before any folder is touched.
 
     Raises:
         UnknownNameError: There is no such launcher.
@@ -57,13 +57,13 @@ def launch(
     trust: Collection[str] = (),
     display: Display = "lines",
 ) -> None:
-    """Trains the runs of folders whose configurations are written, with the arguments of ``gym_dr.train``.
+    """Trains runs whose folders have their configurations; for the arguments see ``gym_dr.train``.
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
-        LostRunError: A run's process was ended from outside.
-        TrainingError: A run has failed; the others have been trained.
-        Interrupted: A signal has ended the runs; the message says how to go on.
+        LostRunError: A run's process was killed.
+        TrainingError: A run failed; the others are trained.
+        Interrupted: A signal stopped the runs; the message says how to continue.
     """
     failed = train_folders(
         folders, launcher=launcher, workers=workers, ray_address=ray_address, trust=trust, display=display
@@ -83,15 +83,15 @@ def train_folders(
     trust: Collection[str],
     display: Display,
 ) -> Failures:
-    """Trains runs as ``launch`` does; returns those that have failed instead of raising.
+    """Trains runs like ``launch``, but returns those that failed instead of raising.
 
     Raises:
         ConfigError: There is no Ray cluster at the address.
-        Interrupted: A signal has ended the runs; the message says how to go on.
+        Interrupted: A signal stopped the runs; the message says how to continue.
     """
     if launcher != "ray":
         return _launch_local(folders, workers or os.cpu_count() or 1, trust, display)
-    with contextlib.ExitStack() as held:  # the runs themselves write elsewhere
+    with contextlib.ExitStack() as held:  # the tasks write elsewhere
         for folder in folders:
             held.enter_context(folder.locked())
         return _launch_ray(folders, ray_address, trust, display)
@@ -100,29 +100,29 @@ def train_folders(
 def train_folder(path: str, trust: Collection[str], display: Display, stop: StopRequest | None = None) -> str:
     """Trains the run whose configuration is in a folder, from its newest checkpoint if there is one.
 
-    Runs in a process of its own, whose handler of signals has ``stop`` if there is one. Returns the message of a
-    mistake or a failed training, empty if all went well.
+    Runs in a separate process; its signal handler sets ``stop``, if given. Returns the message of an error, or an empty
+    text if all went well.
     """
     from gym_dr.experiments.one_run import train_run  # heavy
 
     try:
         train_run(*open_run(path, trust), resume=True, display=display, stop=stop)
-    except Interrupted as stopped:  # the process that launches the runs says how to go on with all of them
+    except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise
     except GymDrError as error:
         return str(error)
-    except Exception as error:  # of a plugin's algorithm, or a mistake of ours: other runs go on
+    except Exception as error:  # a bug in a plugin's algorithm or in gym_dr: other runs continue
         traceback.print_exc()
         return f"{type(error).__name__}: {error}"
     return ""
 
 
 def train_config(name: str, config_json: str, trust: Collection[str], display: Display) -> tuple[str, dict[str, bytes]]:
-    """Trains a run in a temporary folder; returns what ``train_folder`` does and the files that the run wrote.
+    """Trains a run in a temporary folder; returns the result of ``train_folder`` and the files that the run wrote.
 
-    A task on another machine sees no folder of this one, so the files travel back with the result. They mention the
-    name of the folder, which is that of the one they will be in.
+    A task on another machine cannot write to this one's folders, so the files travel back with the result. They contain
+    the name of the folder, so the temporary one has the name of the final one.
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = RunFolder.create(Path(temporary) / name, config_json, overwrite=False)
@@ -133,13 +133,13 @@ def train_config(name: str, config_json: str, trust: Collection[str], display: D
 
 
 def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> Failures:
-    """Spawned, not forked: a fork would copy torch's threads in an unknown state."""
+    """Trains runs in spawned processes: a fork would copy torch's threads in an unknown state."""
     context = multiprocessing.get_context("spawn")
     failed: Failures = {}
     received: list[int] = []
 
     def stop(number: int) -> None:
-        """Passes it on: each run ends after its update, at a second signal at once."""
+        """Forwards a signal: runs end after the current update, or at once at a second signal."""
         received.append(number)
         for child in multiprocessing.active_children():
             child.terminate()
@@ -160,31 +160,31 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
                     if message := future.result():
                         failed[path] = TrainingError(message)
                 except BrokenProcessPool:
-                    failed[path] = LostRunError(f"its process was ended from outside. Go on with: gymdr resume {path}")
+                    failed[path] = LostRunError(f"its process was killed. Continue with: gymdr resume {path}")
                 if received:
                     raise KeyboardInterrupt(received[0])
-            if received:  # when all were through
+            if received:  # after the last run had ended
                 raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise Interrupted(f"Stopped. Go on with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
+            raise Interrupted(f"Stopped. Continue with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
     return failed
 
 
 # ---- a process of the pool -------------------------------------------------------------------------------------------
 
-_stop = StopRequest()  # of this process; it outlives a run, since the pool may have another one waiting here
+_stop = StopRequest()  # of this process; it outlives a run, since the pool may have another one for this process
 _training = threading.Event()
 
 
 def _begin_worker() -> None:
-    """Prepares a process of the pool for signals, and for the end of the one that started it."""
+    """Prepares a process of the pool for signals and for the end of its parent."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda number, _: _request_stop(number))
 
 
 def _request_stop(number: int) -> None:
-    """Never ends a process between its runs: it may hold the lock of a queue, for which all others would wait."""
+    """Requests a stop, but never ends a process between runs: it may hold a queue's lock that all others need."""
     if _training.is_set():
         _stop(number)
     else:
@@ -192,7 +192,7 @@ def _request_stop(number: int) -> None:
 
 
 def _train_in_worker(path: str, trust: Collection[str], display: Display) -> str:
-    """Does what ``train_folder`` does, unless this process has been asked to stop."""
+    """Calls ``train_folder``, unless this process has been asked to stop."""
     _training.set()
     try:
         _stop.check()
@@ -202,7 +202,7 @@ def _train_in_worker(path: str, trust: Collection[str], display: Display) -> str
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that started it is killed: nobody would go on with the other runs."""
+    """Ends this process when its parent is killed, since nothing would continue the other runs."""
     parent = multiprocessing.parent_process()
     assert parent is not None  # this is a child
     parent.join()
@@ -214,7 +214,7 @@ def _launch_ray(
 ) -> Failures:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     if address is None:
-        # a cluster of this machine alone is bound to the loopback address; the name of the switch is historical
+        # binds a cluster on only this machine to the loopback address; the variable's name is historical
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
@@ -224,7 +224,7 @@ def _launch_ray(
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ConfigError(f"--ray-address: there is no Ray cluster at {address!r}: {error}") from None
     try:
-        # a task whose worker or machine is lost is run again, from the start: the seed decides the result
+        # Ray restarts a task whose worker or machine is lost; the seed gives the same result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
         waiting = {
             task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trust, display): folder
@@ -250,13 +250,13 @@ def _launch_ray(
 
 
 def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
-    """Writes what a run elsewhere has written; the configuration is here already."""
+    """Writes the files of a run that was trained elsewhere into its folder."""
     shutil.rmtree(folder.checkpoints, ignore_errors=True)
-    # checkpoints last: a run that has its last one has all the rest
+    # checkpoints last: a run with its last checkpoint then has everything else
     for name, content in sorted(files.items(), key=lambda item: ("checkpoints" in Path(item[0]).parts, item[0])):
         path = folder.path / name
         if not path.resolve().is_relative_to(folder.path.resolve()):
-            raise TrainingError(f"{folder.path}: a task sent the file {name!r}, which is not in the run folder.")
+            raise TrainingError(f"{folder.path}: a task sent the file {name!r}, which is outside the run folder.")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, content)
 
@@ -266,7 +266,7 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
 
     Raises:
         RunFolderError: A run has no metrics, or a file cannot be written.
-        Interrupted: A signal came.
+        Interrupted: A signal arrived.
     """
     from gym_dr.evaluation.aggregate import aggregate  # heavy
 

@@ -1,4 +1,4 @@
-"""One run from its folder to its pictures and its evaluation."""
+"""Trains, plots and evaluates one run."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ def train_run(
     display: Display = "bar",
     stop: StopRequest | None = None,
 ) -> None:
-    """Trains the run of a folder whose configuration is written, draws the plots and evaluates.
+    """Trains a run whose folder has its configuration, draws the plots and evaluates.
 
     Args:
-        folder: Of the run.
-        config: What the folder's file says.
-        algorithm: Trains it.
-        resume: Whether to go on from the newest checkpoint, if there is one.
-        display: How to show how far it is.
-        stop: What a handler of signals outside of this call sets; None if there is none.
+        folder: Folder of the run.
+        config: The configuration in the folder.
+        algorithm: The algorithm of the configuration.
+        resume: Whether to resume from the newest checkpoint, if there is one.
+        display: How to show progress.
+        stop: Set by the caller's signal handler; None if there is none.
 
     Raises:
         PluginError: The algorithm's function cannot be imported.
         CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
-        TrainingError: Training cannot go on.
-        Interrupted: A signal has ended the run; the message says how to go on.
+        TrainingError: Training cannot continue.
+        Interrupted: A signal stopped the run; the message says how to continue.
     """
     stop = stop or StopRequest()
     with one_thread(), folder.locked(), stop_signals(stop):
         _train(folder, config, algorithm, stop, resume, display)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Go on with: gymdr resume {folder.path}"):
+        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
             _plot_and_evaluate(folder, config, algorithm, stop)
-    if stop.number:  # it came when nothing was left to stop; who has sent it waits for its exit code
-        raise Interrupted(f"Stopped when all was done. Run folder: {folder.path}", stop.number)
+    if stop.number:  # too late to stop anything, but the sender expects the exit code
+        raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Makes torch use one: networks are small, more cost more than they bring, and sums would depend on it."""
+    """Limits torch to one thread: more slow small networks down, and sums would depend on their number."""
     import torch  # heavy
 
     before = torch.get_num_threads()
@@ -72,7 +72,7 @@ def one_thread() -> Iterator[None]:
 def _train(
     folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest, resume: bool, display: Display
 ) -> None:
-    """Trains until the end or until a signal: the first ends the run after the update under way, a second at once."""
+    """Trains until the end or a signal: the first stops the run after the current update, a second at once."""
     try:
         train = algorithm.train_function()
     except Exception as error:  # a plugin's module may raise anything when it is imported
@@ -80,9 +80,9 @@ def _train(
     title, total = f"{algorithm.name} seed {config.settings.seed}", config.options.updates
     with Progress("update", display) as progress:
         if folder.killed_owner:
-            progress.note(f"{folder.path}: {folder.killed_owner} was killed and holds it no longer.")
+            progress.note(f"{folder.path}: taking over from {folder.killed_owner}, which was killed.")
         if family := _family_settings(config, algorithm):
-            progress.note(f"{title} on {config.settings.env}, by its family's defaults: {', '.join(family)}")
+            progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]
@@ -96,7 +96,7 @@ def _train(
         except KeyboardInterrupt as stopped:
             raise Interrupted(
                 f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "
-                f"Go on, to the result of a run that was never stopped, with: gymdr resume {folder.path}",
+                f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
                 *stopped.args[-1:],
             ) from None
         finally:
@@ -104,17 +104,17 @@ def _train(
 
 
 def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
-    """What the environment's family says instead of the algorithm's defaults and no option has overridden."""
+    """Defaults of the environment's family that replace the algorithm's and that no option overrides."""
     chosen = {**vars(config.options), **vars(config.settings)}
     defaults = family_defaults(algorithm, config.settings.env)
     return [f"{name} {value}" for name, value in defaults.items() if chosen[name] == value]
 
 
 def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
-    """Draws the plots and evaluates. Episodes that were played before an interruption are not played again."""
+    """Draws the plots and evaluates. Episodes played before an interruption are not repeated."""
     stop.check()
     plot_growth(folder, config, folder.growth)
-    plot_training([folder], folder.plots)  # last: a run with it is through
+    plot_training([folder], folder.plots)  # last: a run with this plot is finished
     stop.check()
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
         policies = open_policies([(folder, config, algorithm)])

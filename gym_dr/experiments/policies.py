@@ -1,4 +1,4 @@
-"""What may be evaluated and played: runs, callables, functions by name and files of Stable-Baselines3, side by side."""
+"""Opens policies to evaluate and play: runs, callables, functions by name and files of Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ def open_all(
 ) -> tuple[list[FrozenPolicy], list[Path]]:
     """Opens policies and checks that they can be compared.
 
-    The arguments are those of ``gym_dr.evaluate``.
+    For the arguments see ``gym_dr.evaluate``.
 
     Returns:
-        The policies in the order in which they were given, and for each thing that was given the folder that its
-        evaluation has by default.
+        The policies in the order given, and for each item of ``given`` the default folder of its evaluation.
 
     Raises:
         RunFolderError: There is no run at a path.
         ConfigError: The policies cannot be compared, one does not fit the environment or is not trusted, or an argument
-            is for policies that are not there.
+            applies to none of them.
         UnknownNameError: There is no such environment or preset.
         InvalidActionError: Actions of a policy do not fit the environment.
     """
@@ -49,7 +48,7 @@ def open_all(
     load_plugins()
     several = given if isinstance(given, Mapping | Sequence) and not isinstance(given, str | Runs) else [given]
     named = list(several.items()) if isinstance(several, Mapping) else [(None, one) for one in several]
-    opened: list[tuple[str | None, Any]] = []  # of runs the Run or Runs, others as they were given
+    opened: list[tuple[str | None, Any]] = []  # Run, Runs, or another policy as given
     for name, one in named:
         is_run = isinstance(one, Path | Run | Runs) or (isinstance(one, str) and not name and not is_policy_text(one))
         opened.append((name, load_run(one, trust) if is_run and isinstance(one, str | Path) else one))
@@ -60,17 +59,15 @@ def open_all(
     if not opened:
         raise ConfigError("Expected a run or a policy: RUN, or --policy POLICY --env ID.")
     if env is None and not runs:
-        raise ConfigError("Expected --env ID: policies that are no runs do not say which environment they are for.")
+        raise ConfigError("Expected --env ID: policies that are not runs do not record their environment.")
     first = env or runs[0].config.settings.env
     for run in runs:
         if env not in (None, run.config.settings.env):
             raise ConfigError(f"--env {env}: {run.path} was trained on {run.config.settings.env}.")
     if stochastic and not any(map(is_file_text, others)):
-        raise ConfigError("--stochastic is for policies of Stable-Baselines3, sb3:FILE.zip: expected one, got none.")
+        raise ConfigError("--stochastic is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none.")
     if randomization is not None and not others:
-        raise ConfigError(
-            "--randomization is for policies that are no runs, which do not say what they were trained on."
-        )
+        raise ConfigError("--randomization is for policies that are not runs: expected a --policy, got only runs.")
     check_env_id(first)
     space = param_space_of(first)
     if space is None and randomization is not None:

@@ -1,4 +1,4 @@
-"""Policies that come with the package: run folders without their tables, loaded as data like any run."""
+"""Pretrained policies in the package: run folders without logs, loaded as data like any run."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ FOLDER = Path(__file__).parent.parent / "pretrained"
 
 
 def names() -> list[str]:
-    """All that there are."""
+    """Names of all pretrained policies."""
     return sorted(path.parent.name for path in FOLDER.glob("*/config.json"))
 
 
 def pretrained(name: str) -> Path:
-    """The folder of a policy that comes with the package, for ``load_run`` and ``evaluate``.
+    """The folder of a pretrained policy in the package, for ``load_run`` and ``evaluate``.
 
     Example:
         >>> policy = gym_dr.load_run(gym_dr.pretrained("lander")).policy()
 
     Args:
-        name: ``lander``, and those that ``gymdr play --help`` lists.
+        name: Such as ``lander``; ``gymdr play --help`` lists all.
 
     Raises:
         UnknownNameError: There is no such policy.

@@ -1,4 +1,4 @@
-"""Shows how far a training or an evaluation is: a bar on a terminal and in a notebook, plain lines elsewhere."""
+"""Shows progress: a bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ Display = Literal["bar", "lines", "nothing"]
 
 
 class Progress:
-    """Reports what is done, its speed and the time left; a context manager.
+    """A context manager that shows progress, speed and the time left.
 
-    Speed and time left are measured from the end of the first unit on: before that environments are made and code is
-    compiled, which says nothing about the rest.
+    Measures speed and time left from the end of the first unit, which includes making environments and compiling code.
     """
 
     def __init__(self, unit: str, display: Display = "bar") -> None:
         """Shows nothing until the first call.
 
         Args:
-            unit: What is counted: "update"; empty to show only the share that is done.
-            display: "bar" where there can be one, else lines; "lines" everywhere; or "nothing".
+            unit: What is counted, such as "update"; empty to show only a percentage.
+            display: "bar" for a bar if possible, else lines; "lines"; or "nothing".
         """
         self._unit, self._display = unit, display
         self._bar: Any = None
@@ -35,15 +34,15 @@ class Progress:
     def __call__(
         self, title: str, done: int, total: int, *, steps: float | None = None, result: str = "", left: str = ""
     ) -> None:
-        """Shows where the work is; the first call begins it.
+        """Updates the display; the first call starts it.
 
         Args:
-            title: What is going on now.
-            done: Units so far; those of the first call were there already.
-            total: Units in all.
-            steps: Environment steps so far, where the speed is in those.
-            result: What else there is to say.
-            left: The time left, where the caller knows it better than the speed so far.
+            title: The current activity.
+            done: Units so far; those at the first call do not count for the speed.
+            total: Total units.
+            steps: Environment steps so far, to show the speed in steps.
+            result: Other text to show.
+            left: The time left, if the caller has a better estimate.
         """
         if self._display == "nothing":
             return
@@ -68,7 +67,7 @@ class Progress:
             self.note(", ".join(filter(None, [f"{title}: {place}", state])))
 
     def note(self, text: str) -> None:
-        """Shows a line of its own."""
+        """Shows a separate line."""
         if self._bar is not None:
             self._bar.write(text, file=sys.stderr)
         elif self._display != "nothing":
@@ -84,7 +83,7 @@ class Progress:
             self._bar.close()
 
     def _measure(self, done: int, total: int, steps: float | None) -> tuple[str, str]:
-        """Speed and time left in words; empty while there is nothing to go by."""
+        """Speed and time left as text; empty while they are unknown."""
         now, work = time.perf_counter(), done if steps is None else steps
         if self._measured_from is None:
             if done > self._first:
@@ -99,7 +98,7 @@ class Progress:
 
 
 def _bar_class() -> Any:
-    """What draws a bar here: widgets in a notebook that has them, letters on a terminal with room; else None."""
+    """The class that draws a bar here: widgets in a notebook, text on a terminal, or None if neither is possible."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and "IPKernelApp" in shell.config:
         if importlib.util.find_spec("ipywidgets") is None:
@@ -107,7 +106,7 @@ def _bar_class() -> Any:
         from tqdm.notebook import tqdm as widgets
 
         return widgets
-    # terminals in some logs of builds do not know their size
+    # terminals of some CI systems have no size
     if not (sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0):
         return None
     from tqdm import tqdm

@@ -23,37 +23,35 @@ def report(
     progress: bool = True,
     command: str = "",
 ) -> Path:
-    """Writes one HTML file that says how robust policies are, to what, and which of them is better where.
+    """Writes a report as one HTML file: how robust policies are, to which parameters, and which one is better where.
 
-    It opens from disk and needs no network. What the evaluation lacks is played first: nominal values, the draws of
-    training, and points that fill the distribution of those draws. Policies that are no runs have no learning curves,
-    settings and draws of training.
+    The file opens from disk and needs no network. Missing episodes are played first: on nominal values, on training
+    draws, and on points that fill the training distribution. For policies that are not runs, the report has no learning
+    curves, settings or training draws.
 
     Example:
         >>> gym_dr.report(["runs/first", "runs/wind"], output="comparison.html")
 
     Args:
-        policies: Those of ``gym_dr.evaluate``, the baseline first.
-        env: Id of the environment; needed where no policy is a run, which knows its own.
-        randomization: What policies that are no runs were trained on, as an environment takes it. None where that is
-            unknown: then they are also played on the draws of the runs beside them, or else of the preset "default".
-        stochastic: Whether policies of Stable-Baselines3 sample their actions, instead of taking the likeliest.
-        output: File to write; None for ``report.html``, in the run's folder if there is one.
-        evaluation: Folder of an evaluation; None for that of ``gym_dr.evaluate``, or beside the file if there are
-            several policies.
+        policies: As in ``gym_dr.evaluate``, the baseline first.
+        env: As in ``gym_dr.evaluate``.
+        randomization: As in ``gym_dr.evaluate``.
+        stochastic: As in ``gym_dr.evaluate``.
+        output: File to write; None for ``report.html``, in the run's folder if there is a single one.
+        evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
+            are several policies.
         trust: As in ``gym_dr.evaluate``.
-        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: The command that asked for the report, named on the page.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, shown on the page.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
-        ConfigError: The page cannot be where it is to go, gym-dr[report] is missing, or the policies cannot be
-            compared.
+        ConfigError: The output path cannot be used, gym-dr[report] is missing, or the policies cannot be compared.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         RunFolderError: There is no run at a path, or a file cannot be read or written.
-        Interrupted: A signal has stopped it.
+        Interrupted: A signal stopped the evaluation.
     """
     from gym_dr.evaluation.report.assemble import assemble  # heavy, as those below
     from gym_dr.evaluation.report.comparison import Comparison, group_policies
@@ -65,7 +63,7 @@ def report(
     opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
-        raise ConfigError(f"--output: expected a file that ends in .html in a folder that exists, got {page}.")
+        raise ConfigError(f"--output: expected a file that ends in .html in an existing folder, got {page}.")
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(folders, evaluation)

@@ -1,4 +1,4 @@
-"""Trained runs as objects: what is in their folders, read when it is asked for."""
+"""Trained runs as objects that read their folders on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Run:
-    """One run, in its folder; ``gym_dr.load_run`` opens it.
+    """One run in its folder; ``gym_dr.load_run`` opens it.
 
     Example:
         >>> run = gym_dr.load_run("runs/first")
@@ -33,7 +33,7 @@ class Run:
         >>> actions = run.policy()(observations)
 
     Attributes:
-        folder: The names of its files.
+        folder: Its folder, with the names of its files.
         config: The resolved configuration.
     """
 
@@ -43,22 +43,22 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """Path of its folder."""
         return self.folder.path
 
     @property
     def algorithm(self) -> str:
-        """The name of the algorithm that trains it."""
+        """The name of its algorithm."""
         return self.config.algorithm
 
     @property
     def parts(self) -> tuple[RunFolder, RunConfig, Algorithm]:
-        """Folder, configuration and algorithm, as evaluations take them."""
+        """Folder, configuration and algorithm."""
         return self.folder, self.config, self._algorithm
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """The rows of ``metrics.csv``, one an update.
+        """The rows of ``metrics.csv``, one per update.
 
         Raises:
             RunFolderError: There are none, or the file is damaged.
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def draws(self) -> pd.DataFrame:
-        """The rows of ``draws.csv``, one a training episode: its draw, return and steps.
+        """The rows of ``draws.csv``, one per training episode: its draw, return and steps.
 
         Raises:
             RunFolderError: The file is missing or damaged.
@@ -80,9 +80,9 @@ class Run:
 
     @property
     def sampler(self) -> ParamSampler:
-        """The sampler of its draws, with what it has learned up to its newest checkpoint.
+        """The sampler of its draws, in the state of the newest checkpoint.
 
-        Its ``replay`` gives the values of any row of ``draws`` before that back, from the row's version and source.
+        Its ``replay`` reproduces the values of any earlier row of ``draws`` from the row's version and source.
 
         Raises:
             ConfigError: The environment has no parameters.
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """The evaluation in its folder, that of the end of training or of a later ``gym_dr.evaluate``; None before it.
+        """The evaluation in its folder, made after training or by ``gym_dr.evaluate``; None if there is none.
 
         Raises:
             RunFolderError: It is damaged.
@@ -108,7 +108,7 @@ class Run:
         """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions for the environment.
 
         Raises:
-            ConfigError: The algorithm cannot make a policy of its saved state.
+            ConfigError: The algorithm cannot make a policy from its saved state.
             CheckpointError: There is no usable checkpoint.
         """
         from gym_dr.evaluation.policies import load_run_policy
@@ -116,19 +116,19 @@ class Run:
         return load_run_policy(*self.parts)
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
-        """Goes on from the newest checkpoint, to the result of a run that was never stopped.
+        """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
 
         Args:
-            on_nan: What to do from now on about updates that are not finite, "stop" or "skip".
-            progress: Whether to show it.
+            on_nan: What to do from now on if an update is not finite, "stop" or "skip"; None for no change.
+            progress: Whether to show progress.
 
         Returns:
             The run, trained and evaluated.
 
         Raises:
             CheckpointError: There is nothing usable to resume from.
-            TrainingError: Training cannot go on.
-            Interrupted: A signal has ended the run; the message says how to go on.
+            TrainingError: Training cannot continue.
+            Interrupted: A signal stopped the run; the message says how to continue.
         """
         from gym_dr.experiments.one_run import train_run  # heavy
 
@@ -142,7 +142,7 @@ class Run:
 
 
 class Runs(Sequence[Run]):
-    """Runs that differ in their seed, in one folder; a sequence of ``Run``.
+    """A sequence of ``Run`` that differ only in their seed, in one folder.
 
     Example:
         >>> runs = gym_dr.load_run("runs/seeds")
@@ -150,11 +150,11 @@ class Runs(Sequence[Run]):
         >>> [run.config.settings.seed for run in runs]
 
     Attributes:
-        path: The folder that holds theirs.
+        path: The folder that holds their folders.
     """
 
     def __init__(self, path: Path, runs: Sequence[Run], trust: Collection[str] = ()) -> None:
-        """Takes over opened runs; ``gym_dr.load_run`` makes them of a path."""
+        """Holds opened runs; ``gym_dr.load_run`` opens them from a path."""
         self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
 
     @property
@@ -170,7 +170,9 @@ class Runs(Sequence[Run]):
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The final training return and each evaluation over seeds: mean, deviation, interquartile mean, its interval.
+        """Statistics over seeds of the final training return and each evaluation, one row each.
+
+        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.
@@ -184,11 +186,11 @@ class Runs(Sequence[Run]):
             return pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             raise RunFolderError(
-                f"{self.path}: holds no summary of its runs. Go on with: gymdr resume {self.path}"
+                f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
             ) from None
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:
-        """Goes on with every run; see ``Run.resume``."""
+        """Resumes every run; see ``Run.resume``."""
         runs = [_ready(run, on_nan) for run in self]
         folders = [run.folder for run in runs]
         launch(folders, trust=self._trust, display="lines" if progress else "nothing")
@@ -209,17 +211,17 @@ RunLike = str | Path | Run | Runs
 
 
 def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
-    """Opens a run, or a folder of several seeds. The folder may be a stranger's: it runs no code.
+    """Opens a run, or a folder of several seeds. The folder may be untrusted: opening it runs none of its code.
 
     Example:
         >>> gym_dr.load_run("runs/first").metrics["return_mean"].iloc[-1]
 
     Args:
-        path: Of the folder.
-        trust: Modules that its configuration may have imported.
+        path: Path of the folder.
+        trust: Modules that its configuration may import.
 
     Returns:
-        A ``Run``; or ``Runs``, where the folder holds folders ``seed-*`` and is no run.
+        A ``Run``, or ``Runs`` if the folder is not a run but holds folders ``seed-*``.
 
     Raises:
         RunFolderError: There is no run at the path.
@@ -232,10 +234,10 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
 
 
 def _ready(run: Run, on_nan: str | None) -> Run:
-    """A run that can go on here; ``on_nan`` changes its configuration and the file that holds it.
+    """Prepares a run to be resumed here; ``on_nan`` changes its configuration, also in its folder.
 
     Raises:
-        ConfigError: Its device is not there.
+        ConfigError: Its device is not available.
         UnknownNameError: There is no such ``on_nan``.
     """
     check_device(run.config.settings.device)

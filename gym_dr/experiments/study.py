@@ -1,4 +1,4 @@
-"""``gym_dr.study``: variants x seeds, trained, evaluated on the same draws and compared, from one file."""
+"""``gym_dr.study``: trains variants x seeds from one file, evaluates them on the same draws and compares them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class StudyResult:
     """A study that has been evaluated.
 
     Attributes:
-        folder: Where everything is.
-        tables: Its numbers.
+        folder: Folder of the study.
+        tables: Its results.
     """
 
     folder: Path
@@ -64,12 +64,12 @@ class StudyResult:
 
     @property
     def evaluation(self) -> Evaluation:
-        """All episodes that were played."""
+        """The evaluation, with all episodes."""
         return self.tables.evaluation
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Runs that are not in the tables, as "VARIANT/seed-N", and why."""
+        """Runs that are not in the tables: "VARIANT/seed-N" -> reason."""
         return self.tables.missing
 
 
@@ -94,12 +94,12 @@ class _StudyRun:
         return bool(self.folder.config.exists())
 
     def changes(self) -> list[str]:
-        """In what the run that is in the folder differs from what the study says."""
+        """How the run in the folder differs from the study."""
         return differences(self.folder.read_config(), self.config) if self.exists else []
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to train; the plots come last."""
+        """Whether the run is trained; its plots come last."""
         return bool(self.folder.plots.exists() and updates_saved(self.folder) == self.config.options.updates)
 
 
@@ -117,43 +117,43 @@ def study(
 ) -> StudyResult:
     """Trains the variants of a study with all of its seeds, evaluates them on the same draws and compares them.
 
-    What is there already is kept: a study that was stopped or killed goes on with the same call and ends with the same
-    files; another variant or seed trains only that. A run that fails does not stop the others. A script calls this
-    under ``if __name__ == "__main__":``, since each run's process imports the script.
+    Existing results are kept: the same call continues a study that was stopped or killed and ends with the same files,
+    and a new variant or seed trains only that. A run that fails does not stop the others. Scripts must call this under
+    ``if __name__ == "__main__":``, since each run's process imports the script.
 
     Example:
         >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/lander")
         >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
 
     Args:
-        study: A TOML or JSON file, or a mapping of the same content; docs/guides/studies.md has the format.
-        output: The study's own folder.
-        launcher: What trains: "local" or "ray".
-        workers: Runs at a time on this machine; None for one a core.
-        ray_address: Of a running Ray cluster; None starts one on this machine.
-        overwrite: Variants that were edited after their training and are trained again.
-        trust: Modules that the file may have imported.
-        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: The command that asked for the study, recorded in its folder.
+        study: A TOML or JSON file, or a mapping of the same content; docs/guides/studies.md describes the format.
+        output: Folder of the study.
+        launcher: Where runs train: "local" or "ray".
+        workers: Runs in parallel on this machine; None for one per core.
+        ray_address: Address of a running Ray cluster; None starts one on this machine.
+        overwrite: Variants that were edited after their training, to train again.
+        trust: Modules that the file may import.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, recorded in the folder.
 
     Returns:
-        The tables and the evaluation behind them, with what is missing.
+        The tables, the evaluation behind them, and the missing runs.
 
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
         ConfigError: The study cannot be used, or a variant was edited after its training.
         RandomizationError: A range is impossible.
         RunFolderError: The folder holds something else, or cannot be written.
-        BusyFolderError: Another process works on the study.
+        BusyFolderError: Another process is working on the study.
         TrainingError: No run could be trained.
-        Interrupted: A signal has stopped it.
+        Interrupted: A signal stopped the study.
     """
     from gym_dr.evaluation.report.page import check_installed  # heavy
 
     check_installed()
     check_launcher(launcher)
     if launcher != "ray" and ray_address is not None:
-        raise ConfigError("--ray-address: expected with --launcher ray, which it is for.")
+        raise ConfigError("--ray-address: expected with --launcher ray, got another launcher.")
     plan = read_study(study, trust)
     for name in overwrite:
         if name not in plan.budgets:
@@ -166,14 +166,14 @@ def study(
         folder.mkdir(parents=True, exist_ok=True)
     with (
         _locked(folder),
-        explain_interrupt("Stopped. The same command goes on from there."),
+        explain_interrupt("Stopped. Run the same command to continue."),
         Progress("", "bar" if progress else "nothing") as display,
     ):
-        _check_folder(folder, plan)  # another process may have been faster
+        _check_folder(folder, plan)  # again: another process may have changed it
         _clean(folder)
         runs = [
             _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / f"seed-{seed}"))
-            for seed in plan.seeds  # every variant with the first seed comes first
+            for seed in plan.seeds  # all variants with the first seed come first
             for variant in plan.variants
         ]
         edited = _check_edits(runs, overwrite)
@@ -183,7 +183,7 @@ def study(
                 form, replaced = run.config.to_json(), run.exists
                 RunFolder.create(run.folder.path, form, overwrite=replaced, command=command).delete_replaced()
         launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
-        launching["trust"] = [plan.env.rpartition(":")[0]]  # imported here already, when the study was read
+        launching["trust"] = [plan.env.rpartition(":")[0]]  # already imported when the study was read
         shown = _progress(plan, runs, workers, display)
         missing = _train(plan, runs, launching, shown)
         done = {v.name: [run for run in runs if run.variant is v and run.name not in missing] for v in plan.variants}
@@ -198,21 +198,21 @@ def study(
 
 
 def _check_folder(folder: Path, plan: Study) -> None:
-    """Checks that the study may be in a folder; changes nothing."""
+    """Checks that a folder is free for the study or holds it; changes nothing."""
     choose = "choose another --output"
     with os_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise RunFolderError(f"{folder}: is a file; {choose}.")
         if not (folder / DOCUMENT).exists():
             if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise RunFolderError(f"{folder}: exists already and holds no study; {choose}.")
+                raise RunFolderError(f"{folder}: already exists and holds no study; {choose}.")
             return
         try:
             there = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
             found = there["format"], there["version"]
             env, variants = str(there["env"]), set(there["variants"])
         except (ValueError, KeyError, TypeError) as error:
-            raise RunFolderError(f"{folder / DOCUMENT}: is no study of gym_dr ({error!r}); {choose}.") from None
+            raise RunFolderError(f"{folder / DOCUMENT}: is not a gym_dr study ({error!r}); {choose}.") from None
     if found != (FORMAT, VERSION):
         raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
     if env != plan.env or not variants & set(plan.budgets):
@@ -221,7 +221,7 @@ def _check_folder(folder: Path, plan: Study) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time works on a study."""
+    """Locks the study against other processes."""
     lock = FolderLock(folder)
     lock.acquire()
     try:
@@ -231,14 +231,14 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _clean(folder: Path) -> None:
-    """Removes half-written files of a process that was killed."""
+    """Removes half-written files of a killed process."""
     for path in [*folder.glob(".*.tmp"), *(folder / EVALUATION).glob(".*.tmp")]:
         if written_by_us(path, {*FILES, "evaluation.json", "episodes.csv"}):
             path.unlink(missing_ok=True)
 
 
 def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[str]:
-    """Refuses variants that were edited after their training; returns the names of runs that are to be overwritten."""
+    """Rejects variants that were edited after their training; returns the names of runs to overwrite."""
     edited = [(run, changes) for run in runs if (changes := run.changes())]
     refused = {run.variant.name: changes for run, changes in edited if run.variant.name not in overwrite}
     lines = [
@@ -262,7 +262,7 @@ def _progress(plan: Study, runs: Sequence[_StudyRun], workers: int | None, displ
 def _train(
     plan: Study, runs: Sequence[_StudyRun], launching: Mapping[str, Any], shown: StudyProgress
 ) -> dict[str, str]:
-    """Trains what is missing; returns the runs that are not there in the end, and why."""
+    """Trains missing runs; returns those that are still missing, and why."""
     waiting = [run for run in runs if not run.finished]
     with _watching(shown):
         if not waiting:
@@ -277,16 +277,16 @@ def _train(
         )
         failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
         lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
-        for folder in lost if launching["launcher"] == "local" else []:  # one that is killed ends all others
+        for folder in lost if launching["launcher"] == "local" else []:  # a killed process ends the whole pool
             del failed[str(folder.path)]
             failed |= train_folders([folder], **launching, display="nothing")
     left = [run for run in waiting if str(run.folder.path) in failed or not run.finished]
-    return {run.name: str(failed.get(str(run.folder.path), "is not finished")) for run in left}
+    return {run.name: str(failed.get(str(run.folder.path), "not finished")) for run in left}
 
 
 @contextlib.contextmanager
 def _watching(shown: StudyProgress) -> Iterator[None]:
-    """Shows how far the trainings are, every second."""
+    """Shows the progress of training every second."""
     ended = threading.Event()
 
     def show() -> None:
@@ -319,7 +319,7 @@ def _evaluate(
     command: str,
     shown: StudyProgress,
 ) -> StudyResult:
-    """Plays what is missing, and writes tables, pictures and the page."""
+    """Plays missing episodes and writes tables, pictures and the page."""
     from gym_dr.evaluation.evaluate import evaluate_policies, forget_others  # heavy, as those below
     from gym_dr.evaluation.plots import plot_learning_curves
     from gym_dr.evaluation.policies import open_policies
@@ -354,7 +354,7 @@ def _evaluate(
 
 
 def _times(runs: Sequence[_StudyRun]) -> pd.DataFrame:
-    """A row for each run: the environment steps that it made, reset steps not counted, and how long that took."""
+    """A row for each run: its environment steps, without reset steps, and its training time."""
     import pandas as pd  # heavy
 
     from gym_dr.evaluation.plots import read_metrics
@@ -374,7 +374,7 @@ def _draw_grid(tables: StudyTables, path: Path) -> None:
 
     grid = next((cells for cells in tables.study.sets if cells.kind == "grid"), None)
     if grid is None or len(grid.names) < 2:
-        path.unlink(missing_ok=True)  # of an earlier form of the study
+        path.unlink(missing_ok=True)  # from an earlier version of the study
         return
     described = tables.evaluation.document["parameters"]
     axes = {with_unit(name, described[name]["unit"]): values for name, values in grid.definition["axes"].items()}
@@ -387,7 +387,7 @@ def _draw_grid(tables: StudyTables, path: Path) -> None:
 def study_page(
     tables: StudyTables, times: pd.DataFrame, comparison: Comparison, command: str, note: Callable[[str], None]
 ) -> Report:
-    """The report of all variants, the study's findings and tables first."""
+    """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
     from gym_dr.evaluation.report.page import Cell, Table
 
@@ -397,8 +397,8 @@ def study_page(
         numbers = [f"{len(group)} of {len(tables.study.seeds)}", budget, f"{group['steps'].mean():,.0f}"]
         cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
         rows.append((str(name), [Cell(value=value) for value in cells]))
-    columns = ["Variant", "Seeds", "Budget, steps", "Steps made, mean", "Seconds a run, mean", "Seconds in all"]
-    text = "Steps made leave reset steps out. Seconds are those of training, of runs that may have shared the machine."
+    columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
+    text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
     report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
     names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"

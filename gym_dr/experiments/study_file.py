@@ -1,4 +1,4 @@
-"""What a study is, and how it is read from a file: everything that can be wrong is found before anything is trained."""
+"""Defines a study and reads it from a file, with all checks before anything is trained."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
-# beside one for each algorithm and sampler
+# besides one for each algorithm and sampler
 TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")
-OF_THE_STUDY = ("env", "seed")  # settings that no variant has of its own
+OF_THE_STUDY = ("env", "seed")  # settings that variants cannot override
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 
 
@@ -44,19 +44,19 @@ class Variant:
     config: RunConfig  # with the study's first seed
 
     def with_seed(self, seed: int) -> RunConfig:
-        """The configuration of one of its runs."""
+        """The configuration of its run with a seed."""
         return dataclasses.replace(self.config, settings=dataclasses.replace(self.config.settings, seed=seed))
 
     @property
     def content(self) -> dict[str, Any]:
-        """What distinguishes it from others: its configuration in the form of ``config.json``, less the seed."""
+        """What distinguishes it from others: its configuration in the form of ``config.json``, without the seed."""
         form: dict[str, Any] = json.loads(self.config.to_json())
         del form["seed"]
         return form
 
     @property
     def budget(self) -> int | None:
-        """Environment steps of one training, reset steps included; None where they follow from episodes' lengths."""
+        """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
         options = self.config.options
         steps = getattr(options, "rollout_steps", None)
         return None if steps is None else int(options.updates * steps * self.config.settings.num_envs)
@@ -64,7 +64,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Variants x seeds, where they are evaluated, and which of them are compared."""
+    """Variants, seeds, evaluation sets and comparisons."""
 
     env: str
     seeds: tuple[int, ...]
@@ -72,17 +72,17 @@ class Study:
     variants: tuple[Variant, ...]
     sets: tuple[CellSet, ...]
     success: float | None  # None for the environment's own threshold
-    pairs: tuple[tuple[str, str], ...]  # a variant, and the one that it is compared with
+    pairs: tuple[tuple[str, str], ...]  # (variant, the variant to compare it with)
     unequal_budgets: bool  # whether they are allowed
-    notes: tuple[str, ...] = ()  # on the sets
+    notes: tuple[str, ...] = ()  # about the sets
 
     @cached_property
     def budgets(self) -> dict[str, int | None]:
-        """Environment steps of a training of each variant."""
+        """Environment steps of one run of each variant."""
         return {variant.name: variant.budget for variant in self.variants}
 
     def same_budget(self, *names: str) -> bool:
-        """Whether some variants, all by default, are trained for equally many environment steps."""
+        """Whether variants, all by default, train for the same number of environment steps."""
         found = {self.budgets[name] for name in names or self.budgets}
         return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
 
@@ -104,7 +104,7 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class _Head:
-    """The keys at the top of a file that are no tables."""
+    """The top-level keys of a file that are not tables."""
 
     env: str = RunSettings.env
     algorithm: str | None = None
@@ -115,7 +115,7 @@ class _Head:
 
 @dataclass(frozen=True, kw_only=True)
 class _Evaluation:
-    """The table ``evaluation``; the keys are those of ``gym_dr.evaluate``, ``grid`` besides."""
+    """The table ``evaluation`` without its ``grid``; the keys are those of ``gym_dr.evaluate``."""
 
     episodes: int | None = None
     success: float | None = None
@@ -138,8 +138,8 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
 
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
-        ConfigError: The file cannot be read; two variants have one name or one content; there are no seeds, or some
-            that are reserved; budgets differ; or a value cannot be used.
+        ConfigError: The file cannot be read; two variants have the same name or content; there are no seeds, or
+            reserved ones; budgets differ; or a value cannot be used.
         RandomizationError: A range is impossible.
     """
     load_plugins()
@@ -161,7 +161,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     variants = _variants(table, head, file)
     unused = set(parts) - {variant.algorithm.name for variant in variants}
     if unused := unused - {variant.config.settings.sampler for variant in variants}:
-        raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or a sampler that a variant has.")
+        raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
     where = _table(table, "evaluation")
     grid = {name: _axis(name, ends) for name, ends in _table(where, "grid").items()}
     chosen = {name: value for name, value in where.items() if name != "grid"}
@@ -185,8 +185,8 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     if not (study.same_budget() or study.unequal_budgets):
         steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in study.budgets.items())
         raise ConfigError(
-            f"Expected equal budgets of environment steps, got {steps}. Make them equal, or allow unequal ones, which "
-            "all tables then mark: unequal_budgets = true."
+            f"Expected equal budgets of environment steps, got {steps}. Make them equal, or set unequal_budgets = true "
+            "to allow and mark unequal ones."
         )
     return study
 
@@ -198,7 +198,7 @@ def _sets(
     grid: Mapping[str, tuple[float, float, int]],
     note: Callable[[str], None],
 ) -> list[CellSet]:
-    """Nominal values, the draws of training and what was asked for; what the protocol draws, too, is there once."""
+    """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
     from gym_dr.evaluation.cells import distribution, nominal  # heavy
 
     asked = dataclasses.asdict(evaluation)
@@ -211,7 +211,7 @@ def _sets(
 
 
 def describe_budget(budget: int | None) -> str:
-    """Environment steps in words."""
+    """A budget of environment steps as text."""
     return "by episodes" if budget is None else f"{budget:,}"
 
 
@@ -219,11 +219,11 @@ def _check_seeds(head: _Head) -> None:
     for name in ("seeds", "reserved_seeds"):
         seeds: Sequence[int] = getattr(head, name)
         if len(set(seeds)) != len(seeds) or min(seeds, default=0) < 0:
-            raise ConfigError(f"{name}: expected whole numbers of at least 0, each once, got {shortened(seeds)}.")
+            raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
     if not head.seeds:
         raise ConfigError("seeds: expected at least one, such as seeds = [1, 2, 3, 4, 5]; got none.")
     if taken := sorted({*head.seeds} & {*head.reserved_seeds}):
-        raise ConfigError(f"seeds: {', '.join(map(str, taken))} must not be used, since reserved_seeds has them.")
+        raise ConfigError(f"seeds: {', '.join(map(str, taken))} must not be used: reserved_seeds has them.")
 
 
 def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple[Variant, ...]:
@@ -231,7 +231,7 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
     if not given:
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
     for spelled, count in Counter(name.casefold() for name in given).items():
-        if count > 1:  # some file systems do not tell them apart
+        if count > 1:  # some file systems ignore case
             raise ConfigError(f"variants: expected names that differ in more than case, got {spelled!r} {count} times.")
     variants: list[Variant] = []
     for name in given:
@@ -243,7 +243,7 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
             raise type(error)(f"[variants.{name}]: {error}") from None
         same = next((v.name for v in variants[:-1] if v.content == variants[-1].content), None)
         if same:
-            raise ConfigError(f"[variants.{name}]: expected something of its own, got all that {same} has.")
+            raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
 
 
@@ -258,7 +258,7 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     options = option_names(algorithm)
     draws = {key: own.get(key, table.get(key)) for key in ("randomization", "randomize")}
     if "randomization" in own and "randomize" not in own:
-        draws["randomize"] = None  # what is common to all goes with the randomization that is
+        draws["randomize"] = None  # the common one belongs to the common randomization
     if isinstance(draws["randomization"], str) and file is not None:
         draws["randomization"] = file_beside(file, draws["randomization"])
     common, shared = _table(table, "settings"), _table(table, algorithm.name)
@@ -276,14 +276,14 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
             if key not in known:
                 error = unknown_name("key", key, known)
                 raise type(error)(f"{place}{error}")
-    # what a run's own evaluation plays, the study would play again
+    # runs are not evaluated after training: the study evaluates them
     given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": head.env, "seed": head.seeds[0]}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
     return Variant(name=name, algorithm=algorithm, config=resolve_config(algorithm, options_given, **draws))
 
 
 def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:
-    """What variants are trained on, each once; the key, with the preset's or a variant's name, ends the set's name."""
+    """Distinct training randomizations; the key, with the preset's or a variant's name, is a suffix for set names."""
     space = param_space_of(env)
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
@@ -295,7 +295,7 @@ def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:
 
 
 def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
-    """Which variants are compared with which."""
+    """The pairs of variants to compare."""
     names = [variant.name for variant in variants]
     pairs = [(name, given.baseline or names[0]) for name in names] if not given.pairs else given.pairs
     if given.pairs and given.baseline:

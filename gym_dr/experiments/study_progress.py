@@ -1,4 +1,4 @@
-"""How far a study is: all of its trainings and episodes in one bar, with the time that is left."""
+"""Progress of a study: all runs and episodes in one bar, with the time left."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gym_dr.runs.metrics import first_and_last
 
 @dataclass
 class Training:
-    """One run, and how far it has come.
+    """One run and its progress.
 
     Attributes:
-        variant: Runs of one variant are expected to be equally fast.
-        updates: To make in all.
-        metrics: The file that it writes, on Ray as a whole when it ends.
+        variant: Its variant; runs of a variant are assumed to be equally fast.
+        updates: Total number of updates.
+        metrics: The file that it writes; on Ray it only appears at the end.
         made: Updates so far.
-        pace: Seconds an update; nan until it is known.
-        step_seconds: Seconds an environment step.
-        length: Mean length of the last episodes, in steps.
+        pace: Seconds per update; NaN until known.
+        step_seconds: Seconds per environment step; NaN until known.
+        length: Mean length of the last episodes, in steps; NaN until known.
     """
 
     variant: str
@@ -37,7 +37,7 @@ class Training:
     length: float = math.nan
 
     def read(self) -> None:
-        """Reads how far it is.
+        """Reads its progress.
 
         Raises:
             RunFolderError: The file cannot be read.
@@ -47,7 +47,7 @@ class Training:
             return
         first, last = ends
         self.made, seconds = int(last["update"]) + 1, last["seconds"] - first["seconds"]
-        if self.made > 1:  # compiling and the first update say nothing about the others
+        if self.made > 1:  # the first update includes compilation
             self.pace = seconds / (last["update"] - first["update"])
             self.step_seconds = seconds / max(last["steps"] - first["steps"], 1.0)
         if not math.isnan(last["length_mean"]):
@@ -55,29 +55,29 @@ class Training:
 
 
 class StudyProgress:
-    """Shows trainings first, then episodes, as shares of the time that all of them take.
+    """Shows training and then evaluation as shares of the total time.
 
-    A run that has not begun is expected to be as fast as others of its variant, or else as all others. Until episodes
-    are played, they are expected to be as long as the last ones of training, and a step of theirs to take as long as
-    one of training; so a time that rests on that is shown with "about".
+    A run that has not started is assumed to be as fast as others of its variant, or else as all others. Until episodes
+    are played, they are assumed to be as long as the last ones of training, with steps that take as long; times that
+    depend on this are shown with "about".
     """
 
     def __init__(self, display: Progress, trainings: Sequence[Training], episodes: int, workers: int) -> None:
         """Shows nothing yet.
 
         Args:
-            display: What shows it.
-            trainings: All runs, also those that are trained.
-            episodes: Of all policies on all sets.
-            workers: Runs that are trained at a time.
+            display: The display to update.
+            trainings: All runs, including finished ones.
+            episodes: Number of episodes of all policies on all sets.
+            workers: Runs that train in parallel.
         """
         self.note = display.note
         self._display, self._trainings = display, trainings
         self._episodes, self._workers = episodes, workers
-        self._playing_from: tuple[float, int] | None = None  # when the first episodes ended, and how many had by then
+        self._playing_from: tuple[float, int] | None = None  # time when the first episodes ended, and their number
 
     def trained(self) -> None:
-        """Shows how far the trainings are, from the files that their processes write.
+        """Shows the progress of training, from the files that the runs write.
 
         Raises:
             RunFolderError: A file cannot be read; it may be half written.
@@ -92,7 +92,7 @@ class StudyProgress:
         self._show(title, done, done + sum(left) + play, f"about {in_words(together + play)} left")
 
     def played(self, title: str, done: int, total: int) -> None:
-        """Shows how far the episodes are; ``gym_dr.evaluation`` calls it."""
+        """Shows the progress of evaluation; a ``ProgressCallback``."""
         spent, _ = self._training_seconds()
         play, now = self._playing_seconds(), time.perf_counter()
         left = f"about {in_words(play * (total - done) / total)} left"
@@ -108,7 +108,7 @@ class StudyProgress:
         self._display(title, round(1000 * done / total) if known else 0, 1000, left=left if known else "")
 
     def _training_seconds(self) -> tuple[float, list[float]]:
-        """Seconds of all updates that are made, and of those of each run that are left; nan while unknown."""
+        """Seconds of all updates so far, and of each run's remaining updates; NaN while unknown."""
         known = [training for training in self._trainings if not math.isnan(training.pace)]
         paces: dict[str, list[float]] = defaultdict(list)
         for training in known:
@@ -120,13 +120,13 @@ class StudyProgress:
         return done, [seconds * (t.updates - t.made) for seconds, t in zip(own, self._trainings, strict=True)]
 
     def _playing_seconds(self) -> float:
-        """Seconds of all episodes, as training lets one expect."""
+        """Seconds of all episodes, estimated from training."""
         found = [(t.length, t.step_seconds) for t in self._trainings if not math.isnan(t.length * t.step_seconds)]
         return self._episodes * fmean(length * seconds for length, seconds in found) if found else math.nan
 
 
 def in_words(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Formats a time in seconds, minutes or hours."""
     if seconds < 120 or math.isnan(seconds):
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

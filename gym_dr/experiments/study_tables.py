@@ -1,4 +1,4 @@
-"""The tables of a study: what each variant reaches, and what it gains over another, by seeds."""
+"""The tables of a study: results of each variant, and differences between variants, over seeds."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Array = npt.NDArray[np.float64]
 
 MEAN, WORST, SOLVED = "mean", "worst_cell", "success_rate"
 TITLES = {MEAN: "Mean return", WORST: "Mean return in the worst cell", SOLVED: "Episodes solved"}
-UNEQUAL = "†"  # beside a variant whose budget is not that of the others
-ALPHA = 0.05  # corrected p value from which a difference may be chance
-SMALLEST = 0.001  # p value that is written out
+UNEQUAL = "†"  # marks variants with unequal budgets
+ALPHA = 0.05  # significance level of corrected p-values
+SMALLEST = 0.001  # smaller p-values are not written out
 METHOD = (
     "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
-    "episodes; p values are those of paired t tests, corrected by Holm's method for all comparisons of a statistic."
+    "episodes; p-values are from paired t-tests, with Holm's correction for all comparisons of a statistic."
 )
 
 
@@ -41,8 +41,8 @@ class StudyTables:
 
     study: Study
     evaluation: Evaluation
-    runs: Mapping[str, Sequence[int]]  # variant -> seeds of the runs that are evaluated, in the evaluation's order
-    missing: Mapping[str, str]  # "VARIANT/seed-N" -> why the run is not there
+    runs: Mapping[str, Sequence[int]]  # variant -> seeds of the evaluated runs, in the evaluation's order
+    missing: Mapping[str, str]  # "VARIANT/seed-N" -> why the run is missing
 
     @cached_property
     def values(self) -> dict[tuple[str, str, str], dict[int, float]]:
@@ -63,7 +63,7 @@ class StudyTables:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """A row for each variant, set and statistic: its mean over seeds, the ends of the interval, and the budget."""
+        """A row for each variant, set and statistic: its mean over seeds with interval, and the budget."""
         import pandas as pd  # heavy
 
         rows = []
@@ -83,7 +83,7 @@ class StudyTables:
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
-        """A row for each pair of variants, set and statistic: the seeds' mean difference, its interval and p."""
+        """A row for each pair of variants, set and statistic: the mean difference over seeds, interval and p-values."""
         import pandas as pd  # heavy
 
         rows: list[dict[str, Any]] = []
@@ -108,7 +108,7 @@ class StudyTables:
 
     @cached_property
     def tables(self) -> list[Table]:
-        """For each statistic a table of results, a row for each variant, and one of differences."""
+        """For each statistic, a table of results, with a row for each variant, and one of differences."""
         pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
         tables = []
         for statistic, title in TITLES.items():
@@ -120,14 +120,14 @@ class StudyTables:
 
     @property
     def notes(self) -> list[str]:
-        """What is to be known of all tables: the method, budgets, and what is missing."""
+        """Notes on all tables: the method, budgets, and missing runs."""
         steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
         unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
         return [METHOD, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
 
     @property
     def findings(self) -> list[str]:
-        """What each comparison found on nominal values and on the set that looks farthest, in sentences."""
+        """States each comparison's result on the first set, nominal values, and on the last."""
         found, chosen = [], {self.study.sets[0].name, self.study.sets[-1].name}
         table = self.comparisons
         for row in table[(table["statistic"] == MEAN) & table["set"].isin(chosen)].to_dict("records"):
@@ -137,7 +137,7 @@ class StudyTables:
                 text += "; there are too few seeds for an interval"
             else:
                 text += f" (95 % interval of the difference {row['low']:.1f} to {row['high']:.1f}, corrected {_p(row)}"
-                text += ")" if row["p_holm"] < ALPHA else "), which may be chance"
+                text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
             found.append(f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}.")
         return found
 
@@ -146,7 +146,7 @@ class StudyTables:
         seeds = ", ".join(map(str, self.study.seeds))
         text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
         if self.study.same_budget():
-            text.append(f"Budget of each training: {next(iter(self.study.budgets.values())):,} environment steps.")
+            text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
         for table in self.tables:
             rows = [
                 [name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows
@@ -160,7 +160,7 @@ class StudyTables:
         return {"steps": budget, "budgets": "equal" if self.study.same_budget() else "unequal"}
 
     def _table(self, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
-        """A row for each variant or pair, a column for each set; what is missing or unequal is marked."""
+        """A row for each variant or pair, a column for each set; marks missing seeds and unequal budgets."""
         sets, total, rows = list(dict.fromkeys(table["set"])), len(self.study.seeds), []
         for name, group in table.groupby(key, sort=False):
             cells = {row["set"]: _cell(row, percent) for row in group.to_dict("records")}
@@ -171,7 +171,7 @@ class StudyTables:
 
 
 def _within(interval: Interval, lowest: float, highest: float) -> Interval:
-    """An interval of shares, or of their differences, without what those cannot be."""
+    """Clips an interval of shares, or of their differences, to possible values."""
     low, high = interval["low"], interval["high"]
     if low is None or high is None:
         return interval
@@ -179,7 +179,7 @@ def _within(interval: Interval, lowest: float, highest: float) -> Interval:
 
 
 def _cell(row: Mapping[Any, Any], percent: bool) -> Cell:
-    """A number with its interval, and with its p value if it is a difference."""
+    """A number with its interval, and with its p-value if it is a difference."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
     value, low, high = (f"{scale * float(row[name]):.{digits}f}" for name in ("value", "low", "high"))
     p = row.get("p_holm", math.nan)

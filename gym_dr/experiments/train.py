@@ -1,4 +1,4 @@
-"""``gym_dr.train``: a run, or one for each of several seeds, from options to results."""
+"""``gym_dr.train``: trains a run, or one for each of several seeds."""
 
 from __future__ import annotations
 
@@ -37,45 +37,45 @@ def train(
     command: str = "",
     **options: Any,
 ) -> Run | Runs:
-    """Trains an algorithm as ``gymdr train`` does: into a run folder, with plots and an evaluation at the end.
+    """Trains an algorithm as ``gymdr train`` does, into a run folder with plots and an evaluation at the end.
 
-    An interrupt (Ctrl-C, or a notebook's stop button) ends it after the update under way; ``load_run(...).resume()``
-    goes on. A script that trains several ``seeds`` calls this under ``if __name__ == "__main__":``, since each seed's
-    process imports the script.
+    An interrupt (Ctrl-C, or a notebook's stop button) stops training after the current update;
+    ``load_run(...).resume()`` continues it. Scripts that train several ``seeds`` must call this under
+    ``if __name__ == "__main__":``, since each seed's process imports the script.
 
     Example:
         >>> run = gym_dr.train("a2c", run_dir="runs/wind", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
         >>> run.evaluation.summary
 
     Args:
-        algorithm: Its name, as in ``gymdr list algorithms``.
-        run_dir: The run's own folder; None for one in ``runs/`` that is named after what is trained.
+        algorithm: Name of the algorithm, as in ``gymdr list algorithms``.
+        run_dir: Folder of the run; None for a new one in ``runs/``, named after environment, algorithm and seed.
         seeds: Several seeds, a run for each.
-        launcher: What trains several seeds: "local" or "ray".
-        workers: Seeds at a time on this machine; None for one a core.
-        ray_address: Of a running Ray cluster; None starts one on this machine.
+        launcher: Where several seeds train: "local" or "ray".
+        workers: Seeds in parallel on this machine; None for one per core.
+        ray_address: Address of a running Ray cluster; None starts one on this machine.
         config: A TOML or JSON file with settings; keywords override it, and it overrides the defaults.
-        trust: Modules that the file may have imported.
-        randomization: As an environment takes it: a preset, a mapping, a ``Randomization`` or a file; None for the
-            file's, or else "default".
-        randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``; put over ``randomization`` if
-            that is given, and else alone.
-        overwrite: Whether a run that is in the folder already is replaced.
-        progress: Whether to show it: a bar on a terminal and in a notebook, lines elsewhere.
-        command: The command that asked for the training, recorded in the run folder.
-        **options: Settings of every run (``env``, ``seed``, ``num_envs``, ...) and of the algorithm's configuration;
-            ``gymdr train NAME --help`` lists them.
+        trust: Modules that the file may import.
+        randomization: A preset, a mapping, a ``Randomization`` or a file; None for that of ``config``, or else
+            "default".
+        randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``, added to ``randomization`` if
+            there is one; otherwise no other parameter varies.
+        overwrite: Whether to replace an existing run in the folder.
+        progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        command: The command line, recorded in the run folder.
+        **options: Settings of the run (``env``, ``seed``, ``num_envs``, ...) and options of the algorithm and the
+            sampler; ``gymdr train NAME --help`` lists them.
 
     Returns:
-        The ``Run``; with ``seeds`` the ``Runs``.
+        The ``Run``, or ``Runs`` with ``seeds``.
 
     Raises:
         UnknownNameError: The algorithm, an option, the environment, a preset or a parameter is unknown.
         ConfigError: A value has the wrong type or is out of range, or the file cannot be used.
         RandomizationError: A range is impossible.
-        RunFolderError: The folder is taken or cannot be written.
-        TrainingError: Training cannot go on.
-        Interrupted: A signal has ended the training; the message says how to go on.
+        RunFolderError: The folder is not free or cannot be written.
+        TrainingError: Training cannot continue.
+        Interrupted: A signal stopped the training; the message says how to continue.
     """
     load_plugins()
     found = find_algorithm(algorithm)
@@ -94,12 +94,12 @@ def train(
 
             train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing")
             return runs[0]
-        trusted = [configs[0].settings.env.rpartition(":")[0]]  # imported here already, when it was resolved
+        trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
         launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
         aggregate_runs(folders, root)
         return Runs(root, runs, trusted)
     except LostRunError:
-        raise  # nothing is wrong with those that had not begun: gymdr resume begins them
+        raise  # keep runs that have not started: gymdr resume starts them
     except GymDrError:
         for folder in folders:
             folder.discard_if_unused()
@@ -110,29 +110,29 @@ def train(
 
 
 def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launching: Mapping[str, Any]) -> None:
-    """Checks that what is for several seeds comes with them."""
+    """Checks the seeds, and that options for several seeds come with them."""
     if seeds is None:
         for name, value in launching.items():
             if value not in (None, "local"):
-                raise ConfigError(f"--{name.replace('_', '-')}: expected with --seeds, which it is for.")
+                raise ConfigError(f"--{name.replace('_', '-')}: expected with --seeds, got no --seeds.")
         return
     if "seed" in options:
         raise ConfigError("Expected --seed or --seeds, got both.")
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"--seeds: expected each seed once, got {','.join(map(str, seeds)) or 'none'}.")
+        raise ConfigError(f"--seeds: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
 
 
 def _make_folders(
     root: Path, configs: Sequence[RunConfig], *, several: bool, overwrite: bool, command: str
 ) -> list[RunFolder]:
-    """The folders of new runs with their configurations; none is made or changed where one cannot be."""
+    """Makes the folders of new runs with their configurations, or none if one cannot be made."""
     paths = [root / f"seed-{config.settings.seed}" for config in configs] if several else [root]
     if several and (root / "config.json").is_file():
-        raise ConfigError(f"{root}: is the folder of a single run; choose another --run-dir for several seeds.")
+        raise ConfigError(f"{root}: is the run folder of a single seed; choose another --run-dir for several seeds.")
     others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
     if others:
         raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another command; choose another --run-dir.")
-    for path in paths:  # all of them before the first is touched
+    for path in paths:  # check all before creating the first
         RunFolder(path).check_free(overwrite=overwrite)
     return [
         RunFolder.create(path, config.to_json(), overwrite=overwrite, command=command)
@@ -141,7 +141,7 @@ def _make_folders(
 
 
 def _default_folder(config: RunConfig, *, several: bool) -> Path:
-    """A free folder, named after what is trained; reports show the last part of its name."""
+    """A free folder, named after the configuration; reports show the last part of its name."""
     settings, space = config.settings, param_space_of(config.settings.env)
     drawn = [] if space is None or config.randomization is None else [preset_of(config.randomization, space)]
     learning = [] if settings.sampler == UNIFORM else [settings.sampler]

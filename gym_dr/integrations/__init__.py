@@ -1,1 +1,1 @@
-"""Trainers of others on vector environments: one file a peer, which is imported when that file is."""
+"""Integrations with other libraries, one file each; only that file imports the library."""

@@ -1,7 +1,7 @@
-"""Stable-Baselines3 on Gymnasium's vector environments, gym_dr's native ones above all.
+"""Stable-Baselines3 on Gymnasium's vector environments, mainly gym_dr's native ones.
 
-Its algorithms take their own kind of vector environment, a ``VecEnv``, and step ``gymnasium`` environments one at a
-time. Here is a ``VecEnv`` that steps all of them in one call, and ``make_vec_env`` with the arguments of its own.
+Stable-Baselines3 has its own vector environment type, ``VecEnv``, which steps ``gymnasium`` environments one at a time.
+This module has a ``VecEnv`` that steps all of them in one call, and a ``make_vec_env`` with the same arguments.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = int | Iterable[int] | None
 
-_FINAL = frozenset({"final_obs", "final_info"})  # what ended, in SAME_STEP mode
-_EPISODE = _FINAL | {"params", "draw_index"}  # infos of steps that end no episode lack these
-_MAX_NAME = 28  # letters of a parameter; Stable-Baselines3's table raises where it truncates two keys to the same
+_FINAL = frozenset({"final_obs", "final_info"})  # of ended episodes, in SAME_STEP mode
+_EPISODE = _FINAL | {"params", "draw_index"}  # only in infos of steps that end an episode
+_MAX_NAME = 28  # characters; Stable-Baselines3's table raises if it truncates two keys to the same text
 _TRUNCATED = "TimeLimit.truncated"
 
 
 class GymnasiumVecEnv(VecEnv):
-    """A Stable-Baselines3 ``VecEnv`` over a Gymnasium vector environment, with all wrappers around that.
+    """A Stable-Baselines3 ``VecEnv`` around a Gymnasium vector environment and its wrappers.
 
-    Finished episodes have in their info what ``Monitor`` and ``DummyVecEnv`` put there: ``episode`` (``r``, ``l``,
-    ``t``), ``terminal_observation``, ``TimeLimit.truncated``, and everything that the environment reports of their last
-    step, such as ``params`` and ``draw_index``. Infos of other steps lack the latter two; ``get_attr("params")`` has
-    them at any time.
+    The info of a finished episode has what ``Monitor`` and ``DummyVecEnv`` add, ``episode`` (``r``, ``l``, ``t``),
+    ``terminal_observation`` and ``TimeLimit.truncated``, and everything that the environment reports at the last step,
+    such as ``params`` and ``draw_index``. Infos of other steps lack the latter two; ``get_attr("params")`` returns the
+    current values at any time.
 
-    ``get_attr``, ``set_attr`` and ``env_method`` mean the sub-environments where there are such (sync, async), and else
-    the vector environment and its wrappers: what is an array, list or tuple over sub-environments is divided among
-    them, and a method with an argument ``mask`` is called for the chosen ones. So ``env_method("set_params", {...},
+    ``get_attr``, ``set_attr`` and ``env_method`` refer to the sub-environments if there are any (sync, async), else to
+    the vector environment and its wrappers: arrays, lists and tuples over sub-environments are split between them, and
+    methods with an argument ``mask`` are called for the chosen ones. So ``env_method("set_params", {...},
     indices=[0])`` does the same everywhere.
 
     Attributes:
@@ -80,24 +80,25 @@ class GymnasiumVecEnv(VecEnv):
         """Wraps a vector environment.
 
         Args:
-            envs: Any with SAME_STEP or DISABLED autoreset; in the latter the bridge resets what ended.
-            monitor_files: One for each sub-environment, to write its finished episodes into; none for no files.
-            info_keywords: What of a finished episode's info its ``episode`` holds too, as in ``Monitor``.
+            envs: A vector environment with SAME_STEP or DISABLED autoreset; with DISABLED, this class resets
+                sub-environments whose episode has ended.
+            monitor_files: A file for each sub-environment's finished episodes; empty for no files.
+            info_keywords: Keys of a finished episode's info to copy into its ``episode``, as in ``Monitor``.
 
         Raises:
-            ConfigError: It is no vector environment, or one that Stable-Baselines3 cannot learn from.
+            ConfigError: It is not a vector environment, or not one that Stable-Baselines3 can learn from.
         """
         if not isinstance(envs, VectorEnv):
             raise ConfigError(f"Expected a Gymnasium vector environment, as gym.make_vec() returns, got {envs!r}.")
         self._mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if self._mode == AutoresetMode.NEXT_STEP:
             raise ConfigError(
-                f"Expected SAME_STEP or DISABLED autoreset, got NEXT_STEP of {envs}, whose steps that only reset "
-                "Stable-Baselines3 would learn from. Use gym.make_vec(..., autoreset_mode='SameStep') for a native "
-                "environment, vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
+                f"Expected SAME_STEP or DISABLED autoreset, got NEXT_STEP of {envs}: Stable-Baselines3 would learn "
+                "from its reset steps. Use gym.make_vec(..., autoreset_mode='SameStep') for a native environment, "
+                "vector_kwargs={'autoreset_mode': AutoresetMode.SAME_STEP} for a sync or async one."
             )
         if getattr(envs.unwrapped, "copy", True) is False:
-            raise ConfigError("Expected copy=True: Stable-Baselines3 holds on to observations from step to step.")
+            raise ConfigError("Expected copy=True, got copy=False: Stable-Baselines3 keeps observations between steps.")
         self.envs = envs
         self.spec = envs.spec
         self._monitor_files, self._info_keywords = list(monitor_files), tuple(info_keywords)
@@ -111,7 +112,7 @@ class GymnasiumVecEnv(VecEnv):
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
     def reset(self) -> Any:
-        """Begins new episodes with the seeds and options that were set since the last reset."""
+        """Starts new episodes with the seeds and options that were set since the last reset."""
         seeds = None if all(seed is None for seed in self._seeds) else self._seeds
         groups: dict[int | None, list[int]] = {}  # with the same options; set_options({...}) copies them into one dict
         for i, options in enumerate(self._options):
@@ -129,7 +130,7 @@ class GymnasiumVecEnv(VecEnv):
         return observations
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
-        """Notes the actions of the step that ``step_wait`` makes."""
+        """Stores the actions for ``step_wait``."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], Mask, Infos]:
@@ -156,7 +157,7 @@ class GymnasiumVecEnv(VecEnv):
         return observations, np.asarray(rewards).astype(np.float32), dones, infos
 
     def _episode(self, i: int, info: Mapping[str, Any]) -> dict[str, Any]:
-        """What ``Monitor`` reports of a finished episode, and writes."""
+        """The ``episode`` of a finished episode's info, as ``Monitor`` makes and writes it."""
         seconds = round(time.time() - self._start, 6)
         episode = {"r": round(float(self._returns[i]), 6), "l": int(self._lengths[i]), "t": seconds}
         episode |= {key: info[key] for key in self._info_keywords}
@@ -171,9 +172,9 @@ class GymnasiumVecEnv(VecEnv):
             file.close()
 
     def get_images(self) -> Sequence[npt.NDArray[Any] | None]:
-        """One frame of each sub-environment; ``render`` puts them together."""
+        """One frame of each sub-environment; ``render`` tiles them."""
         if self.render_mode != "rgb_array":
-            warnings.warn(f"Expected render_mode='rgb_array' to draw, got {self.render_mode!r}.", stacklevel=2)
+            warnings.warn(f"Expected render_mode='rgb_array' to render, got {self.render_mode!r}.", stacklevel=2)
             return [None] * self.num_envs
         frames: Any = self.envs.render()
         return list(frames)
@@ -181,12 +182,12 @@ class GymnasiumVecEnv(VecEnv):
     # ---- attributes and methods --------------------------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute, for each of the chosen sub-environments.
+        """Gets an attribute of each chosen sub-environment.
 
         Raises:
-            AttributeError: There is none.
+            AttributeError: There is no such attribute.
         """
-        if attr_name in ("observation_space", "action_space"):  # the vector environment's are those of all together
+        if attr_name in ("observation_space", "action_space"):  # the vector environment's spaces are batched
             values: Any = [getattr(self.envs, f"single_{attr_name}")] * self.envs.num_envs
         else:
             owner = self._owner(attr_name)
@@ -194,10 +195,10 @@ class GymnasiumVecEnv(VecEnv):
         return [values[i] for i in self._chosen(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Sets an attribute that is there, by its ``set_...`` method where it has one.
+        """Sets an existing attribute, with its ``set_...`` method if there is one.
 
         Raises:
-            AttributeError: There is none.
+            AttributeError: There is no such attribute.
             ConfigError: All sub-environments share it, but only some were chosen.
         """
         owner, chosen = self._owner(attr_name), self._chosen(indices)
@@ -214,11 +215,11 @@ class GymnasiumVecEnv(VecEnv):
             raise ConfigError(f"Expected indices=None for {attr_name!r}, which all sub-environments share.")
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> list[Any]:
-        """Calls a method for the chosen sub-environments; returns what it returns for each.
+        """Calls a method for the chosen sub-environments; returns a result for each.
 
         Raises:
-            AttributeError: There is none.
-            ConfigError: It cannot be called for some sub-environments only, or not from outside.
+            AttributeError: There is no such method.
+            ConfigError: It is ``reset`` or ``step``, or cannot be called for only some sub-environments.
         """
         owner, chosen = self._owner(method_name), self._chosen(indices)
         mask = self._mask(chosen)
@@ -229,14 +230,14 @@ class GymnasiumVecEnv(VecEnv):
             kwargs["mask"] = mask
         elif not mask.all() or (owner is not None and method_name in ("reset", "step")):
             raise ConfigError(
-                f"Expected indices=None, and neither reset nor step: {method_name!r} of {owner or self._base} is "
-                "called for all sub-environments at once."
+                f"Expected indices=None and a method other than reset and step, got {method_name!r} of "
+                f"{owner or self._base}, which applies to all sub-environments at once."
             )
         result = method(method_name, *args, **kwargs) if owner is None else self._divide(method(*args, **kwargs))
         return [result[i] for i in chosen]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
-        """Whether a wrapper is around the chosen sub-environments or around all; ``Monitor`` is, since this is one."""
+        """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which this replaces."""
         chosen = self._chosen(indices)
         if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in self._stack()):
             return [True] * len(chosen)
@@ -244,7 +245,7 @@ class GymnasiumVecEnv(VecEnv):
             return [env_util.is_wrapped(self._base.envs[i], wrapper_class) for i in chosen]
         wrapped = []
         for make in [self._base.env_fns[i] for i in chosen] if hasattr(self._base, "env_fns") else []:
-            probe = make()  # those in other processes cannot be looked at
+            probe = make()  # environments in other processes cannot be inspected
             wrapped.append(env_util.is_wrapped(probe, wrapper_class))
             probe.close()
         return wrapped or [False] * len(chosen)
@@ -254,21 +255,21 @@ class GymnasiumVecEnv(VecEnv):
         return self.envs.unwrapped
 
     def _stack(self) -> list[Any]:
-        """The vector environment with its wrappers, the outermost first."""
+        """The wrappers, the outermost first, and the vector environment."""
         stack: list[Any] = [self.envs]
         while isinstance(stack[-1], VectorWrapper):
             stack.append(stack[-1].env)
         return stack
 
     def _owner(self, name: str) -> Any:
-        """What has an attribute: the vector environment or a wrapper around it, or None for its sub-environments.
+        """The owner of an attribute: the vector environment, a wrapper around it, or None for its sub-environments.
 
         Raises:
-            AttributeError: Nothing has it.
+            AttributeError: There is no such attribute.
         """
         if name in PARAM_INTERFACE and hasattr(self.envs, name):
             return self.envs
-        # asking a process for an attribute that it lacks would end it
+        # a worker process would end if it were asked for a missing attribute
         if hasattr(self._base, "call") and all(self._base.call("has_wrapper_attr", name)):
             return None
         for env in self._stack():
@@ -277,7 +278,7 @@ class GymnasiumVecEnv(VecEnv):
         raise AttributeError(f"Neither {self.envs} nor its sub-environments have an attribute {name!r}.")
 
     def _divide(self, value: Any) -> list[Any]:
-        """What each sub-environment has of a value; the value itself where it is not divided among them."""
+        """Splits a value between sub-environments; repeats it if it has no such dimension."""
         if isinstance(value, Mapping) and value and all(self._is_divided(part) for part in value.values()):
             return rows_of(value, range(self.envs.num_envs))
         return list(value) if self._is_divided(value) else [value] * self.envs.num_envs
@@ -295,11 +296,11 @@ class GymnasiumVecEnv(VecEnv):
 
 
 def rows_of(info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str] = ()) -> Infos:
-    """What some sub-environments report, one mapping each.
+    """Infos of sub-environments, one mapping each.
 
     Args:
-        info: As Gymnasium's vector environments return it: arrays ``(num_envs, ...)`` by key, with masks ``_key``.
-        envs: The sub-environments.
+        info: Info of a Gymnasium vector environment: arrays ``(num_envs, ...)`` by key, with masks ``_key``.
+        envs: Indices of the sub-environments.
         skip: Keys to leave out.
     """
     rows: Infos = [{} for _ in envs]
@@ -308,7 +309,7 @@ def rows_of(info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str] 
 
 
 def fill_rows(rows: Infos, info: Mapping[str, Any], envs: Sequence[int], skip: Collection[str]) -> None:
-    """Adds what sub-environments report to the rows that they have already; see ``rows_of``."""
+    """Adds infos of sub-environments to existing rows; see ``rows_of``."""
     for key, values in info.items():
         if key.startswith("_") or key in skip:
             continue
@@ -337,23 +338,24 @@ def make_vec_env(
     monitor_kwargs: dict[str, Any] | None = None,
     wrapper_kwargs: dict[str, Any] | None = None,
 ) -> VecEnv:
-    """Stable-Baselines3's ``make_vec_env``, on the native vector environment where there is one.
+    """Stable-Baselines3's ``make_vec_env``, with the native vector environment if there is one.
 
-    The episodes are the same: sub-environment i is seeded with ``seed + i``. What only single environments can do has
-    a warning, and is left to Stable-Baselines3's own function, as are ids without a native environment.
+    The episodes are the same: sub-environment i is seeded with ``seed + i``. Ids without a native environment use
+    Stable-Baselines3's own function, as do arguments that need single environments, with a warning.
 
     Args:
-        env_id: An id; or what makes a single environment.
+        env_id: An id, or a function that makes a single environment.
         n_envs: Number of sub-environments.
-        seed: Of the first reset.
-        start_index: Number of the first sub-environment, in the names of monitor files.
-        monitor_dir: Where each sub-environment writes its finished episodes; None for no files.
-        wrapper_class: Wraps single environments, so it cannot be had with native ones.
-        env_kwargs: Of the environment: ``randomization``, ``context``, ``num_threads`` (native alone), ...
-        vec_env_cls: Steps single environments, so it cannot be had with native ones.
-        vec_env_kwargs: For ``vec_env_cls``.
-        monitor_kwargs: Of ``Monitor``: ``info_keywords`` and ``override_existing``; others need single environments.
-        wrapper_kwargs: For ``wrapper_class``.
+        seed: Seed of the first reset.
+        start_index: Index of the first sub-environment, in the names of monitor files.
+        monitor_dir: Folder for files of each sub-environment's finished episodes; None for no files.
+        wrapper_class: Wrapper of single environments, so not for native ones.
+        env_kwargs: Arguments of the environment: ``randomization``, ``context``, ``num_threads`` (native only), ...
+        vec_env_cls: ``VecEnv`` that steps single environments, so not native ones.
+        vec_env_kwargs: Arguments of ``vec_env_cls``.
+        monitor_kwargs: Arguments of ``Monitor``: ``info_keywords`` and ``override_existing``; others need single
+            environments.
+        wrapper_kwargs: Arguments of ``wrapper_class``.
 
     Raises:
         ConfigError: An argument is impossible.
@@ -373,8 +375,8 @@ def make_vec_env(
         if native:
             reason = " and ".join(argument for argument, given in needs_single.items() if given)
             warnings.warn(
-                f"{reason} needs single environments, so {name} is stepped one by one, not natively. Wrappers that "
-                "keep it native go around the vector environment: GymnasiumVecEnv(Wrapper(gym.make_vec(...))).",
+                f"{reason} needs single environments, so {name} is stepped one by one, not natively. To keep it "
+                "native, wrap the vector environment: GymnasiumVecEnv(Wrapper(gym.make_vec(...))).",
                 stacklevel=2,
             )
         return env_util.make_vec_env(
@@ -410,25 +412,25 @@ def make_vec_env(
 
 
 class LogDraws(BaseCallback):
-    """Logs the drawn values of finished episodes: ``draws/gravity_mean``, ``_min`` and ``_max``, and so on.
+    """Logs the draws of finished episodes: ``draws/gravity_mean``, ``_min`` and ``_max``, and so on.
 
-    Counts the episodes since the logger last wrote: of a rollout, or of as many as ``log_interval`` says. Parameters
-    that do not vary are left out. Names that are too long for the table on the screen are in the other outputs alone.
+    Covers the episodes since the last log, of one rollout or as many as ``log_interval``. Parameters that do not vary
+    are left out. Names too long for the table on the screen only appear in other outputs.
 
     Example:
         >>> from stable_baselines3 import PPO
         >>> PPO("MlpPolicy", make_vec_env("gym_dr/LunarLanderDR-v3", 16)).learn(100_000, callback=LogDraws())
     """
 
-    _low: Array  # least values since the log was last written, shape (parameters,)
-    _high: Array  # greatest
+    _low: Array  # smallest values since the last log, shape (parameters,)
+    _high: Array  # largest
     _sum: Array
     _count: int  # episodes
 
     def _on_training_start(self) -> None:
         env = self.training_env
         if not env.has_attr("randomization"):
-            raise RandomizationError("Expected an environment with randomized parameters, to log their draws.")
+            raise RandomizationError("Expected an environment with randomized parameters to log, got one without.")
         self._names = list(env.get_attr("randomization")[0])
 
     def _on_step(self) -> bool:
@@ -436,9 +438,9 @@ class LogDraws(BaseCallback):
         if not ended or not self._names:
             return True
         if "params" not in ended[0]:
-            raise RandomizationError("Expected info['params'], to log them; the environment hides them.")
+            raise RandomizationError("Expected info['params'] to log, got none: the environment hides the draws.")
         drawn = np.array([[info["params"][name] for name in self._names] for info in ended])  # (episodes, parameters)
-        if f"draws/{self._names[0]}_mean" in self.logger.name_to_value:  # not written since the last episodes
+        if f"draws/{self._names[0]}_mean" in self.logger.name_to_value:  # not logged since the last episodes
             self._low, self._high = np.minimum(self._low, drawn.min(0)), np.maximum(self._high, drawn.max(0))
             self._sum, self._count = self._sum + drawn.sum(0), self._count + len(drawn)
         else:

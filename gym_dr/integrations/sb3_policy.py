@@ -1,4 +1,4 @@
-"""Policies that Stable-Baselines3 has saved: what their files say without running code, and how they act."""
+"""Policies saved by Stable-Baselines3: reads their metadata without running code, and loads them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from gym_dr.errors import ConfigError
 
 Act = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
 
-_NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # what is unpickled of a file
-_MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # whose attribute it is
+_NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
+_MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> its algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedPolicy:
-    """What a file says of the policy in it."""
+    """Metadata of a saved policy."""
 
     path: Path
     statistics: Path | None  # of ``VecNormalize``, beside the file
     digest: str  # of both files
-    algorithm: str | None  # where it can be recognised
+    algorithm: str | None  # None if unknown
     seed: int | None
     steps: int | None  # of training
     version: str  # of Stable-Baselines3
@@ -42,11 +42,11 @@ class SavedPolicy:
 
 
 def read_saved(path: Path) -> SavedPolicy:
-    """Reads what a file says in plain text; runs no code of it.
+    """Reads the plain-text metadata of a file, without running code from it.
 
     Raises:
-        ConfigError: It is no policy of Stable-Baselines3, its policy is recurrent, or it was trained with
-            ``VecNormalize``, whose statistics are missing.
+        ConfigError: It is not a policy of Stable-Baselines3, the policy is recurrent, or the statistics of
+            ``VecNormalize`` are missing or do not belong to it.
     """
     try:
         content = path.read_bytes()
@@ -58,13 +58,13 @@ def read_saved(path: Path) -> SavedPolicy:
         raise ConfigError(f"{path}: there is no such file.") from None
     except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
         raise ConfigError(
-            f"{path}: expected a file that model.save() of Stable-Baselines3 has written, got one that cannot be read "
-            f"as such: {type(error).__name__}: {error}"
+            f"{path}: expected a file from model.save() of Stable-Baselines3, got one that cannot be read as such: "
+            f"{type(error).__name__}: {error}"
         ) from None
     if "recurrent" in module or any("lstm" in key for key in (*data, *policy_class)):
         raise ConfigError(
-            f"{path}: its policy is recurrent. What is evaluated here takes observations and returns actions, and "
-            "remembers nothing; stack observations instead, or evaluate it with its own package."
+            f"{path}: its policy is recurrent. Expected a policy that takes observations and returns actions, without "
+            "memory. Stack observations instead, or evaluate it with its own package."
         )
     statistics = _statistics(path, data)
     if statistics is not None:
@@ -82,18 +82,18 @@ def read_saved(path: Path) -> SavedPolicy:
 
 
 def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[Any, Any, Any]], Act]:
-    """Loads a policy, which runs whatever code the files hold.
+    """Loads a policy, which may run any code in the files.
 
     Args:
         saved: From ``read_saved``.
-        stochastic: Whether actions are sampled, instead of the likeliest.
+        stochastic: Whether to sample actions instead of taking the most likely one.
 
     Returns:
-        Makes the policy for a vector environment, with its random numbers at their start; raises ``ConfigError`` if its
-        observations or actions are others than the policy's.
+        A function that makes the policy for a vector environment and restarts its random numbers; it raises
+        ``ConfigError`` if the environment's observations or actions differ from the policy's.
 
     Raises:
-        ConfigError: It cannot be loaded, most likely because a package that it needs is not installed.
+        ConfigError: The policy cannot be loaded, most likely because a package that it needs is missing.
     """
     try:
         import stable_baselines3  # noqa: F401
@@ -107,12 +107,12 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
     try:
         with zipfile.ZipFile(saved.path) as archive:
             others = dict.fromkeys(key for key in json.loads(archive.read("data")) if key not in _NEEDED)
-        with warnings.catch_warnings():  # what is missing then is an error below
+        with warnings.catch_warnings():  # missing entries raise below
             warnings.simplefilter("ignore")
             data, parameters, _ = load_from_zip_file(saved.path, custom_objects=others, device="cpu")
         policy_class, kwargs, *spaces = ((data or {})[key] for key in _NEEDED)
         kwargs = {key: value for key, value in kwargs.items() if key != "device"}
-        more = {"lr_schedule": lambda progress: 0.0, "use_sde": saved.use_sde}  # that some policies take
+        more = {"lr_schedule": lambda progress: 0.0, "use_sde": saved.use_sde}  # arguments of some policies
         takes = inspect.signature(policy_class).parameters
         policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
         policy.load_state_dict(parameters["policy"])
@@ -123,8 +123,8 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
     normalize: Act = np.asarray if statistics is None else statistics.normalize_obs
     if statistics is not None and statistics.observation_space.shape != spaces[0].shape:
         raise ConfigError(
-            f"{saved.statistics}: expected statistics of observations of shape {spaces[0].shape}, which those of "
-            f"{saved.path} are, got {statistics.observation_space.shape}."
+            f"{saved.statistics}: expected statistics of observations of shape {spaces[0].shape}, as {saved.path} has, "
+            f"got {statistics.observation_space.shape}."
         )
 
     def make(envs: VectorEnv[Any, Any, Any]) -> Act:
@@ -133,7 +133,7 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
             torch.manual_seed(0)
             if saved.use_sde and stochastic:
                 policy.reset_noise(envs.num_envs)
-            random = [torch.get_rng_state()]  # its own; other random numbers do not depend on it, nor it on them
+            random = [torch.get_rng_state()]  # independent of other random numbers
 
         def act(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
             with torch.random.fork_rng(devices=[]):
@@ -148,7 +148,7 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
 
 
 def _algorithm(module: str, data: dict[str, Any]) -> str | None:
-    """The algorithm, which files do not name: policies of most are in a module of its own."""
+    """Guesses the algorithm, which files do not name, from the policy's module or the algorithm's attributes."""
     package, _, rest = module.partition(".")
     if package not in ("stable_baselines3", "sb3_contrib"):
         return None
@@ -157,28 +157,28 @@ def _algorithm(module: str, data: dict[str, Any]) -> str | None:
 
 
 def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
-    """The statistics of ``VecNormalize`` beside a file, under the names that Stable-Baselines3 and RL Zoo give them.
+    """The statistics of ``VecNormalize`` beside a file, under the names that Stable-Baselines3 and RL Zoo use.
 
     Raises:
-        ConfigError: The file says that there must be some and there are none, or the other way round.
+        ConfigError: The policy needs statistics and there are none, or the other way round.
     """
     checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", path.stem)  # as CheckpointCallback names them
     own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl", f"{checkpoint}.pkl"]
     beside = [path.parent / name for name in (*own, "vecnormalize.pkl", "vec_normalize.pkl")]
     found = next((candidate for candidate in beside if candidate.is_file()), None)
-    on_policy = "gae_lambda" in data  # others keep an original observation in any case
+    on_policy = "gae_lambda" in data  # other algorithms always keep an original observation
     trained = data.get("num_timesteps") and "_last_original_obs" in data
     if not (on_policy and trained):
         return found
     normalized = data["_last_original_obs"] is not None
     if normalized and found is None:
         raise ConfigError(
-            f"{path}: was trained with VecNormalize, without whose statistics it cannot act. Save them beside it: "
+            f"{path}: was trained with VecNormalize and needs its statistics. Save them beside it: "
             f"model.get_vec_normalize_env().save({str(beside[0])!r})"
         )
     if found is not None and not normalized:
         raise ConfigError(
-            f"{found}: lies beside {path.name}, which was trained without VecNormalize. Move one of them elsewhere."
+            f"{found}: is beside {path.name}, which was trained without VecNormalize. Move one of them elsewhere."
         )
     return found
 
@@ -190,8 +190,8 @@ def _check_spaces(observations: gym.Space[Any], actions: gym.Space[Any], envs: V
         text = f"it was trained on observations {f'of shape {observations.shape}' if box else observations}."
         if box and len(observations.shape or ()) == 1 and np.prod(observations.shape or ()) > np.prod(got.shape or ()):
             text += (
-                " If it was trained with context='observation': that cannot be evaluated, since its file does not say "
-                "which draws it observes."
+                " Policies trained with context='observation' cannot be evaluated: the file does not say which "
+                "parameters they observe."
             )
         raise ConfigError(text)
     if actions != envs.single_action_space:

@@ -1,1 +1,1 @@
-"""Algorithms, environments and presets from other packages."""
+"""Algorithms, environments, samplers and presets from other packages."""

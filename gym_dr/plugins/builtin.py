@@ -1,4 +1,4 @@
-"""gym_dr's own algorithms, environments and samplers, added through the public hooks."""
+"""The built-in algorithms, environments and samplers, registered through the public hooks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ADAPTIVE = "gym_dr.randomization.adaptive"
 
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
-    """A2C, PPO and REINFORCE, named by text, so that torch is imported only when one of them trains."""
+    """Registers A2C, PPO and REINFORCE by name, so torch is only imported for training."""
     register(
         Algorithm(
             name="a2c",
-            summary="Advantage actor-critic, many environments in step (Mnih et al. 2016).",
+            summary="Advantage actor-critic with synchronous updates (Mnih et al. 2016).",
             config="gym_dr.training.config:A2CConfig",
             train="gym_dr.training.a2c:train",
             num_envs=32,
@@ -30,7 +30,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
     register(
         Algorithm(
             name="ppo",
-            summary="Proximal policy optimization, clipped steps for several epochs (Schulman et al. 2017).",
+            summary="Proximal policy optimization with a clipped objective (Schulman et al. 2017).",
             config="gym_dr.training.config:PPOConfig",
             train="gym_dr.training.ppo:train",
             num_envs=8,
@@ -51,25 +51,25 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
 
 @hookimpl
 def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
-    """Every family with its ids and presets."""
+    """Registers all families with their ids and presets."""
     for family in BUILTIN:
         register(family)
 
 
 @hookimpl
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
-    """The one that never changes, and those that learn which draws the policy is ready for."""
+    """Registers the fixed sampler and the adaptive ones."""
     register(
         Sampler(
             name="uniform",
-            summary="The randomization as it is: quantiles are uniform, and nothing is learned.",
+            summary="Draws from the randomization itself, without adaptation.",
             make=FixedSampler,
         )
     )
     register(
         Sampler(
             name="adr",
-            summary="Ranges that widen where the policy succeeds at their ends (OpenAI 2019).",
+            summary="Widens ranges where the policy succeeds at their ends (OpenAI 2019).",
             make=f"{ADAPTIVE}.adr:Adr",
             options=f"{ADAPTIVE}.adr:AdrOptions",
         )
@@ -77,7 +77,7 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     register(
         Sampler(
             name="doraemon",
-            summary="The most varied draws of which the policy still solves a given share (Tiboni et al. 2024).",
+            summary="Maximizes the entropy of draws at a given success rate (Tiboni et al. 2024).",
             make=f"{ADAPTIVE}.doraemon:Doraemon",
             options=f"{ADAPTIVE}.doraemon:DoraemonOptions",
         )
@@ -85,7 +85,7 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     register(
         Sampler(
             name="spdl",
-            summary="Draws that go towards the box as fast as the mean return allows (Klink et al. 2021).",
+            summary="Moves draws towards the whole box as fast as the mean return allows (Klink et al. 2021).",
             make=f"{ADAPTIVE}.self_paced:SelfPaced",
             options=f"{ADAPTIVE}.self_paced:SelfPacedOptions",
         )
@@ -93,7 +93,7 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     register(
         Sampler(
             name="plr",
-            summary="Replays the draws with the largest value loss (Jiang et al. 2021a).",
+            summary="Replays draws with a large value loss (Jiang et al. 2021a).",
             make=f"{ADAPTIVE}.prioritized:Prioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
             needs=(SCORES,),
@@ -102,7 +102,7 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     register(
         Sampler(
             name="robust_plr",
-            summary="Replays the draws with the largest positive value loss, learns from replays alone (2021b).",
+            summary="Replays draws with a large positive value loss and learns only from replays (Jiang et al. 2021b).",
             make=f"{ADAPTIVE}.prioritized:RobustPrioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
             needs=(SCORES, MASKS),

@@ -1,8 +1,8 @@
-"""The hooks by which packages add algorithms, environments, samplers and presets to gym_dr.
+"""Hooks through which packages add algorithms, environments, samplers and presets to gym_dr.
 
-A plugin is a module (or object) with functions named as below and marked ``@gym_dr.plugins.hookspecs.hookimpl``,
-announced in its package under the entry-point group ``gym_dr``. gym_dr's own parts come through the same hooks
-(``builtin.py``).
+A plugin is a module (or object) whose functions have the names below and the decorator
+``@gym_dr.plugins.hookspecs.hookimpl``. Its package lists it in the entry-point group ``gym_dr``. The built-in parts use
+the same hooks (``builtin.py``).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
 
 @hookspec
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
-    """Adds sources of draws: call ``register`` once for each."""
+    """Adds samplers: call ``register`` once for each."""
 
 
 @hookspec
 def gym_dr_register_presets(register: Callable[[str, str, Randomization], None]) -> None:
-    """Adds randomization presets: call ``register(param_space_name, preset_name, randomization)`` for each."""
+    """Adds randomization presets: call ``register(param_space_name, preset_name, randomization)`` once for each."""

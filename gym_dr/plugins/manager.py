@@ -1,6 +1,6 @@
-"""Finds plugins, loads them one by one and fills the registries with what they add.
+"""Finds plugins, loads them one by one and adds their parts to the registries.
 
-A plugin that cannot be loaded is reported by name and left out; two that claim the same name are an error.
+A plugin that cannot be loaded is reported by name and skipped; two plugins that add the same name are an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gym_dr.registry import all_or_nothing
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS
 
-DISABLE = "GYMDR_DISABLE_PLUGINS"  # environment variable: names of plugins to leave out, separated by commas, or "all"
+DISABLE = "GYMDR_DISABLE_PLUGINS"  # environment variable: names of plugins to skip, separated by commas, or "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,33 +36,33 @@ class LoadedPlugin:
 
     name: str  # of its entry point
     package: str  # distribution and version that it comes from
-    origin: str  # file of its code, or module that was to be imported
-    problem: str = ""  # why it is left out; empty if it is in use
+    origin: str  # file of its code, or the module to import
+    problem: str = ""  # why it is skipped; empty if it is in use
 
 
 @cache
 def load_plugins() -> tuple[LoadedPlugin, ...]:
-    """Loads the plugins of this installation, once for the process.
+    """Loads the installed plugins, once per process.
 
-    The command line and functions such as ``gym_dr.train`` do this. A program calls it (as ``gym_dr.load_plugins()``)
-    to have the environments and presets of other packages; what ``GYMDR_DISABLE_PLUGINS`` names is left out.
+    The command line and functions such as ``gym_dr.train`` call it. Call it (as ``gym_dr.load_plugins()``) to use
+    environments and presets of other packages in a program. Plugins that ``GYMDR_DISABLE_PLUGINS`` names are skipped.
 
     Returns:
-        All plugins, those that are left out too.
+        All plugins, including skipped ones.
 
     Raises:
         PluginError: Two plugins add the same name.
-        UnknownNameError: ``GYMDR_DISABLE_PLUGINS`` names a plugin that there is not.
+        UnknownNameError: ``GYMDR_DISABLE_PLUGINS`` names a plugin that is not installed.
 
     Warns:
-        PluginWarning: A plugin is broken and left out.
+        PluginWarning: A plugin is broken and skipped.
     """
     disabled = frozenset(name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip())
     plugins = load(list(entry_points(group=hookspecs.PROJECT)), disabled)
     for plugin in plugins:
         if plugin.problem not in ("", "disabled"):
             warnings.warn(
-                f"plugin {plugin.name!r} of {plugin.package} is left out: {plugin.problem}. "
+                f"plugin {plugin.name!r} of {plugin.package} is skipped: {plugin.problem}. "
                 f"Set {DISABLE}={plugin.name} to disable it.",
                 PluginWarning,
                 stacklevel=2,
@@ -71,18 +71,18 @@ def load_plugins() -> tuple[LoadedPlugin, ...]:
 
 
 def load(found: Sequence[EntryPoint], disabled: frozenset[str]) -> tuple[LoadedPlugin, ...]:
-    """Loads gym_dr's own plugin and then the found ones, in the order of their names.
+    """Loads the built-in plugin and then the others, sorted by name.
 
     Args:
         found: Entry points of the group ``gym_dr``.
-        disabled: Names to leave out; "all" leaves out every one but gym_dr's own.
+        disabled: Names to skip; "all" skips all but the built-in plugin.
 
     Raises:
         PluginError: Two plugins add the same name.
-        UnknownNameError: A name to leave out is no plugin's; none has been loaded then.
+        UnknownNameError: A disabled name is not a plugin; nothing has been loaded.
     """
     names = {entry_point.name for entry_point in found}
-    for name in sorted(disabled - names - {"all"}):  # misspelled, it would let in what is to be kept out
+    for name in sorted(disabled - names - {"all"}):  # a misspelled name would disable nothing
         raise unknown_name(f"plugin in {DISABLE}", name, names | {"all"})
     hooks = pluggy.PluginManager(hookspecs.PROJECT)
     hooks.add_hookspecs(hookspecs)
@@ -98,14 +98,14 @@ def _load(hooks: pluggy.PluginManager, entry_point: EntryPoint, disabled: frozen
         return LoadedPlugin(name=name, package=package, origin=origin, problem="disabled")
     try:
         plugin = entry_point.load()
-    except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
+    except (Exception, SystemExit) as error:  # importing a third-party module may raise anything
         problem = f"importing {origin} failed with {type(error).__name__}: {error}"
         return LoadedPlugin(name=name, package=package, origin=origin, problem=problem)
     return _add(hooks, name, package, plugin)
 
 
 def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> LoadedPlugin:
-    """Registers a plugin with pluggy and calls its hooks, all of it or nothing."""
+    """Registers a plugin with pluggy and calls its hooks; undoes everything if one fails."""
     origin = getattr(plugin, "__file__", None) or getattr(inspect.getmodule(plugin), "__file__", None) or plugin
     before, problem = set(gym.registry), ""
     try:
@@ -116,20 +116,20 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> L
                 for implementation in getattr(hooks.hook, hook).get_hookimpls():
                     if implementation.plugin_name == name:
                         implementation.function(register)
-    except (Exception, SystemExit) as error:  # a misspelled hook, or whatever the plugin raises in one
+    except (Exception, SystemExit) as error:  # a misspelled hook, or an error in one
         if hooks.has_plugin(name):
             hooks.unregister(name=name)
         for env_id in set(gym.registry) - before:
             del gym.registry[env_id]
-        if isinstance(error, NameClashError):  # which of the two is meant is for the user to say
-            way_out = f"Uninstall one of them, or leave its plugin out with {DISABLE}=NAME."
+        if isinstance(error, NameClashError):  # the user must choose one of the two
+            way_out = f"Uninstall one of them, or disable its plugin with {DISABLE}=NAME."
             raise PluginError(f"{error} {way_out}") from None
         problem = f"{type(error).__name__}: {error}".replace("\n", " ")
     return LoadedPlugin(name=name, package=package, origin=str(origin), problem=problem)
 
 
 def _registrars(package: str) -> dict[str, Callable[..., None]]:
-    """What the hooks of a package's plugin are called with, by the name of the hook."""
+    """Hook name -> the ``register`` function for a package's plugin."""
 
     def registrar(kind: type, add: Callable[..., object], names: str = "") -> Callable[..., None]:
         def register(*given: Any) -> None:

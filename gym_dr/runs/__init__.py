@@ -1,1 +1,1 @@
-"""Run folders: everything that a run wrote."""
+"""Runs: their folders, configurations, logs and checkpoints."""

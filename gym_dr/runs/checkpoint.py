@@ -1,4 +1,4 @@
-"""Checkpoints: tensors and plain values (``pack.py``), loaded without running any code from the file."""
+"""Checkpoints: tensors and plain values (``pack.py``), loaded without executing code from the file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NAME = re.compile(r"update-(\d+)\.safetensors")
 def save_checkpoint(
     folder: RunFolder, update: int, state: Mapping[str, Any], session: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Path:
-    """Writes a checkpoint, when ``update`` updates have been made, and the networks' weights into files of their own.
+    """Writes the checkpoint after ``update`` updates, and the networks' weights to files of their own.
 
-    ``state`` is the algorithm's, ``session`` has counters and statistics of the run, and ``config`` identifies it.
+    ``state`` is the algorithm's, ``session`` has the run's counters and statistics, and ``config`` identifies the run.
 
     Raises:
         CheckpointError: The state contains something other than tensors and plain values.
@@ -48,7 +48,7 @@ def save_checkpoint(
 
 
 def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
-    """Writes the networks' weights and deletes old checkpoints; may be repeated after a crash.
+    """Writes the networks' weights and deletes old checkpoints; can be repeated after a crash.
 
     The weights are torch files for other programs; gym_dr never reads them.
 
@@ -60,10 +60,10 @@ def finish_checkpoint(folder: RunFolder, state: Mapping[str, Any]) -> None:
     for name, weights in zip(NETWORKS, folder.weights, strict=True):
         if name in state:
             buffer = io.BytesIO()
-            # without the metadata that torch adds, so that the file is the same whether or not the run was interrupted
+            # without torch's metadata, so the file is the same whether or not the run was interrupted
             torch.save(dict(state[name]) if isinstance(state[name], Mapping) else state[name], buffer)
             write_atomically(weights, buffer.getvalue())
-    unfinished = folder.checkpoints.glob(".update-*.tmp")  # left by a process that was killed while it wrote one
+    unfinished = folder.checkpoints.glob(".update-*.tmp")  # left behind by a killed process
     for old in [*checkpoint_paths(folder)[:-MAX_CHECKPOINTS], *unfinished]:
         old.unlink(missing_ok=True)
 
@@ -74,7 +74,7 @@ def checkpoint_paths(folder: RunFolder) -> list[Path]:
 
 
 def updates_saved(folder: RunFolder) -> int:
-    """Updates that had been made when the newest checkpoint of a run was written; 0 where there is none."""
+    """Number of updates in the newest checkpoint of a run; 0 if there is none."""
     paths = checkpoint_paths(folder)
     return int(_NAME.fullmatch(paths[-1].name)[1]) if paths else 0  # type: ignore[index]  # they match
 
@@ -83,7 +83,7 @@ def load_newest(folder: RunFolder) -> dict[str, Any]:
     """Reads the newest checkpoint of a run.
 
     Raises:
-        CheckpointError: There is none, or it is truncated or not one of gym_dr's. Nothing is changed.
+        CheckpointError: There is none, or it is truncated or not from gym_dr. Nothing is changed.
     """
     paths = checkpoint_paths(folder)
     if not paths:
@@ -95,7 +95,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """Reads a checkpoint: data, never code, with memory bounded by the size of the file.
 
     Raises:
-        CheckpointError: The file is missing, truncated or not one of gym_dr's; the message names it.
+        CheckpointError: The file is missing, truncated or not from gym_dr; the message names it.
     """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -109,17 +109,17 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}.") from None
     except (ValueError, MemoryError):
         raise CheckpointError(
-            f"{path}: is truncated or not a checkpoint. Delete it to resume from the one before."
+            f"{path}: is truncated or not a checkpoint. Delete it to resume from the previous one."
         ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: is a safetensors file, but not a checkpoint of gym_dr.")
+        raise CheckpointError(f"{path}: is a safetensors file, but not a gym_dr checkpoint.")
     if content.get("version") != VERSION:
         raise CheckpointError(
             f"{path}: expected checkpoint version {VERSION}, got {content.get('version')!r}. "
             "Use the version of gym_dr that wrote it."
         )
     if missing := {"update", "state", "session", "config"} - content.keys():
-        raise CheckpointError(f"{path}: is a checkpoint of gym_dr, but lacks {', '.join(sorted(missing))}.")
+        raise CheckpointError(f"{path}: is a gym_dr checkpoint, but lacks {', '.join(sorted(missing))}.")
     for name in ("state", "session", "config"):
         if not isinstance(content[name], dict):
             raise CheckpointError(f"{path}: expected a table {name!r}, got {type(content[name]).__name__}.")

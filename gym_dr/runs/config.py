@@ -1,4 +1,4 @@
-"""The configuration of a run: defaults, then a file, then the command line, all checked before the first step."""
+"""The configuration of a run, merged from defaults, a file and the command line and checked before the first step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vector
 from gym_dr.training.api import Algorithm
 from gym_dr.wrappers.disturbed_space import split
 
-CONTEXTS = (INFO, OBSERVATION)  # "hidden" would hide the draw from the run's own records
+CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
 ON_NAN = ("stop", "skip")
 MAX_ENVS = 1_000_000
 
@@ -36,22 +36,22 @@ class RunSettings:
     """Settings that all algorithms share."""
 
     env: str = option(DEFAULT_ENV, "id of the environment to train on")
-    seed: int = option(1, "seed of everything random in the run")
-    num_envs: int = option(10, "sub-environments stepped together")
-    vectorization: str = option("auto", "how they are stepped", VECTORIZATIONS)
+    seed: int = option(1, "random seed of the run")
+    num_envs: int = option(10, "number of sub-environments")
+    vectorization: str = option("auto", "how sub-environments run; auto: native if available", VECTORIZATIONS)
     restart_workers: bool = option(
-        False, "replace async workers that fail and truncate their episodes, instead of ending the run"
+        False, "replace async workers that fail and truncate their episodes instead of ending the run"
     )
-    worker_timeout: float = option(60.0, "seconds that async workers have for an answer")
-    context: str = option("info", "who sees the draw: the records alone, or the policy too", CONTEXTS)
-    sampler: str = option(UNIFORM, "where draws come from, see gymdr list samplers")
+    worker_timeout: float = option(60.0, "seconds to wait for an answer of an async worker")
+    context: str = option("info", "where the draw goes: into records only, or into the observation too", CONTEXTS)
+    sampler: str = option(UNIFORM, "sampler of the draws, see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
-        100, "updates between checkpoints, where episodes under way are dropped and draws begin anew"
+        100, "updates between checkpoints; each drops unfinished episodes and re-draws all parameters"
     )
-    eval_episodes: int = option(100, "episodes of each evaluation at the end; 0 for none")
-    on_nan: str = option("stop", "what to do where a loss or an observation is not finite", ON_NAN)
-    device: str = option("cpu", "where the networks are: cpu or cuda")
+    eval_episodes: int = option(100, "episodes of each evaluation after training; 0 for none")
+    on_nan: str = option("stop", "what to do if a loss or an observation is not finite", ON_NAN)
+    device: str = option("cpu", "device of the networks: cpu or cuda")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
@@ -59,7 +59,7 @@ class RunSettings:
             expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
         check_choices(self)
         expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)
-        most = f"at most checkpoint_every ({self.checkpoint_every}), where draws begin anew"
+        most = f"at most checkpoint_every ({self.checkpoint_every}), which re-draws all parameters"
         expect(self.resample_every <= self.checkpoint_every, "resample_every", most, self.resample_every)
         seconds = f"seconds above 0 and at most {MAX_TIMEOUT:g}"
         expect(0.0 < self.worker_timeout <= MAX_TIMEOUT, "worker_timeout", seconds, self.worker_timeout)
@@ -75,9 +75,9 @@ class RunConfig:
     algorithm: str  # name
     settings: RunSettings
     randomization: Randomization | None  # None for environments without parameters
-    options: Any  # the algorithm's own dataclass
-    sampler_options: Any = None  # the sampler's own dataclass; None for one without
-    context_ranges: ContextRanges | None = None  # of the parameters that the policy observes; follows from the others
+    options: Any  # the algorithm's dataclass
+    sampler_options: Any = None  # the sampler's dataclass; None if it has none
+    context_ranges: ContextRanges | None = None  # of parameters that the policy observes; derived from the others
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``--config`` reads back."""
@@ -98,7 +98,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     """Reads a configuration file and checks its settings and options, but not yet its randomization.
 
     Raises:
-        ConfigError: The file cannot be read, is for another algorithm, or a value has the wrong type or range.
+        ConfigError: The file cannot be read, is for another algorithm, or has a value of the wrong type or range.
         UnknownNameError: It has an unknown key.
     """
     table = read_table(path)
@@ -113,7 +113,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: expected a table [{name}], got {shortened(values)}.")
         if misplaced := sorted(table.keys() & {field.name for field in fields[name]}):
-            raise ConfigError(f"{path}: {', '.join(misplaced)}: expected in the table [{name}], not outside of it.")
+            raise ConfigError(f"{path}: {', '.join(misplaced)}: expected in the table [{name}], not outside it.")
     if other := next((name for name in table if name in SAMPLERS), None):
         raise ConfigError(f"{path}: [{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
     try:
@@ -139,11 +139,11 @@ def build_config(
     """Builds the resolved configuration from values that override the defaults.
 
     Args:
-        algorithm: What trains.
+        algorithm: The algorithm of the run.
         settings: Fields of ``RunSettings``.
-        options: Fields of the algorithm's own configuration.
+        options: Fields of the algorithm's configuration.
         randomization: In any form that environments accept; None for the preset "default".
-        sampler_options: Fields of the sampler's own configuration.
+        sampler_options: Fields of the sampler's configuration.
 
     Raises:
         UnknownNameError: The environment, a preset or a parameter is unknown.
@@ -159,7 +159,7 @@ def build_config(
     if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
         raise ConfigError(
             f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
-            "another one."
+            "another sampler or algorithm."
         )
     fixed_draws = sampler.name == UNIFORM or not run_settings.resample_every
     expect(
@@ -181,14 +181,14 @@ def build_config(
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
-    with warnings.catch_warnings():  # the run itself gives them
+    with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
         sampler.for_space(space, split(resolved)[0], made, task_of(run_settings.env, run_settings.num_envs))
     ranges = None
     if run_settings.context == OBSERVATION:
         if not resolved:
             raise ConfigError(
-                "context: expected a randomization with 'observation', which shows its draws to the policy; got none."
+                "context: expected a randomization with 'observation', which adds the draw to it; got none."
             )
         ranges = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
     return RunConfig(
@@ -202,7 +202,7 @@ def build_config(
 
 
 def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
-    """Settings and options that the algorithm begins with on this environment, where they are not its defaults."""
+    """Settings and options for which this environment overrides the algorithm's defaults."""
     family = family_of(env_id)
     return family.defaults.get(algorithm.name, {}) if family is not None else {}
 
@@ -212,12 +212,12 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         return algorithm.config_class()(**options)
     except GymDrError:
         raise
-    except (TypeError, ValueError) as error:  # how a plugin's algorithm may refuse a value
+    except (TypeError, ValueError) as error:  # a plugin's algorithm may reject a value this way
         raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
 def check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
-    """``check_fields`` for the options of a sampler, which may have none."""
+    """Applies ``check_fields`` to a sampler's options; a sampler may have none."""
     if not sampler.option_fields():
         sampler.make_options(values)
         return {}
@@ -225,7 +225,7 @@ def check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[s
 
 
 def _plain(options: Any) -> dict[str, Any]:
-    """A configuration's fields as JSON has them."""
+    """A configuration's fields in JSON form."""
     return {
         name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in vars(options).items()
@@ -235,7 +235,7 @@ def _plain(options: Any) -> dict[str, Any]:
 def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
     """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
 
-    For an unknown name it suggests the fields and ``also``.
+    Suggestions for an unknown name come from the fields and ``also``.
 
     Raises:
         UnknownNameError: The dataclass has no such field.
@@ -261,7 +261,7 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return tuple(_convert(name, get_args(hint)[0], item) for item in value)
     elif isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
-        raise ConfigError(f"{name}: expected a number of at most 64 bits, got one of {value.bit_length()}.")
+        raise ConfigError(f"{name}: expected a number of at most 64 bits, got {value.bit_length()} bits.")
     elif hint is float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
@@ -272,9 +272,9 @@ def _convert(name: str, hint: Any, value: Any) -> Any:
 
 
 def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
-    """The settings in which a configuration differs from one that was saved, in words.
+    """Describes the settings in which a configuration differs from a saved one.
 
-    What an older version did not write, since it had no such option, has its default there.
+    Options that the saved configuration lacks, since an older version wrote it, have their defaults.
     """
     sections = {config.algorithm: config.options}
     if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
@@ -300,10 +300,10 @@ def _differences(saved: Mapping[str, Any], current: Mapping[str, Any], prefix: s
 
 
 def check_device(device: str) -> None:
-    """Checks that networks can be trained on a device. Evaluation and play do not need it.
+    """Checks that networks can be trained on a device, which evaluation and play do not need.
 
     Raises:
-        ConfigError: There is no such device here.
+        ConfigError: The device is not available.
     """
     import torch  # heavy: only when a run begins
 

@@ -1,4 +1,4 @@
-"""Atomic writes, and how errors of the operating system are reported."""
+"""Atomic writes, and reporting of operating system errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gym_dr.errors import GymDrError, RunFolderError
 
 @contextlib.contextmanager
 def os_errors(path: Path, verb: str = "written") -> Iterator[None]:
-    """Raises errors of the operating system as ``RunFolderError`` with the path; errors of ours pass unchanged.
+    """Raises operating system errors as ``RunFolderError`` with the path; gym_dr's own errors pass unchanged.
 
     Args:
-        path: The file or folder in question.
-        verb: What cannot be done with it: "written", "read" or "removed".
+        path: The file or folder.
+        verb: For the message "cannot be ...": "written", "read" or "removed".
     """
     try:
         yield
@@ -27,9 +27,9 @@ def os_errors(path: Path, verb: str = "written") -> Iterator[None]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader, or a restart after a crash, finds the old content or the new, never a part.
+    """Writes a file atomically: readers, and restarts after a crash, find the old content or the new, never a part.
 
-    The content is on the disk before the file gets its name, and the name before the function returns.
+    The content is on the disk before the file gets its name, and the name is on the disk before the function returns.
 
     Raises:
         RunFolderError: The file cannot be written; its old content is intact.
@@ -50,9 +50,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Forces the names in a folder to the disk."""
+    """Flushes the names in a folder to the disk."""
     if os.name == "nt":
-        return  # folders cannot be opened there; the file system journals its names
+        return  # Windows cannot open folders; its file system journals names
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,6 @@
-"""Creates the environments of a run from their id.
+"""Creates the environments of a run from an id.
 
-A run's randomization may include disturbances, and its policy may observe the draw: both are wrappers around the
-registered environment.
+Wrappers around the registered environment add the randomization's disturbances, and the draw to the observation.
 """
 
 from __future__ import annotations
@@ -46,33 +45,33 @@ def check_env_id(env_id: str) -> None:
             importlib.import_module(module)
         except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
             raise ConfigError(
-                f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Modules are looked for as "
-                "Python does, in installed packages and PYTHONPATH."
+                f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Install it, or add its folder "
+                "to PYTHONPATH."
             ) from None
     if name not in gym.registry:
-        # forgetting "gym_dr/" is likelier than misspelling the rest
+        # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
         raise unknown_name("environment", name, in_namespaces or gym.registry, listing="gymdr list envs")
 
 
 def task_of(env_id: str, num_envs: int) -> Task:
-    """What a sampler may know of the training on a registered environment."""
+    """What a sampler may know about training on a registered environment."""
     return Task(num_envs=num_envs, reward_threshold=gym.spec(env_id.rpartition(":")[2]).reward_threshold)
 
 
 def check_module(env_id: str, trusted: Collection[str]) -> None:
-    """Checks an id from a file, which alone must not cause the import of a module and so run its code.
+    """Checks an environment id from a file, which must not import a module, and so run its code, without consent.
 
-    Modules that the user has trusted, or that are already imported, are safe.
+    Modules that the user trusts, or that are already imported, are safe.
 
     Raises:
-        ConfigError: It would import another module.
+        ConfigError: The id would import another module.
     """
     module, colon, _ = env_id.rpartition(":")
     if colon and module not in trusted and module not in sys.modules:
         raise ConfigError(
             f"env: expected the id of an environment, got {shortened(env_id)}, which would import a module, and so run "
-            f"code, because a file says so. If you trust the module: --trust {shortened(module)[1:-1]}"
+            f"code that a file names. If you trust the module: --trust {shortened(module)[1:-1]}"
         )
 
 
@@ -90,7 +89,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
 
 
 def param_space_of(env_id: str) -> ParamSpace | None:
-    """The parameters of an environment, with disturbances; None where it has no parameters of its own.
+    """The parameters of an environment, including disturbances; None if it has no parameters of its own.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -106,11 +105,13 @@ def param_space_of(env_id: str) -> ParamSpace | None:
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
-    """One environment, in ``Disturb`` where there are disturbances; None randomizes by the id's defaults.
+    """Makes one environment, in ``Disturb`` if there are disturbances.
+
+    A randomization of None leaves it to the id's default.
 
     Raises:
         UnknownNameError: There is no such environment.
-        ConfigError: It cannot be made, most likely because a package that it needs is not installed.
+        ConfigError: It cannot be made, most likely because a package that it needs is missing.
     """
     check_env_id(env_id)
     disturbances = Randomization()
@@ -135,16 +136,16 @@ def make_vector_env(
     worker_timeout: float = 60.0,
     **kwargs: Any,
 ) -> VectorEnv[Any, Any, Any]:
-    """A vector environment without a run's wrappers, which ``wrap_for_policy`` adds.
+    """Makes a vector environment without the run's wrappers, which ``wrap_for_policy`` adds.
 
     Args:
         env_id: A registered id.
-        num_envs: Sub-environments.
-        vectorization: "auto" (native where there is one, else sync), "sync", "async" or "native".
-        randomization: None for environments without parameters; disturbances in it are left to ``wrap_for_policy``.
-        restart_workers: Whether async workers that fail are replaced.
-        worker_timeout: Seconds that async workers have for an answer.
-        **kwargs: Of the environment.
+        num_envs: Number of sub-environments.
+        vectorization: "auto" (native if there is one, else sync), "sync", "async" or "native".
+        randomization: None for environments without parameters; ``wrap_for_policy`` adds its disturbances.
+        restart_workers: Whether to replace async workers that fail.
+        worker_timeout: Seconds to wait for an answer of an async worker.
+        **kwargs: Passed to the environment.
 
     Raises:
         UnknownNameError: There is no such environment or vectorization.
@@ -179,10 +180,10 @@ def wrap_for_policy(
     """Adds the wrappers between physics and policy: disturbances and the context.
 
     Args:
-        envs: From ``make_vector_env``, perhaps with ``ResampleParams`` or ``VectorParams`` around it.
+        envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
         randomization: Its disturbances are drawn in each episode.
         context_ranges: Parameters that the policy observes; None for none.
-        settable: Disturbances among these names accept values in ``options["params"]`` without being drawn.
+        settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
 
     Raises:
         RandomizationError: The environment does not support a disturbance.

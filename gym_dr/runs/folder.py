@@ -1,4 +1,4 @@
-"""The folder of one run, and the names of the files in it."""
+"""The folder of a run, and the names of the files in it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 
 CONFIG = "config.json"
-EVALUATION = "evaluation"  # folder inside of a run's, or of one of several seeds
-NETWORKS = ("actor", "critic")  # their weights have files of their own
+EVALUATION = "evaluation"  # folder in that of a run, or of several seeds
+NETWORKS = ("actor", "critic")  # whose weights have files of their own
 
 
 class RunFolder:
@@ -26,17 +26,17 @@ class RunFolder:
         """Names the folder; nothing is read or written yet."""
         self.path = Path(path)
         self._lock = FolderLock(self.path)
-        self._created: tuple[int, int] | None = None  # identity of the folder, if ``create`` has put a run into it
-        self.killed_owner = ""  # the process that was killed while it held the lock, in words
+        self._created: tuple[int, int] | None = None  # identity of the folder, if ``create`` made the run
+        self.killed_owner = ""  # description of a process that was killed while it held the lock
 
     config = property(lambda self: self.path / CONFIG)  # the resolved configuration
     command = property(lambda self: self.path / "command.txt")  # the command that trained it
     metrics = property(lambda self: self.path / "metrics.csv")  # one row per update
     draws = property(lambda self: self.path / "draws.csv")  # one row per episode: draw, return, steps
-    sampler = property(lambda self: self.path / "sampler.csv")  # one row for each time that a sampler learned
+    sampler = property(lambda self: self.path / "sampler.csv")  # one row per update of the sampler
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
-    growth = property(lambda self: self.path / "sampler.png")  # how the draws of a sampler that learns changed
+    growth = property(lambda self: self.path / "sampler.png")  # how an adaptive sampler's draws changed
     evaluation = property(lambda self: self.path / EVALUATION)  # of the policy on nominal values and on draws
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
@@ -47,8 +47,8 @@ class RunFolder:
         Args:
             path: The folder; its parents are created.
             config_json: The resolved configuration.
-            overwrite: Whether an existing run is replaced; files that no run writes stay. Until the first update of the
-                new run a backup of the old one exists, which ``discard_if_unused`` restores.
+            overwrite: Whether to replace an existing run; files that no run writes stay. The old run is backed up until
+                the first update of the new one, and ``discard_if_unused`` restores it.
             command: The command line, if there was one.
 
         Raises:
@@ -72,10 +72,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks the folder against other processes, and cleans up after one that was killed.
+        """Locks the folder against other processes, and cleans up after a killed one.
 
         Raises:
-            RunFolderError: Another process holds the folder, or it cannot be written.
+            RunFolderError: Another process holds the lock, or the folder cannot be written.
         """
         self.killed_owner = self._lock.acquire()
         try:
@@ -86,7 +86,7 @@ class RunFolder:
             self._lock.release()
 
     def check_lock(self) -> None:
-        """Checks that the folder is still the one that was locked; without a lock there is nothing to check.
+        """Checks that the folder is still the one that was locked; does nothing without a lock.
 
         Raises:
             RunFolderError: It was removed or replaced.
@@ -94,10 +94,10 @@ class RunFolder:
         self._lock.check()
 
     def check_free(self, *, overwrite: bool) -> None:
-        """Checks that a new run may be created here; changes nothing, except to clean up after a killed process.
+        """Checks that a new run can be created here; changes nothing but leftovers of a killed process.
 
         Raises:
-            RunFolderError: The path is neither free nor an empty folder nor, with ``overwrite``, a run.
+            RunFolderError: The path exists and is neither an empty folder nor, with ``overwrite``, a run.
         """
         with os_errors(self.path, "read"):
             if not self.path.exists() or (self.path.is_dir() and self._is_empty()):
@@ -106,10 +106,10 @@ class RunFolder:
         if not self._is_run():
             runs = _runs_inside(self.path)
             what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
-            raise RunFolderError(f"{self.path}: exists already and {what}. Choose another --run-dir.")
+            raise RunFolderError(f"{self.path}: already exists and {what}. Choose another --run-dir.")
         if not overwrite:
             raise RunFolderError(
-                f"{self.path}: exists already. Continue it with 'gymdr resume {self.path}', replace it with "
+                f"{self.path}: already exists. Continue it with 'gymdr resume {self.path}', replace it with "
                 "--overwrite, or choose another --run-dir."
             )
         self._check_files()
@@ -117,10 +117,10 @@ class RunFolder:
     def discard_if_unused(self) -> None:
         """Removes a run that failed before its first update, and restores the run that it replaced.
 
-        A folder that is gone, or that another process has locked meanwhile, is left alone.
+        A folder that is gone, or that another process has locked since, is left alone.
 
         Raises:
-            RunFolderError: It cannot be removed.
+            RunFolderError: The folder cannot be removed.
         """
         if self.metrics.exists() or self.draws.exists() or identity(self.path) != self._created:
             return
@@ -139,7 +139,7 @@ class RunFolder:
                 shutil.rmtree(self.path)
 
     def delete_replaced(self) -> None:
-        """Deletes the backup of the run that this one has replaced."""
+        """Deletes the backup of the run that this one replaced."""
         shutil.rmtree(self._backup, ignore_errors=True)
 
     @classmethod
@@ -147,16 +147,16 @@ class RunFolder:
         """Opens the folder of an existing run.
 
         Raises:
-            RunFolderError: There is no run at the path, or a file in it leads elsewhere.
+            RunFolderError: There is no run at the path, or a file in it is a link or a special file.
         """
         folder = cls(path)
         if not folder.path.is_dir():
-            raise RunFolderError(f"{path}: there is no such run folder.")
+            raise RunFolderError(f"{path}: no such run folder.")
         folder._recover_backup()
         if not folder.config.is_file():
             runs = _runs_inside(folder.path)
             hint = f" It holds the runs {', '.join(runs)}: name one of them." if runs else ""
-            raise RunFolderError(f"{path}: is not a run folder, it has no {CONFIG}.{hint}")
+            raise RunFolderError(f"{path}: is not a run folder: it has no {CONFIG}.{hint}")
         folder._check_files()
         return folder
 
@@ -174,7 +174,7 @@ class RunFolder:
         return table
 
     def _is_run(self) -> bool:
-        """Whether gym_dr created the folder; other programs write files named config.json, too."""
+        """Whether gym_dr created the folder; other programs write files named config.json too."""
         try:
             self.read_config()
         except ConfigError:
@@ -182,7 +182,7 @@ class RunFolder:
         return bool(self.checkpoints.is_dir())
 
     def _is_empty(self) -> bool:
-        """Whether the folder holds only leftovers of a process that was killed before it wrote a configuration."""
+        """Whether the folder holds nothing, or only leftovers of a process killed before it wrote a configuration."""
         return all(
             child.name in (LOCK, OWNER, self.command.name)
             or written_by_us(child, {CONFIG, OWNER, self.command.name})
@@ -191,7 +191,7 @@ class RunFolder:
         )
 
     def _check_files(self) -> None:
-        """Refuses links and special files, since an untrusted folder must not redirect or block reads and writes."""
+        """Rejects links and special files: an untrusted folder must not redirect or block reads and writes."""
         root = self.path.resolve()
         folders = (self.checkpoints, self.evaluation, self._backup)
         inside = list(self.evaluation.iterdir()) if self.evaluation.is_dir() else []
@@ -201,12 +201,12 @@ class RunFolder:
             if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == place):
                 raise RunFolderError(
                     f"{path}: expected a plain file or folder of the run, got something else, such as a link. "
-                    "Copy what it leads to into the run folder if you trust it."
+                    "If you trust the target of the link, copy it into the run folder."
                 )
 
     @property
     def _files(self) -> list[Path]:
-        """The files that a run writes; the configuration last, so that the folder is a run until then."""
+        """The files that a run writes; the configuration comes last, so the folder is a run until it is moved."""
         logs, pictures = [self.metrics, self.draws, self.sampler], [self.plots, self.growth]
         return [*logs, *pictures, self.evaluation, *self.weights, self.checkpoints, self.command, self.config]
 
@@ -215,7 +215,7 @@ class RunFolder:
         return self.path / ".replaced"
 
     def _recover_backup(self) -> None:
-        """Restores a run whose replacement was killed half way."""
+        """Restores a run whose replacement was killed halfway."""
         if not self.config.exists() and (self._backup / CONFIG).is_file():
             self._check_files()
             with self.locked():
@@ -224,9 +224,9 @@ class RunFolder:
     def _recover(self) -> None:
         """Removes half-written files of a killed process, and undoes its unfinished replacement of a run.
 
-        The configuration moves last, so its place shows how far the replacement had come.
+        The configuration moves last, so its place shows how far the replacement got.
         """
-        # gymdr evaluate and gymdr plot take no lock and may be writing their files just now
+        # gymdr evaluate and gymdr plot take no lock and may be writing their files right now
         others = {self.evaluation.name, self.plots.name, self.growth.name}
         names = {path.name for path in self._files} - others | {OWNER}
         for part in [*self.path.iterdir(), *(self.checkpoints.iterdir() if self.checkpoints.is_dir() else [])]:
@@ -251,7 +251,7 @@ class RunFolder:
 
 
 def expand(paths: list[str]) -> list[RunFolder]:
-    """Run folders by their paths; a folder of several seeds stands for all of them.
+    """Opens run folders by path; a folder of several seeds stands for all of them.
 
     Raises:
         RunFolderError: There is no run at a path.
@@ -264,7 +264,7 @@ def expand(paths: list[str]) -> list[RunFolder]:
 
 
 def written_by_us(path: Path, names: set[str]) -> bool:
-    """Whether it is a temporary file of ``write_atomically`` for one of the names."""
+    """Whether a path is a temporary file of ``write_atomically`` for one of the names."""
     name, process, ending = (*path.name[1:].rsplit(".", 2), "", "")[:3]
     return path.name.startswith(".") and name in names and process.isdigit() and ending == "tmp"
 

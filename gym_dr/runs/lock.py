@@ -1,4 +1,4 @@
-"""One process at a time writes into a run folder."""
+"""The lock of a run folder, which one process at a time may write into."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.runs.durable import write_atomically
 
 LOCK = ".lock"
-OWNER = ".owner.json"  # the process that holds the lock; stays behind if that is killed
-GRACE = 10.0  # seconds that the forked workers of a process that was killed may take to end
+OWNER = ".owner.json"  # describes the process that holds the lock; stays behind if that is killed
+GRACE = 10.0  # seconds for the forked workers of a killed process to end
 
 
 class FolderLock:
-    """The lock of one run folder. The operating system releases it when the process ends, however that happens."""
+    """The lock of one run folder. The operating system releases it when the process ends, even if it is killed."""
 
     def __init__(self, folder: Path) -> None:
         """Creates the object; nothing is read or written yet."""
@@ -33,7 +33,7 @@ class FolderLock:
         """Takes the lock.
 
         Returns:
-            The previous owner if it was killed, in words; otherwise empty.
+            A description of the previous owner if it was killed; otherwise empty.
 
         Raises:
             BusyFolderError: Another process holds it.
@@ -45,7 +45,7 @@ class FolderLock:
             except Timeout:
                 if not _has_ended(self._read_owner()):
                     raise
-                self._lock.acquire(timeout=GRACE)  # its workers hold the inherited lock a moment longer
+                self._lock.acquire(timeout=GRACE)  # its workers hold the inherited lock a little longer
             killed = self._read_owner()
             self._identity = identity(self.folder / LOCK)
             mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
@@ -62,7 +62,7 @@ class FolderLock:
         return _describe(killed) if killed else ""
 
     def release(self) -> None:
-        """Releases the lock; its file stays, since two others could hold it at once if it were removed."""
+        """Releases the lock; its file stays, since without it two other processes could hold the lock at once."""
         if self._identity == identity(self.folder / LOCK):
             with contextlib.suppress(OSError):
                 (self.folder / OWNER).unlink(missing_ok=True)
@@ -77,7 +77,7 @@ class FolderLock:
         """
         if self._identity is not None and self._identity != identity(self.folder / LOCK):
             raise RunFolderError(
-                f"{self.folder}: was removed or replaced while the run was going on; nothing more is written there."
+                f"{self.folder}: was removed or replaced during the run; nothing more is written there."
             )
 
     def _read_owner(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class FolderLock:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Distinguishes a file or folder from another one of the same name; None where there is none."""
+    """Identifies a file or folder even if another one takes its name; None if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -99,7 +99,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
-    """Whether the owner was a process of this machine that is gone."""
+    """Whether the owner was a process on this machine that no longer exists."""
     if os.name == "nt" or owner.get("host") != socket.gethostname() or not isinstance(owner.get("pid"), int):
         return False  # Windows has no signal 0
     try:

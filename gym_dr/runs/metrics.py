@@ -1,4 +1,4 @@
-"""CSV files that grow by a row at a time and can be cut back when a run is resumed."""
+"""CSV files that grow row by row and can be cut back when a run resumes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import Any
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 
-MAX_FILE = 2**30  # bytes; the logs of runs are read whole
+MAX_FILE = 2**30  # bytes; logs are read as a whole
 
 
 class CsvLog:
     """Appends rows to a CSV file; the first row's keys are the columns."""
 
     def __init__(self, path: Path) -> None:
-        """Names the file, which is created with the first row."""
+        """Names the file; the first row creates it."""
         self.path = path
         self._columns: list[str] | None = None
-        self._file: io.FileIO | None = None  # without a buffer, so that closing it cannot fail
+        self._file: io.FileIO | None = None  # unbuffered, so closing it cannot fail
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Appends one row and hands it to the operating system.
 
         Raises:
-            RunFolderError: The file cannot be written, or has other columns than the row; it is unchanged.
+            RunFolderError: The file cannot be written, or its columns differ from the row's; it is unchanged.
         """
         with os_errors(self.path):
             if self._file is None:
@@ -63,7 +63,7 @@ class CsvLog:
             self._append(columns)
 
     def _append(self, values: Any) -> None:
-        """Writes one whole line or nothing; a full disk may accept a part of it."""
+        """Writes one whole line or nothing, even if a full disk accepts a part of it."""
         assert self._file is not None
         line = io.StringIO(newline="")
         csv.writer(line, lineterminator="\n").writerow(values)
@@ -78,22 +78,22 @@ class CsvLog:
 
 
 def whole_rows(path: Path) -> str:
-    """The text of a CSV file up to its last whole row.
+    """Reads the text of a CSV file up to its last whole row.
 
-    A killed process may leave part of a row at the end, a power cut zeros.
+    A killed process may leave part of a row at the end; a power cut may leave zeros.
 
     Raises:
         OSError: The file cannot be read.
         UnicodeDecodeError: The file is not text.
     """
     if path.stat().st_size > MAX_FILE:
-        raise OSError(errno.EFBIG, f"is larger than {MAX_FILE} bytes")
+        raise OSError(errno.EFBIG, f"larger than {MAX_FILE} bytes")
     content = path.read_bytes().partition(b"\0")[0]
     return content[: content.rfind(b"\n") + 1].decode()
 
 
 def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None:
-    """Rewrites a CSV file with only the rows for which it is true, atomically; a missing file stays missing.
+    """Rewrites a CSV file atomically with the rows for which ``predicate`` is true; a missing file stays missing.
 
     Raises:
         RunFolderError: The file cannot be read or written, or ``predicate`` fails on a row.
@@ -104,7 +104,7 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
         columns = list(reader.fieldnames or [])
         rows = [row for row in reader if predicate(row)]
     if any(None in row or None in row.values() for row in rows):  # how csv marks too many or too few values
-        raise RunFolderError(f"{path}: was not written by a run (a row has other columns than the first).")
+        raise RunFolderError(f"{path}: was not written by a run (a row's columns differ from the header).")
     out = io.StringIO(newline="")
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     if columns:
@@ -114,10 +114,10 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
 
 
 def last_update(path: Path) -> int:
-    """The largest ``update`` in a CSV file; -1 where there is none.
+    """The largest ``update`` in a CSV file; -1 if there is none.
 
     Raises:
-        RunFolderError: The file cannot be read or has something else in that column.
+        RunFolderError: The file cannot be read, or has something other than whole numbers in that column.
     """
     if not path.exists():
         return -1
@@ -126,10 +126,10 @@ def last_update(path: Path) -> int:
 
 
 def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | None:
-    """The first and the last row of a CSV file of numbers; None where there is none.
+    """The first and the last row of a CSV file of numbers; None if it has none.
 
     Raises:
-        RunFolderError: The file cannot be read or holds something else.
+        RunFolderError: The file cannot be read, or holds something other than numbers.
     """
     if not path.exists():
         return None

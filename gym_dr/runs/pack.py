@@ -1,8 +1,8 @@
-"""Tensors and plain values as bytes, in the safetensors format: data only, with sizes that are known before reading.
+"""Packs tensors and plain values in the safetensors format: data only, with sizes known before reading.
 
-torch's own files hold a pickle. Even when it is read with ``weights_only=True`` a few hundred bytes of it may ask for
-gigabytes of memory. Here the tensors are raw numbers behind a table of their sizes, which the library checks against
-the file's, and everything else is JSON in the header.
+torch's own files hold a pickle. Even with ``weights_only=True``, a few hundred bytes of it can request gigabytes of
+memory. Here the tensors are raw numbers behind a table of their sizes, which the library checks against the size of the
+file, and everything else is JSON in the header.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MAX_FILE = 4 * 2**30  # bytes
 
 
 def pack(content: Mapping[str, Any]) -> bytes:
-    """Writes nested dicts, lists and tuples of tensors, numbers, text, booleans and None.
+    """Packs nested dicts, lists and tuples of tensors, numbers, text, booleans and None.
 
     Raises:
-        TypeError: It contains something else; the message says what and where.
-        ValueError: It is larger than ``unpack`` reads.
+        TypeError: The content has something else; the message says what and where.
+        ValueError: The content is larger than ``unpack`` reads.
     """
     from safetensors.torch import save  # heavy, as torch
 
@@ -34,7 +34,8 @@ def pack(content: Mapping[str, Any]) -> bytes:
     data = save(tensors, {"content": form, "sha256": _digest(form, tensors)})
     if int.from_bytes(data[:8], "little") > MAX_HEADER or len(data) > MAX_FILE:
         raise ValueError(
-            f"expected at most {MAX_FILE} bytes, and of names and plain values {MAX_HEADER}: keep numbers in tensors"
+            f"expected at most {MAX_FILE} bytes, at most {MAX_HEADER} of them names and plain values: keep numbers in "
+            "tensors"
         )
     return bytes(data)
 
@@ -60,7 +61,7 @@ def unpack(path: Path) -> Any:
             tensors = {name: archive.get_tensor(name).clone() for name in archive.keys()}  # noqa: SIM118  no iterator
         form = metadata["content"]
         if metadata["sha256"] != _digest(form, tensors):
-            raise ValueError("the checksum is another")
+            raise ValueError("wrong checksum")
         return _from_form(json.loads(form), tensors)
     except (SafetensorError, RuntimeError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(str(error)) from None
@@ -109,6 +110,6 @@ def _digest(form: str, tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        if tensor.numel():  # an empty one may not be viewed as bytes
+        if tensor.numel():  # an empty one cannot be viewed as bytes
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""A training run in progress: provides an algorithm with environments and writes the files of the run."""
+"""A training run in progress: makes the algorithm's environments and writes the run's files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
 MAX_SKIPS = 10  # consecutive updates that --on-nan skip allows
-RESTART_INDEX = 2**32  # first index of the seeds after a skipped update; segments have those below
+RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
 
 ProgressCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 
@@ -62,11 +62,11 @@ class RunSession:
         """Prepares a new run, or one that resumes from its newest checkpoint.
 
         Args:
-            folder: Of the run, with its configuration written.
-            config: Resolved.
+            folder: Folder of the run, which has its configuration already.
+            config: The resolved configuration.
             progress: Called after each update with its metrics.
-            resume: Whether to resume from the newest checkpoint; a run that has none starts again.
-            stop: Called after each update; a signal's number ends the run there.
+            resume: Whether to resume from the newest checkpoint; a run without one starts again.
+            stop: Called after each update; any result but 0, such as a signal's number, ends the run.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
@@ -76,17 +76,17 @@ class RunSession:
         self.restored: dict[str, Any] | None = None
         self.first_update = 0
         self.envs: RecordEpisodes | None = None
-        self._resample: Callable[[], None] | None = None  # if updates, not steps, are the unit of re-draws
+        self._resample: Callable[[], None] | None = None  # set if the unit of re-draws is updates, not steps
         self._steps, self._episodes, self._seconds = 0, 0, 0.0
         self._skipped, self._skipped_in_row = 0, 0  # updates
         self._window: deque[tuple[float, int]] = deque(maxlen=WINDOW)
-        self._adapted: AdaptParams | None = None  # the environments, if their sampler learns
-        self._sampler_state: Mapping[str, Any] | None = None  # what it had learned when the run was interrupted
+        self._adapted: AdaptParams | None = None  # the environments, if their sampler is adaptive
+        self._sampler_state: Mapping[str, Any] | None = None  # of that sampler in the checkpoint to resume from
         if resume:
             self._restore()
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop = stop
-        self.updates_made = self.first_update  # so far, and so the number of the current one
+        self.updates_made = self.first_update  # so far; also the index of the current update
         self.updates_saved = self.first_update  # in the newest checkpoint
         self._started = time.perf_counter() - self._seconds
 
@@ -102,7 +102,7 @@ class RunSession:
             worker_timeout=settings.worker_timeout,
         )
         if settings.sampler != UNIFORM:
-            envs = with_params(envs)  # inside of the other wrappers
+            envs = with_params(envs)  # innermost wrapper
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
@@ -136,7 +136,7 @@ class RunSession:
         """See ``Session.guard_update``.
 
         Raises:
-            TrainingError: The update has failed and must not be skipped, or too many in a row were.
+            TrainingError: The update failed and must not be skipped, or too many in a row were skipped.
         """
         try:
             yield
@@ -151,9 +151,9 @@ class RunSession:
             self._skipped, self._skipped_in_row = self._skipped + 1, self._skipped_in_row + 1
             if self._skipped_in_row > MAX_SKIPS:
                 raise TrainingError(
-                    f"{cause} {MAX_SKIPS} updates before it were skipped. {self._last_good()}"
+                    f"{cause} The {MAX_SKIPS} updates before it were skipped. {self._last_good()}"
                 ) from error
-            warnings.warn(f"{cause} The update is skipped.", SkippedUpdateWarning, stacklevel=3)
+            warnings.warn(f"{cause} Skipped the update.", SkippedUpdateWarning, stacklevel=3)
 
     def log(self, update: int, *, steps: int, **metrics: float) -> None:
         """See ``Session.log``."""
@@ -190,7 +190,7 @@ class RunSession:
     def close(self) -> None:
         """Closes environments and files."""
         if self.envs is not None:
-            # after Ctrl-C some workers may never answer, and closing would wait for them
+            # after Ctrl-C some workers may never answer, and close() would wait for them
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
         self._metrics.close()
         self._draws.close()
@@ -202,7 +202,7 @@ class RunSession:
 
     def _save(self, updates: int, state: Mapping[str, Any]) -> None:
         for name in _not_finite(state):
-            raise TrainingError(f"Update {updates - 1}: {name} of the algorithm is not finite. {self._last_good()}")
+            raise TrainingError(f"Update {updates - 1}: the algorithm's {name} is not finite. {self._last_good()}")
         session: dict[str, Any] = {
             "steps": self._steps,
             "episodes": self._episodes,
@@ -223,10 +223,10 @@ class RunSession:
             self._read(paths[-1])
         elif last_update(self.folder.metrics) >= self.config.settings.checkpoint_every:
             raise CheckpointError(
-                f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} is of a run that has "
+                f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
                 "saved one. Put it back, or train again with --overwrite."
             )
-        # rows of updates that will be repeated
+        # drop rows of updates that will be repeated
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):
             filter_rows(path, lambda row: int(row["update"]) < self.first_update)
         if self.restored is not None:  # the process may have been killed before it did this
@@ -238,7 +238,7 @@ class RunSession:
         changed = differences({**checkpoint["config"], "on_nan": self.config.settings.on_nan}, self.config)
         if changed:
             raise CheckpointError(
-                f"{path}: is of another configuration than {self.folder.config}: {', '.join(changed)}. "
+                f"{path}: has another configuration than {self.folder.config}: {', '.join(changed)}. "
                 "Change it back, or train a new run."
             )
         session = checkpoint["session"]
@@ -284,7 +284,7 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     """
     settings, space = config.settings, param_space_of(config.settings.env)
     if space is None or config.randomization is None:
-        raise ConfigError(f"{settings.env} has no parameters, and so no draws.")
+        raise ConfigError(f"{settings.env} has no parameters to draw.")
     kind = SAMPLERS.get(settings.sampler)
     task = task_of(settings.env, settings.num_envs)
     sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
@@ -294,7 +294,7 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
 
 
 def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
-    """What a draw of a sampler that learns follows from."""
+    """Where a draw of an adaptive sampler comes from: the sampler's version, and the draw that it replays, if any."""
     seed, index = record.source or (None, -1)
     return {"version": record.version, "source_seed": seed, "source_index": index}
 

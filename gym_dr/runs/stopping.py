@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM."""
+"""Handling of Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StopRequest:
     """A handler for ``stop_signals``: the first signal requests a stop, the second stops at once.
 
     Attributes:
-        number: Of the first signal; 0 before it.
+        number: The first signal's number; 0 before it.
     """
 
     def __init__(self) -> None:
@@ -29,10 +29,10 @@ class StopRequest:
             raise KeyboardInterrupt(number)
         self.number = number
         # not click.echo, which the signal may have interrupted
-        os.write(2, b"\nStopping after the current update or episode; once more to stop at once.\n")
+        os.write(2, b"\nStopping after the current update or episode. Press Ctrl-C again to stop at once.\n")
 
     def check(self) -> None:
-        """Stops here if that was requested.
+        """Stops here if a signal requested it.
 
         Raises:
             KeyboardInterrupt: A signal has arrived; its number is the argument.
@@ -43,7 +43,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
-    """Sets handlers of signals, and those before it again; in the main thread alone, where Python can."""
+    """Sets signal handlers and restores the previous ones; in the main thread only, as Python requires."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, new) for number, new in handlers.items()} if in_main_thread else {}
     try:
@@ -57,7 +57,7 @@ def _handled(handlers: Mapping[int, Any]) -> Iterator[None]:
 def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
     """Routes SIGINT and SIGTERM to a handler, which is called with the signal's number in the main thread.
 
-    Signals that are already handled or ignored stay so, as do all outside the main thread.
+    Signals that are already handled or ignored keep their handlers. Outside the main thread this does nothing.
     """
     free = [number for number, default in _DEFAULTS.items() if signal.getsignal(number) == default]
     with _handled(dict.fromkeys(free, lambda number, _: handler(number))):
@@ -66,7 +66,7 @@ def stop_signals(handler: Callable[[int], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_interrupt(message: str) -> Iterator[None]:
-    """Raises an interrupt as ``Interrupted`` with a message that says how to go on."""
+    """Raises an interrupt as ``Interrupted``, with a message that says how to continue."""
     try:
         yield
     except KeyboardInterrupt as stopped:
@@ -75,9 +75,9 @@ def explain_interrupt(message: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def children_end_with_us() -> Iterator[None]:
-    """Processes started in here ignore Ctrl-C, which this process handles; SIGTERM ends them.
+    """Makes processes started in the block ignore Ctrl-C, which this process handles; SIGTERM ends them.
 
-    Signals that arrive meanwhile end this process or are lost, so do little else in here.
+    Signals that arrive during the block end this process or are lost, so keep it short.
     """
     with _handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}):
         yield

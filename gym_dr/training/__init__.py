@@ -1,1 +1,1 @@
-"""Algorithms, and what they share."""
+"""Algorithms and the parts they share."""

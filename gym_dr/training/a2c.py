@@ -2,8 +2,8 @@
 
 One update: collect a rollout without a graph, estimate advantages, recompute log-probabilities in one batch (or in a
 few minibatches, each used once), and take one gradient step for the actor and one for the critic on each. The entropy
-bonus keeps the policy from settling early (Williams and Peng 1991, "Function Optimization Using Connectionist
-Reinforcement Learning Algorithms").
+bonus prevents premature convergence (Williams and Peng 1991, "Function Optimization Using Connectionist Reinforcement
+Learning Algorithms").
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def train(session: Session, config: A2CConfig) -> None:
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> ActorCritic:
-    """Networks and optimizers as the configuration has them; see ``ActorCritic``."""
+    """Builds the networks and optimizers of a configuration; see ``ActorCritic``."""
     optimizer = partial(_OPTIMIZERS[config.optimizer], eps=config.optimizer_eps)
     return ActorCritic(envs, seed, device, make_optimizer=optimizer, **shared_options(config))
 
@@ -42,7 +42,7 @@ def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, floa
     """Learns from a rollout's steps once; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
-        NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed nothing.
+        NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
     if config.normalize_advantages:
         batch = replace(batch, advantages=normalize(batch.advantages))
@@ -53,7 +53,7 @@ def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, floa
         entropy = entropies.mean()
         actor_loss = policy_gradient_loss(log_probs, part.advantages) - agent.entropy_coef * entropy
         critic_loss = value_loss(agent.value(part.critic_inputs), part.returns)
-        agent.gradient_step(actor_loss + critic_loss)  # no weight is in both
+        agent.gradient_step(actor_loss + critic_loss)  # the networks share no weights
         losses.append((actor_loss.item(), critic_loss.item(), entropy.item()))
     return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*losses, strict=True), strict=True)}
 

@@ -1,6 +1,6 @@
-"""What learning from rollouts has in common: actor and critic, their optimizers and schedules, saved state, the loop.
+"""What algorithms that learn from rollouts share: networks, optimizers, schedules, saved state and the training loop.
 
-How an algorithm learns is in a file of its own; ``a2c.py`` is one to begin with.
+Each algorithm's update is in a file of its own; start with ``a2c.py``.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> op
 class ActorCritic:
     """An actor and a critic that share no weights, an optimizer for each, and the generator that samples actions.
 
-    The critic may see the draw that the actor must do without (Pinto et al. 2018, "Asymmetric Actor Critic for
-    Image-Based Robot Learning"): it is needed in training only, where the draw is known.
+    The critic may observe the draw even when the actor does not (Pinto et al. 2018, "Asymmetric Actor Critic for
+    Image-Based Robot Learning"): it is only needed in training, where the draw is known.
 
     Attributes:
-        critic_context: The parameters that the critic sees besides the observation; k of them.
-        entropy_coef: Weight of the entropy bonus, as ``anneal`` has left it.
-        sampler: Acts in rollouts.
+        critic_context: The k parameters that the critic observes besides the observation.
+        entropy_coef: Current weight of the entropy bonus, set by ``anneal``.
+        sampler: Chooses the actions in rollouts.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class ActorCritic:
         reward_scale: float = 1.0,
         reward_moments: NormalizeRewards | None = None,
     ) -> None:
-        """Builds networks for the environment's spaces, on ``device``; weights and actions follow from the run's seed.
+        """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
         ``make_optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions,
-        ``reward_moments`` normalises rewards, and the other keywords are the options that ``A2CConfig`` documents.
+        ``reward_moments`` normalises rewards, and ``A2CConfig`` documents the other keywords.
 
         Raises:
-            ConfigError: The spaces are not of a kind that the networks know.
-            RandomizationError: The critic is to see draws, but nothing is randomized.
+            ConfigError: The networks do not support the spaces.
+            RandomizationError: ``critic_context`` is set, but nothing is randomized.
         """
         self.critic_context = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if critic_context else ()
         inputs = observation_size(envs) + len(self.critic_context)
@@ -89,7 +89,7 @@ class ActorCritic:
             self.actor = make_actor(envs, hidden_sizes, activation, continuous, normalize_observations)
             self.critic = mlp(inputs, hidden_sizes, 1, activation)
             if init == "orthogonal":
-                orthogonal(self.actor.network, last_gain=0.01)  # all actions are as likely at first
+                orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
         first = self.actor.network[0]
         self.observation_moments = first if isinstance(first, NormalizeObservations) else None
@@ -108,11 +108,11 @@ class ActorCritic:
 
     @property
     def reward_scale(self) -> float:
-        """What rewards are multiplied by for the losses: by normalisation, or else always the same."""
+        """Factor on rewards in the losses: constant, or from ``reward_moments`` if rewards are normalised."""
         return self._reward_scale if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
 
     def value(self, inputs: Tensor) -> Tensor:
-        """The critic's values of ``inputs`` ``(..., obs + k)``, shape ``(...)``."""
+        """The critic's values, shape ``(...)``, of ``inputs``, shape ``(..., obs + k)``."""
         values: Tensor = self.critic(inputs).squeeze(-1)
         return values
 
@@ -120,8 +120,8 @@ class ActorCritic:
         """Sets learning rates and the weight of the entropy bonus for an update.
 
         Args:
-            schedule: "constant", or "linear", by which they fall to 0.
-            progress: Share of the updates that have been made, 0 to 1.
+            schedule: "constant", or "linear" to decrease them to 0.
+            progress: Fraction of the updates already made, 0 to 1.
         """
         remaining = 1.0 - progress if schedule == "linear" else 1.0
         self.entropy_coef = self._first_entropy_coef * remaining
@@ -130,11 +130,11 @@ class ActorCritic:
                 group["lr"] = first_lr * remaining
 
     def gradient_step(self, loss: Tensor) -> None:
-        """Back-propagates a loss once and takes a step with each optimizer; a network that it does not use stays.
+        """Backpropagates a loss once and steps each optimizer; networks that the loss does not use are unchanged.
 
         Raises:
             NotFiniteError: The loss or a gradient is not finite; nothing has changed.
-            TrainingError: The step has led to weights that are not finite.
+            TrainingError: A weight is not finite after the step.
         """
         if not torch.isfinite(loss):
             raise NotFiniteError(
@@ -154,19 +154,19 @@ class ActorCritic:
             raise TrainingError("A weight is not finite after the update. Lower the learning rate.")
 
     def observe_rewards(self, rollout: Rollout, *, fresh: bool) -> None:
-        """Takes a rollout into the moments of rewards; ``fresh`` if episodes began anew before it."""
+        """Updates the moments of rewards with a rollout; ``fresh`` if all episodes were reset before it."""
         if self.reward_moments is not None:
             ends = rollout.terminated | rollout.truncated
             self.reward_moments.observe(rollout.rewards, ends, rollout.valid, fresh=fresh)
 
     def observe_observations(self, rollout: Rollout) -> None:
-        """Takes a rollout that has been learned from into the moments of observations."""
+        """Updates the moments of observations with a rollout, after learning from it."""
         if self.observation_moments is not None:
             valid = torch.as_tensor(rollout.valid, device=rollout.observations.device)
             self.observation_moments.update(rollout.observations[:-1][valid])
 
     def state(self) -> dict[str, Any]:
-        """All that training needs to go on, as tensors."""
+        """Everything needed to continue training, as tensors."""
         moments = {} if self.reward_moments is None else {"reward_moments": self.reward_moments.state_dict()}
         return {
             "actor": self.actor.state_dict(),
@@ -178,7 +178,7 @@ class ActorCritic:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what ``state`` gave.
+        """Restores the result of ``state``.
 
         Raises:
             CheckpointError: Something is missing or does not fit.
@@ -196,7 +196,7 @@ class ActorCritic:
 
 
 def shared_options(config: Any) -> dict[str, Any]:
-    """The keywords of ``ActorCritic`` that a configuration has options of the same name for."""
+    """The options of a configuration that ``ActorCritic`` takes as keywords of the same name."""
     known = inspect.signature(ActorCritic).parameters
     return {field.name: getattr(config, field.name) for field in fields(config) if field.name in known}
 
@@ -211,10 +211,10 @@ def train_on_rollouts(
     """Trains on rollouts of ``config.rollout_steps`` steps; see ``train_agent``.
 
     Args:
-        session: What the algorithm was given.
-        config: Has ``rollout_steps``, ``gamma`` and ``gae_lambda``.
-        make_agent: Is called with environments, configuration, seed and device.
-        learn: Learns from the steps of a rollout with the configuration and returns losses; not called without steps.
+        session: Passed to the algorithm's ``train``.
+        config: Has ``rollout_steps``, ``gamma`` and ``gae_lambda``, besides what ``train_agent`` needs.
+        make_agent: Called with environments, configuration, seed and device.
+        learn: Learns from the steps of a rollout and returns losses; not called if no step counts.
         losses: Their names, in the order of the metrics' columns.
     """
     envs = session.make_envs(config.rollout_steps)
@@ -255,11 +255,11 @@ def train_agent(
     """Trains from the session's first update to ``config.updates``.
 
     Args:
-        session: What the algorithm was given.
+        session: Passed to the algorithm's ``train``.
         config: Has ``updates`` and ``schedule``.
-        agent: What learns.
-        play: Collects a rollout after a reset with a seed, or without one.
-        learn: Learns from it with the configuration and returns losses.
+        agent: Networks and optimizers to train.
+        play: Collects a rollout, after a reset if it gets a seed rather than None.
+        learn: Learns from the rollout and returns losses.
         losses: Their names, in the order of the metrics' columns.
     """
     if session.restored is not None:
@@ -271,7 +271,7 @@ def train_agent(
             rollout = play(seed)
             agent.observe_rewards(rollout, fresh=seed is not None)
             found = learn(agent, rollout, config)
-            agent.observe_observations(rollout)  # only now: the rollout's actions were chosen without
+            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
             row.update(found, steps=int(rollout.valid.sum()))
 
 
@@ -279,17 +279,17 @@ def train_agent(
 def training_update(
     session: Session, update: int, agent: ActorCritic, losses: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Around an update: the session guards it, then logs and saves it.
+    """Guards the block as one update of the session, then logs and saves the update.
 
     Args:
-        session: What the algorithm was given.
-        update: Which update it is.
-        agent: What is saved.
+        session: Passed to the algorithm's ``train``.
+        update: Index of the update.
+        agent: Its state is saved.
         losses: Their names, in the order of the metrics' columns.
 
     Yields:
-        The row of metrics: the block sets ``steps`` and losses at its end. An update that is left out has no steps, and
-        NaN for each loss.
+        The row of metrics: the block sets ``steps`` and losses at its end. A skipped update has 0 steps and NaN for
+        each loss.
     """
     row: dict[str, Any] = {"steps": 0, **dict.fromkeys(losses, math.nan)}
     with session.guard_update(update):
@@ -299,17 +299,17 @@ def training_update(
 
 
 def actor_policy(actor: Actor, state: Mapping[str, Any]) -> Policy:
-    """What an actor does with the weights that ``ActorCritic.state`` gave; see ``trained_policy``.
+    """The policy of an actor with the weights from ``ActorCritic.state``; see ``trained_policy``.
 
     Raises:
-        CheckpointError: They do not fit.
+        CheckpointError: The weights do not fit.
     """
     _load_weights(actor, state, "actor")
     return trained_policy(actor)
 
 
 def _finite(tensors: Sequence[Tensor]) -> bool:
-    """Whether all numbers are; one call for all, since the tensors are small."""
+    """Whether all numbers are finite; one call for all tensors, since they are small."""
     return bool(torch.isfinite(torch.cat([tensor.detach().flatten() for tensor in tensors])).all())
 
 

@@ -1,6 +1,6 @@
-"""What an algorithm is to gym_dr: a name, a configuration and a ``train`` function.
+"""The interface of an algorithm: a name, a configuration and a ``train`` function.
 
-An algorithm of your own needs this module, ``gym_dr.options`` and the hook in ``gym_dr.plugins.hookspecs`` alone.
+Your own algorithm needs only this module, ``gym_dr.options`` and the hook in ``gym_dr.plugins.hookspecs``.
 Nothing heavy is imported here: ``gymdr list algorithms`` does not load torch.
 """
 
@@ -25,38 +25,37 @@ Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...)
 
 
 class Session(Protocol):
-    """What ``train`` is given: the environments, and where results go.
+    """The first argument of ``train``: makes the environments and stores the results.
 
-    Training is divided into segments of ``--checkpoint-every`` updates. At the start of each the environments are reset
-    with a seed of that segment; at its end a checkpoint is saved. A run that is killed goes on from the last
-    checkpoint, and so from the same seeds to the same result as one that was not.
+    Training is divided into segments of ``--checkpoint-every`` updates. The environments are reset with the segment's
+    own seed at its start, and a checkpoint is saved at its end. A killed run resumes from the last checkpoint, with the
+    same seeds, and so reaches the same result as an uninterrupted one.
     """
 
-    seed: int  # of the run; every random number should follow from it
+    seed: int  # of the run; derive every random number from it
     device: str  # "cpu" or "cuda"
-    restored: dict[str, Any] | None  # what ``save`` was given before the run was interrupted, else None
-    first_update: int  # 0, or the update to go on with
+    restored: dict[str, Any] | None  # state from the last checkpoint if the run is resumed, else None
+    first_update: int  # 0, or the update to resume with
 
     def make_envs(self, rollout_steps: int | None) -> RecordEpisodes:
-        """Makes the randomized vector environment, NEXT_STEP autoreset, finished episodes recorded.
+        """Makes the randomized vector environment, with NEXT_STEP autoreset and finished episodes recorded.
 
         Args:
-            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``; None where rollouts have no
-                fixed length, so that updates are the unit.
+            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``; None if rollouts have no fixed
+                length, which makes updates the unit.
         """
         ...
 
     def segment_seed(self, update: int) -> int | None:
-        """The seed to reset the environments with before this update; None to go on with them as they are."""
+        """The seed to reset the environments with before this update; None to continue without a reset."""
         ...
 
     def guard_update(self, update: int) -> AbstractContextManager[None]:
-        """Around all of an update but ``log`` and ``save``: what is not finite in it stops the run or, with
-        ``--on-nan skip``, ends the block.
+        """Guards an update, all but ``log`` and ``save``, against numbers that are not finite.
 
-        An algorithm raises ``NotFiniteError`` for a loss or gradient before it changes anything; observations and
-        rewards are looked at by the environments of ``make_envs``. After an update that was left out
-        ``segment_seed`` gives the next one fresh environments.
+        They stop the run or, with ``--on-nan skip``, end the block. The algorithm raises ``NotFiniteError`` for a loss
+        or gradient before it changes anything; the environments of ``make_envs`` check observations and rewards. After
+        a skipped update, ``segment_seed`` gives the next one a seed to reset with.
         """
         ...
 
@@ -65,8 +64,8 @@ class Session(Protocol):
 
         Args:
             update: The update that has just ended.
-            steps: Environment steps that it used, reset steps not counted.
-            metrics: Losses and the like, by name.
+            steps: Environment steps that it used, without reset steps.
+            metrics: Losses and other numbers by name.
         """
         ...
 
@@ -75,8 +74,8 @@ class Session(Protocol):
 
         Args:
             update: The update that has just ended.
-            state: Called only when a checkpoint is due; returns all that is needed to go on, as finite tensors,
-                numbers, text and containers of those. Entries ``actor`` and ``critic`` are also written to files of
+            state: Called only when a checkpoint is due; returns everything needed to resume, as finite tensors,
+                numbers, text and containers of those. The entries ``actor`` and ``critic`` are also written to files of
                 their own.
         """
         ...
@@ -88,15 +87,15 @@ LoadPolicy = Callable[[Mapping[str, Any], "gym.vector.VectorEnv[Any, Any, Any]",
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """One algorithm. Text of the form ``"module:name"`` stands for an object that is imported when it is needed."""
+    """One algorithm. Text of the form ``"module:name"`` names an object that is imported on first use."""
 
     name: str  # on the command line: gymdr train NAME
     summary: str  # one line for ``gymdr list algorithms``
     config: type | str  # frozen dataclass whose fields were made with ``option``; has ``updates: int``
     train: Train | str  # called as train(session, config)
-    num_envs: int = 10  # sub-environments, unless the user says otherwise
+    num_envs: int = 10  # default number of sub-environments
     load_policy: LoadPolicy | str | None = None  # (saved state, envs, config) -> policy; without it no evaluation
-    offers: tuple[str, ...] = ()  # of SCORES and MASKS (randomization/sampler.py), for the samplers that need them
+    offers: tuple[str, ...] = ()  # SCORES and MASKS (randomization/sampler.py), for samplers that need them
 
     def config_class(self) -> type:
         """The configuration dataclass."""
@@ -111,21 +110,21 @@ class Algorithm:
         return function
 
     def policy_loader(self) -> LoadPolicy | None:
-        """The function that makes a policy of saved state, if there is one."""
+        """The function that makes a policy from saved state, if there is one."""
         loader: LoadPolicy | None = load_object(self.load_policy)
         return loader
 
 
 def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
-    """A seed that shares nothing with those of neighbouring run seeds.
+    """Derives a seed that is independent of those of neighbouring run seeds.
 
     Gymnasium seeds sub-environment i with ``seed + i``, so runs with seeds 1 and 2 would share almost all of them.
-    Training (stream 0) gets seeds below 2**61, other streams a range of their own above, so no two streams overlap.
+    Training (stream 0) gets seeds below 2**61 and each other stream a range of its own above, so streams never overlap.
 
     Args:
-        run_seed: Of the run, >= 0.
-        stream: What the seed is for: 0 training, 1 evaluation, 2 networks and sampling.
-        index: Which one, for example the segment of the training.
+        run_seed: Seed of the run, >= 0.
+        stream: Purpose of the seed: 0 training, 1 evaluation, 2 networks and sampling.
+        index: Index in the stream, for example the segment of the training.
     """
     word = np.random.SeedSequence(run_seed, spawn_key=(stream, index)).generate_state(1, np.uint64)[0]
     return (stream << 61) + (int(word) >> 4)

@@ -1,4 +1,4 @@
-"""A rollout made ready for learning: advantages, and the steps that count, in minibatches."""
+"""Prepares a rollout for learning: advantages, valid steps and minibatches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gym_dr.training.rollout import Rollout
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """The steps of a rollout that are learned from; B of them."""
+    """The B steps of a rollout that the algorithm learns from."""
 
     observations: Tensor  # (B, obs)
-    critic_inputs: Tensor  # (B, obs), or (B, obs + k) with the draws
+    critic_inputs: Tensor  # (B, obs), or (B, obs + k) if the critic observes the draw
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
-    returns: Tensor  # (B,) what the critic should have said: advantage + value
+    returns: Tensor  # (B,) targets of the critic: advantage + value
 
     def __len__(self) -> int:
         return len(self.returns)
@@ -32,7 +32,7 @@ class Batch:
 
 
 def critic_inputs(rollout: Rollout) -> Tensor:
-    """What the critic is given: observations ``(T + 1, N, obs)``, with the current draws if it may see them."""
+    """Inputs of the critic: observations ``(T + 1, N, obs)``, with the k values of the draw if it observes them."""
     return rollout.observations if rollout.context is None else torch.cat([rollout.observations, rollout.context], -1)
 
 
@@ -43,10 +43,10 @@ def advantages_of(
 
     Args:
         rollout: T steps of N sub-environments.
-        values: The critic's, of all observations, shape ``(T + 1, N)``.
+        values: The critic's values of all observations, shape ``(T + 1, N)``.
         gamma: Discount factor.
         gae_lambda: Lambda of generalized advantage estimation.
-        reward_scale: Rewards are multiplied by it.
+        reward_scale: Factor on rewards.
     """
     estimates = values.cpu().numpy()
     rewards = rollout.rewards * np.float32(reward_scale)
@@ -55,12 +55,12 @@ def advantages_of(
 
 
 def make_batch(rollout: Rollout, values: Tensor, estimates: npt.NDArray[np.float32]) -> Batch:
-    """The steps of a rollout that are learned from: no resets, and none that are left out of losses.
+    """The steps of a rollout to learn from, without resets and steps masked out of losses.
 
     Args:
         rollout: T steps of N sub-environments.
-        values: The critic's, of all observations, shape ``(T + 1, N)``.
-        estimates: What ``advantages_of`` gave.
+        values: The critic's values of all observations, shape ``(T + 1, N)``.
+        estimates: Advantages from ``advantages_of``, shape ``(T, N)``.
     """
     advantages = torch.as_tensor(estimates, device=values.device)
     kept = rollout.valid if rollout.learned is None else rollout.valid & rollout.learned
@@ -75,8 +75,8 @@ def make_batch(rollout: Rollout, values: Tensor, estimates: npt.NDArray[np.float
 
 
 def minibatches(size: int, count: int, generator: torch.Generator) -> Sequence[Tensor | slice]:
-    """The rows of ``count`` minibatches that divide ``size`` steps at random.
+    """Rows of ``count`` random minibatches that partition ``size`` steps.
 
-    One is all steps as they are: their order does not matter, and nothing is drawn.
+    A single minibatch is all steps in order, without random numbers.
     """
     return torch.randperm(size, generator=generator).chunk(count) if count > 1 else [slice(None)]

@@ -1,7 +1,7 @@
-"""PPO's epochs in compiled code, for small networks on the CPU; what torch does instead is in ``ppo.py``.
+"""PPO's epochs in compiled code, for small networks on the CPU; ``ppo.py`` has the torch version.
 
-Weights and optimizers are torch's: they are copied over before a rollout is learned from, and back after it. So
-checkpoints, policies and everything else know nothing of this.
+Weights and optimizer state are copied from torch before each update's epochs and back afterwards, so checkpoints,
+policies and all other code see only torch.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # minib
 
 @contextlib.contextmanager
 def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config: PPOConfig) -> Iterator[Epoch]:
-    """Epochs over a batch, whose actions had ``log_probs``.
+    """Runs epochs over a batch in compiled code.
 
     Args:
-        agent: Whose sampler is a ``CompiledSampler``; its weights and optimizers are up to date when the block ends.
-        batch: The steps that count.
-        log_probs: Of their actions by the policy that took them, shape ``(B,)``.
-        config: What the losses are.
+        agent: Must have a ``CompiledSampler``; its weights and optimizers are up to date when the block ends.
+        batch: The steps to learn from.
+        log_probs: Log-probabilities of their actions under the policy that chose them, shape ``(B,)``.
+        config: Defines the losses.
+
+    Yields:
+        A function that runs one epoch: rows of minibatches -> losses of each.
     """
     actor = _Copy(agent.actor.network, agent.actor, agent.actor_optimizer)
     critic = _Copy(agent.critic, agent.critic, agent.critic_optimizer)
@@ -85,10 +88,10 @@ def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config:
 
 
 class _Copy:
-    """A network's weights and its Adam's moments, in the memory that compiled code works on."""
+    """A copy of a network's weights and Adam moments for compiled code."""
 
     def __init__(self, network: nn.Sequential, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Copies them; ``network`` is the part of ``module`` that has layers, the rest is behind them."""
+        """Copies the layers of ``network``, then the other parameters of ``module``, which contains it."""
         layers = linear_layers(network)
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
         rest = [weights for weights in module.parameters() if all(weights is not other for other in layered)]
@@ -111,7 +114,7 @@ class _Copy:
         return {"exp_avg": self.trained.first, "exp_avg_sq": self.trained.second}
 
     def copy_back(self) -> None:
-        """Gives torch what has been learned."""
+        """Copies weights and moments back to torch."""
         at = 0
         with torch.no_grad():
             for weights in self._parameters:

@@ -1,4 +1,4 @@
-"""Losses of policy gradients: pure functions of tensors over the B steps of a batch."""
+"""Losses of policy gradient methods: pure functions of tensors over the B steps of a batch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ def policy_gradient_loss(log_probs: Tensor, weights: Tensor, episodes: int | Non
     """``-mean_t(log pi(a_t | s_t) * weight_t)``, whose gradient is that of the policy gradient theorem.
 
     Sutton et al. 2000, "Policy Gradient Methods for Reinforcement Learning with Function Approximation", theorem 1.
-    With ``episodes`` it is the sum over steps divided by their number (Williams 1992), so that a step counts as much in
-    a long episode as in a short one.
+    With ``episodes`` it is the sum over steps divided by the number of episodes (Williams 1992), so that a step has the
+    same weight in a long episode as in a short one.
 
     Args:
-        log_probs: Of the actions that were taken, shape ``(B,)``.
+        log_probs: Log-probabilities of the actions, shape ``(B,)``.
         weights: Advantages or returns, without a graph, shape ``(B,)``.
-        episodes: How many complete episodes the steps are of; None for the mean over steps.
+        episodes: Number of complete episodes that the steps make up; None for the mean over steps.
     """
     gains = weights * log_probs
     return -gains.mean() if episodes is None else -gains.sum() / episodes
@@ -25,11 +25,11 @@ def policy_gradient_loss(log_probs: Tensor, weights: Tensor, episodes: int | Non
 def clipped_surrogate_loss(log_ratios: Tensor, advantages: Tensor, clip_range: float) -> Tensor:
     """``-mean_t(min(r_t A_t, clip(r_t, 1 - c, 1 + c) A_t))`` with ``r_t = pi(a_t | s_t) / pi_old(a_t | s_t)``.
 
-    Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7: a step that has gone far enough in the
-    advantage's direction pulls no further.
+    Schulman et al. 2017, "Proximal Policy Optimization Algorithms", eq. 7: once a ratio is clipped in the direction of
+    its advantage, the step has no gradient.
 
     Args:
-        log_ratios: Log-probabilities of the actions less those by the policy that took them, shape ``(B,)``.
+        log_ratios: Log-probabilities of the actions minus those under the policy that chose them, shape ``(B,)``.
         advantages: Without a graph, shape ``(B,)``.
         clip_range: c.
     """
@@ -42,31 +42,31 @@ def value_loss(values: Tensor, returns: Tensor) -> Tensor:
     """Mean squared error of the critic (Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning").
 
     Args:
-        values: The critic's, shape ``(B,)``.
-        returns: What they should have been, without a graph, shape ``(B,)``.
+        values: Outputs of the critic, shape ``(B,)``.
+        returns: Their targets, without a graph, shape ``(B,)``.
     """
     return (returns - values).pow(2).mean()
 
 
 def clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_range: float) -> Tensor:
-    """The larger of two squared errors: the critic's, and that of its values at most ``clip_range`` from the old ones.
+    """Mean of the larger of two squared errors: of the values, and of the values clipped around the old ones.
 
     Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization", detail 9.
 
     Args:
-        values: The critic's, shape ``(B,)``.
-        old_values: Those before the first epoch, without a graph, shape ``(B,)``.
-        returns: What they should have been, without a graph, shape ``(B,)``.
-        clip_range: Above 0, in units of (normalised) returns.
+        values: Outputs of the critic, shape ``(B,)``.
+        old_values: Its outputs before the first epoch, without a graph, shape ``(B,)``.
+        returns: Targets, without a graph, shape ``(B,)``.
+        clip_range: Largest change from the old values, above 0, in units of (normalised) returns.
     """
     clipped = old_values + (values - old_values).clamp(-clip_range, clip_range)
     return torch.maximum((values - returns).pow(2), (clipped - returns).pow(2)).mean()
 
 
 def normalize(advantages: Tensor) -> Tensor:
-    """Advantages ``(B,)`` scaled to mean 0 and standard deviation 1; all are 0 where they are equal.
+    """Advantages ``(B,)`` scaled to mean 0 and standard deviation 1; all 0 if they are equal.
 
-    So the size of a step follows from the learning rate, not from the size of rewards (Andrychowicz et al. 2021, "What
-    Matters In On-Policy Reinforcement Learning?", C67).
+    The learning rate then sets the size of a step, independently of the scale of rewards (Andrychowicz et al. 2021,
+    "What Matters In On-Policy Reinforcement Learning?", C67).
     """
     return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)

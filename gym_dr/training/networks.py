@@ -32,7 +32,7 @@ def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str)
 
 
 class CategoricalActor(nn.Module):
-    """One of n actions, with probabilities softmax(network(observation))."""
+    """Discrete actions with probabilities softmax(network(observation))."""
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Discrete, activation: str) -> None:
         """Builds the network for a ``Discrete`` action space."""
@@ -41,13 +41,13 @@ class CategoricalActor(nn.Module):
         self.start = int(space.start)
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """What ``sample`` needs for ``steps`` calls: uniform on [0, 1), shape ``(steps, num_envs, 1)``."""
+        """Noise for ``steps`` calls of ``sample``: uniform on [0, 1), shape ``(steps, num_envs, 1)``."""
         return torch.rand((steps, num_envs, 1), generator=generator)
 
     def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
         """Random actions ``(N,)``, counted from 0, for observations ``(N, obs)`` and noise ``(N, 1)``.
 
-        The first action at which the summed probabilities are above the noise.
+        Each is the first action whose cumulative probability is above the noise.
         """
         reached = self.network(observations).softmax(-1).cumsum(-1)
         actions: Tensor = (noise >= reached[..., :-1]).sum(-1)
@@ -66,10 +66,10 @@ class CategoricalActor(nn.Module):
 
 
 class _NormalActor(nn.Module):
-    """Continuous actions, each from a normal distribution of its own; the base of those below."""
+    """Base of actors whose continuous actions are independently normal."""
 
     def __init__(self, network: nn.Sequential, space: gym.spaces.Box) -> None:
-        """Takes over the network for a one-dimensional ``Box`` action space."""
+        """Takes the network for a one-dimensional ``Box`` action space."""
         super().__init__()
         self.network, self.space, self.size = network, space, int(np.prod(space.shape))
 
@@ -78,19 +78,19 @@ class _NormalActor(nn.Module):
         raise NotImplementedError
 
     def set_std(self, std: float) -> None:
-        """Begins with a standard deviation, 1 being half of an action's range; what untrained layers add remains."""
+        """Sets the initial standard deviation, where 1 is half of an action's range, up to untrained layers' output."""
         raise NotImplementedError
 
     def log_of(self, std: Tensor) -> Tensor:
-        """Logarithms of standard deviations that ``distribution`` gave."""
+        """Logarithms of standard deviations from ``distribution``."""
         return std.log()
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
-        """What ``sample`` needs for ``steps`` calls: standard normal, shape ``(steps, num_envs, actions)``."""
+        """Noise for ``steps`` calls of ``sample``: standard normal, shape ``(steps, num_envs, actions)``."""
         return torch.randn((steps, num_envs, self.size), generator=generator)
 
     def sample(self, observations: Tensor, noise: Tensor) -> Tensor:
-        """Random actions, not yet clipped, and noise ``(N, actions)``, for observations ``(N, obs)``."""
+        """Random actions ``(N, actions)``, not clipped, for observations ``(N, obs)`` and noise ``(N, actions)``."""
         mean, std = self.distribution(observations)
         return mean + std * noise
 
@@ -105,8 +105,8 @@ class _NormalActor(nn.Module):
 class GaussianActor(_NormalActor):
     """Continuous actions, Normal(network(observation), exp(log_std)), mapped from [-1, 1] to the space's bounds.
 
-    The standard deviation is a parameter of its own, the same for all observations. Actions beyond the bounds are
-    clipped for the environment only, so that log-probabilities stay those of the normal distribution.
+    The standard deviation is a learned parameter, the same for all observations. Actions are clipped to the bounds for
+    the environment only, so log-probabilities remain those of the normal distribution.
     """
 
     low: Tensor
@@ -136,15 +136,15 @@ class GaussianActor(_NormalActor):
 
 
 class TwoHeadedGaussianActor(_NormalActor):
-    """Continuous actions from shared layers with two heads, the mean and the softplus of the standard deviation.
+    """Continuous actions from shared layers with two heads: the mean, and the standard deviation through a softplus.
 
-    The policy of Gymnasium's REINFORCE tutorial. Actions are in the environment's units, clipped to the bounds for the
-    environment only.
+    The policy of Gymnasium's REINFORCE tutorial. Actions are in the environment's units and clipped to the bounds for
+    the environment only.
     """
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Box, activation: str) -> None:
         """Builds the network for a one-dimensional ``Box`` action space."""
-        # one last layer holds both heads
+        # the last layer holds both heads
         super().__init__(mlp(inputs, hidden_sizes, 2 * int(np.prod(space.shape)), activation), space)
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,12 +177,12 @@ def make_actor(
     Args:
         envs: The vector environment.
         hidden_sizes: Units of the hidden layers.
-        activation: Between layers.
+        activation: "relu" or "tanh", between layers.
         continuous: The actor for continuous actions.
         normalize_observations: Whether the network's first layer is ``NormalizeObservations``.
 
     Raises:
-        ConfigError: The spaces are not of a kind that these networks know.
+        ConfigError: The networks do not support the spaces.
     """
     inputs = observation_size(envs)
     space = envs.single_action_space
@@ -199,7 +199,7 @@ def make_actor(
 
 
 def observation_size(envs: Any) -> int:
-    """Numbers in one observation.
+    """The length of one observation.
 
     Raises:
         ConfigError: Observations are not flat vectors of numbers.
@@ -207,23 +207,25 @@ def observation_size(envs: Any) -> int:
     space = envs.single_observation_space
     if not (isinstance(space, gym.spaces.Box) and len(space.shape) == 1):
         raise ConfigError(
-            f"Expected observations that are a Box of one dimension, got {space}. "
+            f"Expected observations in a Box of one dimension, got {space}. "
             "Flatten them, for example with gymnasium.wrappers.FlattenObservation."
         )
     return int(space.shape[0])
 
 
 def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
-    """The layers of ``mlp`` that have weights, the observation's first."""
+    """The layers of an ``mlp`` that have weights, from input to output."""
     return [layer for layer in network if isinstance(layer, nn.Linear)]
 
 
 def orthogonal(network: nn.Sequential, last_gain: float) -> None:
-    """Orthogonal matrices and zero biases, in place (Saxe et al. 2014, "Exact solutions to the nonlinear dynamics").
+    """Initialises weights orthogonally and biases with 0.
+
+    Saxe et al. 2014, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks".
 
     Args:
-        network: Made by ``mlp``.
-        last_gain: Of the last layer; the others have the square root of 2.
+        network: Made by ``mlp``; changed in place.
+        last_gain: Gain of the last layer; the other layers have the square root of 2.
     """
     layers = linear_layers(network)
     for layer in layers:

@@ -1,8 +1,8 @@
-"""Running moments of observations and of discounted returns, by which networks see numbers of a size near 1.
+"""Running moments of observations and of discounted returns, which scale the inputs and targets of networks to about 1.
 
-Moments are float64, of valid steps alone. They change between rollouts, never within one, so that a rollout and what is
-learned from it see the same, and stepping and playing in compiled code give the same. Nothing is clipped: what is left
-is a linear map, which compiled policies have in their first layer.
+Moments are float64 and cover valid steps only. They change between rollouts, never within one, so acting and learning
+use the same moments, and stepping and compiled rollouts agree. Nothing is clipped, so normalisation is a linear map,
+which compiled policies fold into their first layer.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from gym_dr.training.returns import Array, Mask
 
-STD_FLOOR = 1e-2  # nothing grows more than a hundredfold: what has hardly varied yet may vary later
+STD_FLOOR = 1e-2  # scales inputs by at most 100: one that has hardly varied so far may vary later
 
 
 class Moments(nn.Module):
-    """Mean and variance of all rows so far, column by column; 0 and 1 before the first."""
+    """Mean and variance of each column over all rows so far; 0 and 1 before the first row."""
 
     count: Tensor
     mean: Tensor
     variance: Tensor
 
     def __init__(self, columns: int) -> None:
-        """Begins without rows."""
+        """Starts without rows."""
         super().__init__()
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(columns, dtype=torch.float64))
@@ -47,11 +47,11 @@ class Moments(nn.Module):
 class NormalizeObservations(Moments):
     """A network's first layer: subtracts the mean of its first columns and divides by their standard deviation.
 
-    Further columns, draws that the policy or the critic sees, pass as they are: their ranges are known.
+    Other columns, which are draws that the policy or the critic observes, are unchanged: they are already scaled.
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalised inputs, shape ``(..., columns + k)`` as given."""
+        """Normalised inputs, shape ``(..., columns + k)`` like ``inputs``."""
         columns = len(self.mean)
         normalised = (inputs[..., :columns] - self.mean.float()) / self.std().float()
         return torch.cat([normalised, inputs[..., columns:]], -1)
@@ -61,7 +61,7 @@ class NormalizeObservations(Moments):
         super().update(rows[:, : len(self.mean)])
 
     def folded(self, layer: nn.Linear) -> tuple[Tensor, Tensor]:
-        """Weight and bias of a linear layer that does what this one and ``layer`` after it do."""
+        """Weight and bias of a linear layer that is equivalent to this layer followed by ``layer``."""
         columns = len(self.mean)
         weight, bias = layer.weight.detach().double().clone(), layer.bias.detach().double()
         weight[:, :columns] /= self.std()
@@ -69,14 +69,14 @@ class NormalizeObservations(Moments):
 
 
 class NormalizeRewards(Moments):
-    """The standard deviation of discounted returns so far, by which rewards are divided.
+    """Running standard deviation of discounted returns, to divide rewards by.
 
-    The return of a step is discounted backwards, ``R_t = gamma * R_{t-1} + r_t``, as in Gymnasium's
+    The return of a step accumulates past rewards, ``R_t = gamma * R_{t-1} + r_t``, as in Gymnasium's
     ``NormalizeReward`` and Stable-Baselines3's ``VecNormalize`` (Huang et al. 2022, detail 8 of continuous actions).
     """
 
     def __init__(self, gamma: float) -> None:
-        """Begins without rewards."""
+        """Starts without rewards."""
         super().__init__(columns=1)
         self.gamma = gamma
         self._returns = np.zeros(1)  # (N,) of the episodes under way
@@ -88,7 +88,7 @@ class NormalizeRewards(Moments):
             rewards: Shape ``(T, N)``, 0 on reset steps.
             ends: Whether an episode ended at step t, shape ``(T, N)``.
             valid: False on reset steps, shape ``(T, N)``.
-            fresh: Whether episodes began anew before the rollout.
+            fresh: Whether all episodes were reset before the rollout.
         """
         following = np.zeros(rewards.shape[1]) if fresh else self._returns
         returns = np.empty(rewards.shape, np.float64)

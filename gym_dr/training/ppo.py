@@ -1,14 +1,14 @@
 """Proximal policy optimization (Schulman et al. 2017, "Proximal Policy Optimization Algorithms", algorithm 1).
 
-One update: collect a rollout, estimate advantages, and learn from it for some epochs of minibatches. A ratio of new to
-old probabilities that has gone far enough pulls no further (eq. 7), so that a rollout can be used that often.
+One update: collect a rollout, estimate advantages, and learn from it for several epochs of minibatches. Clipping the
+ratios of new to old probabilities (eq. 7) is what allows several epochs.
 
-What the paper leaves open follows Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization";
-numbers below are of its lists ("core" and "continuous"). What other algorithms share is in ``actor_critic.py`` and what
-it uses: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus (10), gradients that
-are clipped (11, but each network's on its own), separate networks (13), normal distributions and their deviation
+Details that the paper leaves open follow Huang et al. 2022, "The 37 Implementation Details of Proximal Policy
+Optimization"; numbers refer to its lists ("core" and "continuous"). ``actor_critic.py`` and the modules it uses have
+those that algorithms share: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus
+(10), gradient clipping (11, but per network), separate networks (13), normal distributions and their standard deviation
 (continuous 1 to 3), clipped actions (5), normalised observations and rewards (6 and 8, without the clipping of 7 and
-9). Truncated episodes bootstrap, which the code behind the details did not do.
+9). Unlike the code that Huang et al. describe, truncated episodes bootstrap.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def train(session: Session, config: PPOConfig) -> None:
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
-    """Networks and optimizers as the configuration has them; see ``ActorCritic``."""
+    """Builds the networks and optimizers of a configuration; see ``ActorCritic``."""
     agent = ActorCritic(
         envs,
         seed,
@@ -58,17 +58,17 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
 
 
 def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, float]:
-    """Learns from a rollout's steps for some epochs; returns the means of ``LOSSES`` over minibatches.
+    """Learns from a rollout's steps for several epochs; returns the means of ``LOSSES`` over minibatches.
 
     Raises:
-        NotFiniteError: The loss or a gradient is not finite; that minibatch and those after it have changed nothing.
+        NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
     with torch.no_grad():
         old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
     compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
     found: list[Sequence[float]] = []
     with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
-        for _ in range(config.epochs):  # each with minibatches of its own (core 6)
+        for _ in range(config.epochs):  # new minibatches in each (core 6)
             losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
             found += losses
             if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
@@ -78,12 +78,12 @@ def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, floa
 
 @contextlib.contextmanager
 def torch_epochs(agent: ActorCritic, batch: Batch, log_probs: torch.Tensor, config: PPOConfig) -> Iterator[Epoch]:
-    """See ``compiled_epochs``, which does the same for small networks."""
+    """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
     yield lambda parts: [_step(agent, batch[rows], log_probs[rows], config) for rows in parts]
 
 
 def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: PPOConfig) -> tuple[float, ...]:
-    """One gradient step on a minibatch; ``LOSSES`` before it."""
+    """Takes one gradient step on a minibatch; returns ``LOSSES`` from before it."""
     advantages = normalize(part.advantages) if config.normalize_advantages else part.advantages  # core 7
     log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
     log_ratios, entropy = log_probs - old_log_probs, entropies.mean()
@@ -93,8 +93,8 @@ def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: 
         critic_loss = clipped_value_loss(values, part.returns - part.advantages, part.returns, config.value_clip)
     else:  # clipping rarely helps (core 9; Andrychowicz et al. 2021, "What Matters")
         critic_loss = value_loss(values, part.returns)
-    agent.gradient_step(actor_loss + critic_loss)  # nothing is shared, so that neither needs a coefficient
-    with torch.no_grad():  # core 12; the divergence by Schulman 2020, "Approximating KL Divergence", k3
+    agent.gradient_step(actor_loss + critic_loss)  # the networks share no weights: no coefficient needed
+    with torch.no_grad():  # core 12; KL estimator k3 of Schulman 2020, "Approximating KL Divergence"
         approx_kl = (log_ratios.exp() - 1.0 - log_ratios).mean()
         clip_fraction = ((log_ratios.exp() - 1.0).abs() > config.clip_range).float().mean()
     return actor_loss.item(), critic_loss.item(), entropy.item(), approx_kl.item(), clip_fraction.item()

@@ -1,4 +1,4 @@
-"""The algorithms of this installation, gym_dr's own and those of plugins."""
+"""The installed algorithms, built in and from plugins."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ ALGORITHMS: Registry[Algorithm] = Registry("algorithm")
 
 
 def find_algorithm(name: str) -> Algorithm:
-    """The algorithm of a name, whose configuration can be used.
+    """Looks up an algorithm by name and checks its configuration.
 
     Raises:
-        UnknownNameError: There is none.
-        PluginError: Its configuration cannot be imported or is not one.
+        UnknownNameError: There is no such algorithm.
+        PluginError: Its configuration cannot be imported, or is not a dataclass with ``updates``.
     """
     algorithm = ALGORITHMS.get(name)
     try:
         fields = {field.name for field in dataclasses.fields(algorithm.config_class())}
-    except Exception as error:  # its configuration is imported only now, and may be a stranger's
+    except Exception as error:  # first import of the configuration, which may be a plugin's
         raise PluginError(
-            f"Algorithm {name!r} of {ALGORITHMS.owner(name)} cannot be used: its configuration "
+            f"Algorithm {name!r} of {ALGORITHMS.owner(name)} cannot be used: loading its configuration "
             f"{algorithm.config!r} failed with {type(error).__name__}: {error}"
         ) from error
     if "updates" not in fields:

@@ -2,7 +2,7 @@
 Learning").
 
 One update: every sub-environment plays the same number of complete episodes, log-probabilities are recomputed in one
-batch and weighted with the returns, and the policy takes one gradient step.
+batch and weighted by the returns, and the policy takes one gradient step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
-    """The policy, and a critic as the learned baseline; see ``ActorCritic``."""
+    """Builds the policy, and a critic as the learned baseline; see ``ActorCritic``."""
     optimizer = partial(torch.optim.AdamW, fused=True)
     return ActorCritic(
         envs,
@@ -53,18 +53,18 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: in
 
 
 def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dict[str, float]:
-    """One gradient step for each network; returns the losses of ``losses_of`` and the mean entropy.
+    """Takes one gradient step with each network; returns the metrics named by ``losses_of``.
 
     Raises:
-        NotFiniteError: The loss or its gradient is not finite; the networks are unchanged then.
+        NotFiniteError: The loss or its gradient is not finite; the networks are unchanged.
     """
     learned = config.baseline == "learned"
-    # what a reward of 1 forever is worth: the network's outputs stay near 1, where it is after some dozen updates.
-    # To reach returns of 100 itself takes hundreds, in which every action looks good and every truncation bad, and
-    # the policy collapses
+    # the critic predicts returns in units of the return of a reward of 1 forever, so its outputs stay near 1, which it
+    # learns in a few dozen updates. Returns of 100 would take it hundreds; meanwhile every action would look good and
+    # every truncation bad, and the policy would collapse
     horizon = 1.0 / max(1.0 - config.gamma, 1.0 / _MAX_HORIZON)
     final_values = np.zeros_like(episodes.rewards)
-    if learned:  # a truncated episode's rest is worth what its final observation is
+    if learned:  # bootstrap truncated episodes from their final observation
         with torch.no_grad():
             final_values = (horizon * agent.value(episodes.observations[1:])).cpu().numpy() * episodes.truncated
     ends = episodes.terminated | episodes.truncated
@@ -82,13 +82,13 @@ def learn(agent: ActorCritic, episodes: Rollout, config: ReinforceConfig) -> dic
     entropy = entropies.mean()
     policy_loss = policy_gradient_loss(log_probs, weights, episodes=int((ends & episodes.valid).sum()))
     actor_loss, critic_loss = policy_loss - agent.entropy_coef * entropy, value_loss(values, returns)
-    agent.gradient_step(actor_loss + critic_loss if learned else actor_loss)  # no weight is in both
+    agent.gradient_step(actor_loss + critic_loss if learned else actor_loss)  # the networks share no weights
     found = {"actor_loss": actor_loss, "entropy": entropy, "critic_loss": critic_loss}
     return {name: found[name].item() for name in losses_of(config)}
 
 
 def losses_of(config: ReinforceConfig) -> tuple[str, ...]:
-    """The columns of the metrics; without a learned baseline there is no critic."""
+    """The metrics' columns; without a learned baseline there is no critic."""
     return ("actor_loss", "entropy", "critic_loss") if config.baseline == "learned" else ("actor_loss", "entropy")
 
 

@@ -22,16 +22,15 @@ def gae(
 ) -> Array:
     """Generalized advantage estimation (Schulman et al. 2016, "High-Dimensional Continuous Control Using GAE", eq. 16).
 
-    ``delta_t = r_t + gamma * V(s_{t+1}) - V(s_t)`` and ``A_t = delta_t + gamma * lambda * A_{t+1}``. Termination has no
-    next value; truncation has one (the final observation's) but no next advantage; the last step of the rollout
-    likewise.
+    ``delta_t = r_t + gamma * V(s_{t+1}) - V(s_t)`` and ``A_t = delta_t + gamma * lambda * A_{t+1}``. The next value is
+    0 after termination; truncation and the end of the rollout keep it but drop the next advantage.
 
     Args:
         rewards: Shape ``(T, N)``.
         values: ``V(s_t)``, shape ``(T, N)``.
-        next_values: ``V(s_{t+1})``, where an episode ends that of its final observation, shape ``(T, N)``.
+        next_values: ``V(s_{t+1})``, of the final observation where an episode ends, shape ``(T, N)``.
         terminated: Whether the episode reached a terminal state at step t, shape ``(T, N)``.
-        truncated: Whether it was cut at step t, shape ``(T, N)``.
+        truncated: Whether the episode was truncated at step t, shape ``(T, N)``.
         valid: False on reset steps, which get advantage 0, shape ``(T, N)``.
         gamma: Discount factor.
         gae_lambda: Weight of later differences, 0 to 1.
@@ -49,19 +48,19 @@ def gae(
 
 
 def discounted_returns(rewards: Array, ends: Mask, final_values: Array, *, gamma: float) -> Array:
-    """Monte Carlo returns of episodes that lie one behind the other, in one pass from the last step to the first.
+    """Monte Carlo returns of consecutive episodes, in one pass from the last step to the first.
 
-    ``G_t = r_t + gamma * G_{t+1}``, starting anew at each end (Sutton and Barto 2018, eq. 3.9).
+    ``G_t = r_t + gamma * G_{t+1}``, restarting at the end of each episode (Sutton and Barto 2018, eq. 3.9).
 
     Args:
         rewards: Shape ``(T, N)``.
         ends: Whether an episode ended at step t, shape ``(T, N)``.
-        final_values: What the rest of the episode is worth where it ended: 0 after termination, and after truncation
-            the value of the final observation if one is known; not read elsewhere. Shape ``(T, N)``.
+        final_values: Bootstrap values where an episode ended: 0 after termination, and after truncation the value of
+            the final observation, if known; ignored elsewhere. Shape ``(T, N)``.
         gamma: Discount factor.
 
     Returns:
-        Returns, shape ``(T, N)`` float32; those after the last end are what was collected so far.
+        Returns, shape ``(T, N)`` float32; those of an unfinished episode cover only its steps so far.
     """
     returns = np.zeros_like(rewards)
     following = np.zeros(rewards.shape[1:], dtype=np.float64)

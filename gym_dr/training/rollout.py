@@ -1,4 +1,4 @@
-"""Collects rollouts of a vector environment into arrays of shape [T, N]: of fixed length, or of complete episodes."""
+"""Collects rollouts of a vector environment, of fixed length or of complete episodes, into arrays of shape [T, N]."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.record import RecordEpisodes
 
-_PIECE = 64  # steps for which noise and memory are made at a time where a rollout's length is not known
+_PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
 
 # noise, steps, row -> the next row to play, and info of the last step
 Advance = Callable[[npt.NDArray[np.float32], Steps, int], tuple[int, dict[str, Any]]]
@@ -30,22 +30,22 @@ Advance = Callable[[npt.NDArray[np.float32], Steps, int], tuple[int, dict[str, A
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """T steps of N sub-environments. Row t is a step; observations have one row more."""
+    """T steps of N sub-environments. Row t is a step; observations have one more row."""
 
     observations: Tensor  # (T + 1, N, obs) float32; where an episode ended at t, row t + 1 is its final observation
-    actions: Tensor  # (T, N, ...) the network's own
+    actions: Tensor  # (T, N, ...) as the network outputs them
     rewards: npt.NDArray[np.float32]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
     truncated: npt.NDArray[np.bool_]  # (T, N)
-    # (T, N), False on steps that count in nothing, such as resets, which ignore the action
+    # (T, N), False on steps to ignore, such as resets, which ignore the action
     valid: npt.NDArray[np.bool_]
-    # (T + 1, N, k) current draws at each observation, in [-1, 1]; None where nobody sees them
+    # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
-    learned: npt.NDArray[np.bool_] | None = None  # (T, N), False on steps that count in no loss; None where all do
+    learned: npt.NDArray[np.bool_] | None = None  # (T, N), False on steps masked out of losses; None for no mask
 
 
 class RolloutCollector:
-    """Steps a NEXT_STEP vector environment, from rollout to rollout, without building a graph."""
+    """Collects consecutive rollouts from a NEXT_STEP vector environment, without building a graph."""
 
     def __init__(
         self, envs: VectorEnv[Any, Any, Any], rollout_steps: int, device: str, visible: Sequence[ContextRange] = ()
@@ -55,11 +55,11 @@ class RolloutCollector:
         Args:
             envs: NEXT_STEP autoreset.
             rollout_steps: Steps of each sub-environment.
-            device: Where the networks are.
-            visible: Parameters that rollouts carry as context, for a critic that may see the draw.
+            device: Device of the networks.
+            visible: Parameters in the rollouts' context, for a critic that observes the draw.
 
         Raises:
-            ConfigError: The environment resets in another way than at the next step.
+            ConfigError: The environment has another autoreset mode.
         """
         _check_next_step(envs)
         self.envs, self.rollout_steps, self.device = envs, rollout_steps, device
@@ -69,15 +69,15 @@ class RolloutCollector:
         self._autoreset = AutoresetState.of(envs)
 
     def reset(self, seed: int) -> None:
-        """Begins new episodes everywhere; those under way are dropped."""
+        """Starts new episodes in all sub-environments; unfinished ones are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
         self._context = self._context_of(info)
         self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
 
     def collect(self, sampler: Sampler) -> Rollout:
-        """Plays ``rollout_steps`` steps with actions of the sampler.
+        """Plays ``rollout_steps`` steps with the sampler's actions.
 
-        Where the environment can play many steps with a small policy in one compiled call, it does.
+        Environments that support it play many steps with a small policy in one compiled call.
 
         Raises:
             NotFiniteError: An observation or reward is not finite.
@@ -90,7 +90,7 @@ class RolloutCollector:
         noise = draw_noise(sampler, count, num_envs)
         steps = _allocate(sampler, noise, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
-        # where a sampler wants the policy to learn from replayed draws alone
+        # some samplers let the policy learn from replayed draws only
         masking = isinstance(self.envs, AdaptParams) and self.envs.masking
         learned = np.ones((count, num_envs), dtype=np.bool_) if masking else None
         contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
@@ -102,7 +102,7 @@ class RolloutCollector:
             valid[t] = self._autoreset.will_step
             stop, info = advance(noise, steps, t)
             self._context = self._context_of(info)
-            if contexts is not None:  # only row t can be a reset, which shows the new draw already
+            if contexts is not None:  # only row t can be a reset, whose info has the new draw
                 contexts[t + 1 : stop + 1] = self._context
             if learned is not None:
                 learned[t:stop] = ~cast(AdaptParams, self.envs).fresh
@@ -118,29 +118,29 @@ class RolloutCollector:
 def collect_episodes(
     envs: RecordEpisodes, sampler: Sampler, episodes_per_env: int, seed: int | None, device: str
 ) -> Rollout:
-    """Plays the same number of complete episodes in every sub-environment, from a reset on.
+    """Resets all sub-environments and plays the same number of complete episodes in each.
 
-    A sub-environment that is through waits for the others: its further steps are not valid and its further episodes are
-    not recorded. Taking whichever episodes end first instead would favour short ones.
+    A sub-environment that has finished waits for the others: its further steps are not valid and its further episodes
+    are not recorded. Taking the first episodes to end instead would favour short ones.
 
     Args:
         envs: NEXT_STEP autoreset.
         sampler: Chooses actions.
         episodes_per_env: Episodes of each sub-environment.
-        seed: Of the reset, or None to go on with the environments' generators.
-        device: Where the networks are.
+        seed: Seed of the reset; None to keep the environments' generators.
+        device: Device of the networks.
 
     Returns:
-        As many steps as the slowest sub-environment took; ``valid`` marks those of the complete episodes.
+        A rollout as long as the slowest sub-environment took; ``valid`` marks the steps of the complete episodes.
 
     Raises:
-        ConfigError: The environment resets in another way than at the next step.
+        ConfigError: The environment has another autoreset mode.
         NotFiniteError: An observation or reward is not finite.
     """
     _check_next_step(envs)
     sampler.begin()
     observations, _ = envs.reset(seed=seed)
-    playing = np.ones(envs.num_envs, dtype=np.bool_)  # whose quota is not reached
+    playing = np.ones(envs.num_envs, dtype=np.bool_)  # those with episodes left to play
     finished = np.zeros(envs.num_envs, dtype=np.int64)
     autoreset = AutoresetState.of(envs)
     autoreset.reset(playing)
@@ -170,7 +170,7 @@ def collect_episodes(
 
 
 def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
-    """How to play from a row on: until an episode ends in one call where the environment can, else a step."""
+    """Returns a function that plays until an episode ends, in one call, if the environment can; else one step."""
 
     def step(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
         actions, env_actions = sampler.act(steps.observations[t], noise[t])
@@ -191,17 +191,17 @@ def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
 
 
 def _allocate(sampler: Sampler, noise: npt.NDArray[np.float32], observations: npt.NDArray[Any]) -> Steps:
-    """Memory for as many steps as there is noise, the first observations in place."""
+    """Allocates memory for as many steps as there is noise, and fills in the first observations."""
     count, num_envs, numbers = noise.shape
     if isinstance(sampler.actor, CategoricalActor):
-        numbers = 0  # else one noise an action
+        numbers = 0  # of continuous actions, which have one noise each
     steps = Steps.allocate(count, num_envs, inputs=observations.shape[1], actions=numbers)
     steps.observations[0] = observations
     return steps
 
 
 def _actions(steps: Steps) -> npt.NDArray[Any]:
-    """The network's own actions, (T, N, ...)."""
+    """Actions as the network outputs them, (T, N, ...)."""
     return steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
 
 

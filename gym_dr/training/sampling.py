@@ -1,7 +1,7 @@
-"""Who acts in a rollout: an actor's sampled actions, by torch, or by one compiled call where the network is small.
+"""Samples an actor's actions, with torch or, for small networks on the CPU, in one compiled call.
 
-The noise that actions are sampled by comes from the algorithm's generator in one piece for many steps, whoever acts.
-So both give the same actions, but for the odd one where rounding decides.
+Both use the same noise, drawn from the algorithm's generator for many steps at once, so they give the same actions,
+except for rare ones where rounding decides.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from gym_dr.training.normalization import NormalizeObservations
 
 Array = npt.NDArray[Any]
 
-SMALL = 50_000  # weights; above, torch's matrix products outweigh its calls
-_POLICY_STEPS = 64  # for which a policy in use draws noise at a time
+SMALL = 50_000  # weights; above, torch's matrix products outweigh its call overhead
+_POLICY_STEPS = 64  # steps of noise that a trained policy draws at a time
 
 
 class TorchSampler:
     """Samples actions of any actor, on any device."""
 
     def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
-        """Samples from ``actor``, whose weights are on ``device``, with noise of ``generator``, which is on the CPU."""
+        """Samples from ``actor``, whose weights are on ``device``, with noise from ``generator``, on the CPU."""
         self.actor, self.generator, self.device = actor, generator, device
 
     def begin(self) -> None:
-        """Called before a rollout: weights may have changed since the last one. Here they are read where they are."""
+        """Called before each rollout, since weights may have changed; does nothing here."""
 
     def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
         """Actions for observations ``(N, obs)`` float32 and noise ``(N, numbers)``.
 
         Returns:
-            The actor's own actions, ``(N,)`` int64 or ``(N, actions)`` float32, and as the environment takes them.
+            Actions as the network outputs them, ``(N,)`` int64 or ``(N, actions)`` float32, and for the environment.
         """
         with torch.no_grad():
             inputs, by = torch.as_tensor(observations).to(self.device), torch.as_tensor(noise).to(self.device)
@@ -71,7 +71,7 @@ class CompiledSampler:
         self._env_actions = np.zeros_like(self._raw_actions)
 
     def begin(self) -> None:
-        """Copies the weights."""
+        """Copies the weights, which may have changed since the last rollout."""
         with torch.no_grad():
             weights: list[tuple[torch.Tensor, torch.Tensor]] = [(layer.weight, layer.bias) for layer in self._layers]
             if isinstance(first := self.actor.network[0], NormalizeObservations):
@@ -101,17 +101,17 @@ def make_sampler(actor: Actor, generator: torch.Generator, device: str, num_envs
 
 
 def draw_noise(sampler: Sampler, steps: int, num_envs: int) -> Array:
-    """What actions of many steps are sampled by: shape ``(steps, num_envs, numbers)`` float32."""
+    """Noise to sample the actions of many steps with, shape ``(steps, num_envs, numbers)`` float32."""
     noise: Array = sampler.actor.noise(steps, num_envs, sampler.generator).numpy()
     return noise
 
 
 def trained_policy(actor: Actor) -> Policy:
-    """What a trained actor does when it is used: its mean where actions are continuous, else sampled as in training.
+    """The policy of a trained actor: the mean of continuous actions, samples of discrete ones.
 
-    The spread of continuous actions is for exploring. Of discrete ones the likeliest is often worse than a sample: a
-    policy that is still learning hovers forever. Samples come from a generator of fixed seed, so that evaluating again
-    gives the same.
+    The spread of continuous actions is for exploration. The most likely discrete action is often worse than a sample:
+    a half-trained lander would hover forever. Samples come from a generator with a fixed seed, so that an evaluation
+    can be repeated.
     """
     generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
     samplers: dict[int, Sampler] = {}  # by the number of observations

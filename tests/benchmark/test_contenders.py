@@ -119,7 +119,7 @@ def test_what_is_left_out_stands_in_the_results_with_its_reason(monkeypatch: pyt
     assert lines == ["stepping 1 environments", "stepping 2 environments"]
     assert result["left_out"] == [
         {"mode": "async", "num_envs": None, "reason": "is not here"},
-        {"mode": "native", "num_envs": 2, "reason": "more than the 1 processes that this run may start"},
+        {"mode": "native", "num_envs": 2, "reason": "more than the limit of 1 processes"},
     ]
     assert [(row["mode"], row["num_envs"], row["speedup"]) for row in result["rows"]] == [("native", 1, 1.0)]
 
@@ -128,7 +128,7 @@ def test_processes_are_refused_where_memory_is_short(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(machine, "free_memory", lambda: 10 * 2**30)
     # 60 % of 10 GiB are 6 GiB
     assert machine.why_no_room(10, 2**29) is None
-    assert machine.why_no_room(13, 2**29) == "13 processes need 6.5 GiB, more than 60% of the 10.0 GiB that are free"
+    assert machine.why_no_room(13, 2**29) == "13 processes need 6.5 GiB, more than 60% of the 10.0 GiB of free memory"
 
 
 def test_processes_are_refused_where_open_files_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,4 +143,4 @@ def test_processes_are_refused_where_the_system_allows_few(monkeypatch: pytest.M
     monkeypatch.setattr(machine, "_soft_limit", {"RLIMIT_NOFILE": None, "RLIMIT_NPROC": None}.get)
     monkeypatch.setattr(machine, "_pids_limit", lambda: 100)
     assert machine.why_no_room(50, 1) is None
-    assert "more than half of the 100 that are allowed" in str(machine.why_no_room(51, 1))
+    assert "more than half of the 100 allowed" in str(machine.why_no_room(51, 1))

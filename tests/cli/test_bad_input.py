@@ -21,7 +21,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "LunarLanderDR-v3"], "'LunarLanderDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'plugins'"),
-        (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; fly it with --human"),
+        (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
         (["play", "--human", "FrozenLake-v1"], "there are no keys"),
         (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),
     ],
@@ -40,7 +40,7 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--env", ":CartPole-v1"], "module '' cannot be imported"),
         (["--env", ".relative:CartPole-v1"], "module '.relative' cannot be imported"),
         (["--env", "GymV21Environment-v0"], "'GymV21Environment-v0' cannot be made: To use the gym compat"),
-        (["--env", "FrozenLake-v1"], "Expected observations that are a Box of one dimension"),
+        (["--env", "FrozenLake-v1"], "Expected observations in a Box of one dimension"),
         (["--env", "CartPole-v1", "--randomize", "gravity=-9"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--randomization", "wide"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--resample-every", "2"], "CartPole-v1 has no parameters"),
@@ -68,7 +68,7 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["--num-envs", "two"], "'two' is not a valid integer"),
         (["--seed", "-1"], "seed: expected at least 0, got -1"),
-        (["--seeds", "1,1"], "expected each seed once"),
+        (["--seeds", "1,1"], "expected distinct seeds"),
         (["--seeds", "1,x"], "expected numbers separated by commas"),
         (["--seeds", ""], "expected numbers separated by commas"),
         (["--seeds=-1,2"], "seed: expected at least 0, got -1"),
@@ -126,18 +126,18 @@ def test_a_missing_config_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
 def test_every_command_on_runs_names_a_folder_that_is_missing(command: str, tmp_path: Path) -> None:
-    assert refused(gymdr(command, tmp_path / "none")) == f"{tmp_path / 'none'}: there is no such run folder."
+    assert refused(gymdr(command, tmp_path / "none")) == f"{tmp_path / 'none'}: no such run folder."
 
 
 @pytest.mark.parametrize("command", ["resume", "evaluate", "plot", "play"])
 def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_path: Path) -> None:
-    assert "is not a run folder, it has no config.json" in refused(gymdr(command, tmp_path))
+    assert "is not a run folder: it has no config.json" in refused(gymdr(command, tmp_path))
 
 
 def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
     train(tmp_path / "run")
     before = files(tmp_path)
-    assert "exists already. Continue it with 'gymdr resume" in refused(train(tmp_path / "run"))
+    assert "already exists. Continue it with 'gymdr resume" in refused(train(tmp_path / "run"))
     assert files(tmp_path) == before
 
 
@@ -155,7 +155,7 @@ def test_a_foreign_folder_is_never_touched(name: str, overwrite: list[str], tmp_
     (tmp_path / "work" / name).write_text('{"model_type": "somebody else\'s"}')
     before = files(tmp_path)
     message = refused(train(tmp_path / "work", *overwrite))
-    assert message == f"{tmp_path / 'work'}: exists already and is not a run folder. Choose another --run-dir."
+    assert message == f"{tmp_path / 'work'}: already exists and is not a run folder. Choose another --run-dir."
     assert files(tmp_path) == before
 
 
@@ -182,12 +182,12 @@ def test_a_folder_of_several_seeds_is_not_replaced_by_one_run(tmp_path: Path) ->
 
 def test_a_run_is_not_mixed_with_a_folder_of_several_seeds(tmp_path: Path) -> None:
     train(tmp_path / "run", "--updates", "1")
-    assert "is the folder of a single run" in refused(train(tmp_path / "run", "--seeds", "1,2", "--overwrite"))
+    assert "is the run folder of a single seed" in refused(train(tmp_path / "run", "--seeds", "1,2", "--overwrite"))
 
 
 def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-2", "--seed", "2", "--updates", "1")
-    assert "seed-2: exists already" in refused(train(tmp_path / "runs", "--seeds", "1,2"))
+    assert "seed-2: already exists" in refused(train(tmp_path / "runs", "--seeds", "1,2"))
     assert not (tmp_path / "runs/seed-1").exists()
 
 

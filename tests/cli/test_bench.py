@@ -67,7 +67,7 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
     assert "Left out: async with 2" in run.out
     assert "Karp-Flatt serial fraction" in run.out
     assert result["settings"]["algorithm"] == "reinforce"
-    assert "Milliseconds of one update of reinforce" in run.out
+    assert "Milliseconds per update of reinforce" in run.out
     assert "on nominal physics passes 200" in run.out
     assert run.err.count("bench: ") == 7  # compiling, two sizes, the profile, one training, two that solve
 
@@ -75,17 +75,17 @@ def test_a_run_measures_everything_and_writes_it(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (["--sizes", "0,2"], "sizes: expected different whole numbers from 1 to 10000, got 0,2"),
-        (["--sizes", "2,2"], "sizes: expected different whole numbers from 1 to 10000, got 2,2"),
-        (["--sizes", "20000"], "sizes: expected different whole numbers from 1 to 10000, got 20000"),
+        (["--sizes", "0,2"], "sizes: expected distinct whole numbers from 1 to 10000, got 0,2"),
+        (["--sizes", "2,2"], "sizes: expected distinct whole numbers from 1 to 10000, got 2,2"),
+        (["--sizes", "20000"], "sizes: expected distinct whole numbers from 1 to 10000, got 20000"),
         (["--sizes", "1.5"], "expected numbers separated by commas"),
         (["--sizes", ""], "expected numbers separated by commas"),
-        (["--seeds=-1"], "seeds: expected different whole numbers from 0"),
+        (["--seeds=-1"], "seeds: expected distinct whole numbers from 0"),
         (["--threshold", "nan"], "threshold: expected a finite number, got nan"),
         (["--threshold", "high"], "'high' is not a valid float"),
         (["--env", "CartPole-v1"], "--threshold: expected a mean return to reach in CartPole-v1"),
         (["--env", "gym_dr/LunarLandrDR-v3", "--threshold", "0"], "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
-        (["--env", "FrozenLake-v1", "--threshold", "1"], "Expected observations that are a Box of one dimension"),
+        (["--env", "FrozenLake-v1", "--threshold", "1"], "Expected observations in a Box of one dimension"),
         (["--algorithm", "reinforcement"], "Did you mean 'reinforce'?"),
         (["--quik"], "'--quik'. Did you mean '--quick'?"),
     ],

@@ -50,7 +50,7 @@ def test_a_mistake_is_refused_before_anything_is_played(args: list[str], expecte
 
 @pytest.mark.parametrize("option", ["--corners", "--sobol=4", "--sobol-box=4"])
 def test_a_box_that_no_run_was_trained_on_is_refused(option: str, runs: Path) -> None:
-    assert "or for other policies a --randomization, got none. Choose values with --grid" in refused(
+    assert "or --randomization for other policies, got none. Choose values with --grid" in refused(
         gymdr("evaluate", runs / "nominal", option)
     )
 
@@ -62,7 +62,7 @@ def test_an_environment_without_parameters_has_no_grid(runs: Path) -> None:
 
 def test_a_protocol_that_counts_successes_needs_to_know_them(runs: Path, tmp_path: Path) -> None:
     train(tmp_path / "walker", "--env", "gym_dr/Walker2dDR-v5")
-    assert "has no threshold: give --success" in refused(gymdr("evaluate", tmp_path / "walker", "--protocol", "dre"))
+    assert "has no threshold: set --success" in refused(gymdr("evaluate", tmp_path / "walker", "--protocol", "dre"))
 
 
 def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
     }
     assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
     assert "enable_wind is on in every cell" in result.err
-    assert "solved from a return of -1000 on" in result.out
+    assert "solved: a return of at least -1000" in result.out
     assert "grid: 6 cells x 2 episodes" in result.out
-    assert "nominal less" in result.out
+    assert "nominal minus" in result.out
     assert "random: worst mean" in result.out
     assert "no parameter (noise)" in result.out
     assert "default 100%, interpolation 100%, extrapolation 100%" in result.out
@@ -138,7 +138,7 @@ def test_an_interrupted_evaluation_says_how_to_go_on(runs: Path, monkeypatch: py
         patch.setattr(Progress, "__call__", stop)
         result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.code == 130
-    assert "Stopped. Finished cells are saved; the same command goes on from there." in result.err
+    assert "Stopped. Finished episodes are saved; run the same command to continue." in result.err
     assert json.loads((runs / "random/evaluation/evaluation.json").read_text())["complete"] is False
     result = gymdr("evaluate", runs / "random", "--episodes", "2")
     assert result.err.splitlines()[0].startswith("random on training: episode 3/4")

@@ -67,9 +67,8 @@ def test_a_signal_after_the_last_update_keeps_the_training_and_resume_makes_the_
         process.send_signal(number)
         _, errors = process.communicate("\n")
     assert process.returncode == code, errors
-    assert f"Trained, but stopped before the plots and the evaluation were done. Go on with: gymdr resume {folder}" in (
-        errors
-    )
+    stopped = "Trained, but stopped before the plots and the evaluation were done."
+    assert f"{stopped} Continue with: gymdr resume {folder}" in errors
     assert "Traceback" not in errors
     assert_trained(folder, whole)
     if place == EVALUATING:
@@ -101,5 +100,5 @@ def test_a_signal_while_all_is_done_but_the_end_is_told_by_the_exit_code(whole: 
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate("\n")
     assert process.returncode == 143
-    assert f"Stopped when all was done. Run folder: {whole}" in errors
+    assert f"Stopped after everything was done. Run folder: {whole}" in errors
     assert "Traceback" not in errors

@@ -225,7 +225,7 @@ def test_a_run_folder_that_was_renamed_keeps_its_evaluation(runs: Path, tmp_path
 def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path) -> None:
     play([runs / "one"], tmp_path / "out", cells.nominal(2))
     before = content(tmp_path / "out")
-    with pytest.raises(RunFolderError, match="holds an evaluation of one; name that too"):
+    with pytest.raises(RunFolderError, match="holds an evaluation of one; evaluate it too"):
         play([runs / "two"], tmp_path / "out", cells.nominal(2))
     assert content(tmp_path / "out") == before
 

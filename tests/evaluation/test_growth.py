@@ -90,5 +90,5 @@ def test_the_report_has_a_view_for_each_policy_whose_sampler_learned(tmp_path: P
 def test_what_training_means_is_said_of_policies_whose_sampler_learned() -> None:
     policies = [{"name": "a", "sampler": "adr"}, {"name": "b"}, {"name": "c", "sampler": "adr"}]
     (note,) = sampler_notes({"policies": policies})
-    assert note.startswith("Draws of a, c in training followed the sampler adr.")
+    assert note.startswith("a, c: trained with the adaptive sampler adr.")
     assert sampler_notes({"policies": policies[1:2]}) == []

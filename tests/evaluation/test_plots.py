@@ -47,7 +47,7 @@ def test_a_run_of_one_update_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_run_without_metrics_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match=r"metrics.csv: there are no metrics"):
+    with pytest.raises(RunFolderError, match=r"metrics.csv: this run has no metrics"):
         plot_training([RunFolder(tmp_path)], tmp_path / "out.png")
 
 

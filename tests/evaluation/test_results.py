@@ -40,7 +40,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="there is no folder"):
         check_folder(tmp_path / "no" / "where")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(RunFolderError, match="is the folder of a run"):
+    with pytest.raises(RunFolderError, match="is a run folder"):
         check_folder(tmp_path)
 
 
@@ -54,8 +54,8 @@ def test_an_empty_folder_and_one_to_be_made_will_do(tmp_path: Path) -> None:
     ("document", "message"),
     [
         ("{", "cannot be read"),
-        ("[]", "is not an evaluation of gym_dr"),
-        ('{"nominal": {}}', "is not an evaluation of gym_dr"),
+        ("[]", "is not a gym_dr evaluation"),
+        ('{"nominal": {}}', "is not a gym_dr evaluation"),
         ('{"format": "gym_dr evaluation", "version": 99}', "expected version 3, got 99"),
         (
             '{"format": "gym_dr evaluation", "version": 3, "complete": true}',

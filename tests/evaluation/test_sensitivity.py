@@ -93,7 +93,7 @@ def test_correlated_parameters_have_no_indices_but_a_reason() -> None:
     points = by_quantile({"gravity": Uniform(-7, -5), "wind_power": Uniform(0, 20)}, 16, correlation=correlation)
     result = sensitivity(points.values[:, :1], points)
     assert result["parameters"] == result["first_order"] == result["total"] == []
-    assert result["reason"].endswith("drawn independently, and gravity and wind_power are correlated")
+    assert result["reason"].endswith("between independent parameters, and gravity and wind_power are correlated")
 
 
 def test_a_parameter_that_no_point_changes_has_no_index() -> None:
@@ -164,7 +164,7 @@ def test_parameters_that_all_cells_share_do_not_count() -> None:
         (lambda: nearest(1, success=None), "give --success"),
         (
             lambda: least_perturbation(np.zeros((9, 4)), grid(4), NOMINAL, 1.0, fails_at_nominal=False),
-            "4 episodes per cell are too few to tell",
+            "4 episodes per cell are too few",
         ),
     ],
 )

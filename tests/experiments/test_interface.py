@@ -73,7 +73,7 @@ def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
         ({"seed": "1"}, ConfigError, "seed: expected int, got '1'"),
         ({"gamma": 2.0}, ConfigError, "gamma: expected between 0 and 1"),
         ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected --seed or --seeds, got both"),
-        ({"seeds": []}, ConfigError, "--seeds: expected each seed once, got none"),
+        ({"seeds": []}, ConfigError, "--seeds: expected distinct seeds, got none"),
         ({"workers": 2}, ConfigError, "--workers: expected with --seeds"),
         ({"launcher": "ray"}, ConfigError, "--launcher: expected with --seeds"),
         ({"env": "gym_dr/LunarLandrDR-v3"}, UnknownNameError, "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
@@ -122,7 +122,7 @@ def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
         "Config", [("updates", int, option(1, "")), ("seed", int, option(1, "")), ("config", str, option("", ""))]
     )
     algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
-    with pytest.raises(PluginError, match="'greedy': every run has an option config, seed"):
+    with pytest.raises(PluginError, match="'greedy': every run already has an option config, seed"):
         option_names(algorithm)
 
 
@@ -213,12 +213,12 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert [one.config.settings.seed for one in runs] == [1, 2]
     assert sorted(runs.metrics["seed"].unique()) == [1, 2]
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
-    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Go on with: gymdr resume"):
+    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gymdr resume"):
         _ = runs.summary
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="there is no such run folder"):
+    with pytest.raises(RunFolderError, match="no such run folder"):
         gym_dr.load_run(tmp_path / "none")
 
 

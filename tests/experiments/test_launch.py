@@ -121,10 +121,10 @@ def test_folders_of_seeds_that_had_not_begun_are_kept_where_a_process_was_lost(
     error: type[GymDrError], kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any, **keywords: Any) -> None:
-        raise error("seed-1: its process was ended from outside")
+        raise error("seed-1: its process was killed")
 
     monkeypatch.setattr(importlib.import_module("gym_dr.experiments.train"), "launch", fail)
-    assert "ended from outside" in refused(
+    assert "process was killed" in refused(
         gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs")
     )
     assert (tmp_path / "runs" / "seed-2").exists() == kept
@@ -146,7 +146,7 @@ def test_a_killed_process_is_named_and_resume_gives_the_same_result_also_of_seed
     killer.join()
     assert stop.value.code == 2
     message = capfd.readouterr().err
-    assert "ended from outside" in message
+    assert "process was killed" in message
     assert "Traceback" not in message
     for seed in (1, 2):
         assert f"gymdr resume {tmp_path / 'cut'}/seed-{seed}" in message
@@ -171,14 +171,14 @@ def test_a_signal_ends_every_seed_after_its_update_and_resume_gives_the_same_res
     (os.killpg if number == signal.SIGINT else os.kill)(parent.pid, number)
     _, errors = parent.communicate()
     assert parent.returncode == code, errors
-    assert f"Stopped. Go on with: gymdr resume {root}" in errors
+    assert f"Stopped. Continue with: gymdr resume {root}" in errors
     assert "Traceback" not in errors
     assert len(workers) == 2
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     rows = {seed: (root / f"seed-{seed}/metrics.csv").read_text().count("\n") - 1 for seed in (1, 2)}
     assert min(rows.values()) < 300  # the one that began later was not through
     for seed in (seed for seed in rows if rows[seed] < 300):
-        assert f"a run that was never stopped, with: gymdr resume {root}/seed-{seed}" in errors
+        assert f"to the same result as without the stop, with: gymdr resume {root}/seed-{seed}" in errors
     main(["resume", str(root)])
     assert result(root) == two
 

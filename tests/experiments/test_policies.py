@@ -179,7 +179,7 @@ def test_unknown_environments_and_presets_are_refused() -> None:
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"--env CartPole-v1: .*first was trained on gym_dr/LunarLanderDR-v3"):
         evaluate([run, brake], env="CartPole-v1", output="out")
-    with pytest.raises(ConfigError, match="--randomization is for policies that are no runs"):
+    with pytest.raises(ConfigError, match="--randomization is for policies that are not runs"):
         evaluate(run, randomization="wide")
 
 
@@ -197,7 +197,7 @@ def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_epis
     text = page.read_text()
     assert "Robustness of first and brake" in text
     assert "brake, trained elsewhere, has no curves." in text
-    assert "brake, trained elsewhere, has no draws that are recorded." in text
+    assert "brake, trained elsewhere, has no recorded draws." in text
     assert "policy &#39;brake&#39; (kind callable). It was trained elsewhere" in text
     assert "Policy brake." in text  # under its film strips
     assert Path("both-evaluation/evaluation.json").is_file()

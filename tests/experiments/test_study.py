@@ -200,7 +200,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
         patch.setattr(module, "train_folders", stops_after(0, print, KeyboardInterrupt))
-        with pytest.raises(Interrupted, match="The same command goes on from there"):
+        with pytest.raises(Interrupted, match="Run the same command to continue"):
             study(TINY, tmp_path / "out")
 
 
@@ -222,7 +222,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_in_the_tables(tmp_path: Pa
     assert found.comparisons.query("variant == 'wide'")["seeds"].unique() == [1]
     assert "Missing: wide/seed-2 (Update 1: the loss is NaN.)" in found.tables.markdown()
     assert "| wide (1 of 2 seeds) |" in found.tables.markdown()
-    assert "1 of the runs are missing: wide/seed-2" in refused(result)
+    assert "Missing runs: wide/seed-2" in refused(result)
     assert study(TINY, tmp_path / "out").missing == {}  # what was wrong is right now
 
 
@@ -234,13 +234,13 @@ def test_runs_that_a_killed_process_took_along_are_trained_one_by_one(tmp_path: 
         alone = len(folders) == 1
         if alone and "critic/seed-2" not in str(folders[0].path):
             return train_here(folders, *arguments)
-        return {str(folder.path): LostRunError("its process was ended from outside") for folder in folders}
+        return {str(folder.path): LostRunError("its process was killed") for folder in folders}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_launch_local", lose)
         found = study(TINY, tmp_path / "out")
     assert calls == [6, 1, 1, 1, 1, 1, 1]
-    assert found.missing == {"critic/seed-2": "its process was ended from outside"}
+    assert found.missing == {"critic/seed-2": "its process was killed"}
 
 
 def test_a_study_of_which_no_run_can_be_trained_is_an_error(tmp_path: Path) -> None:
@@ -321,14 +321,14 @@ def test_what_does_not_fit_the_folder_is_refused(
 @pytest.mark.usefixtures("nothing_is_trained")
 def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(RunFolderError, match="exists already and holds no study; choose another --output"):
+    with pytest.raises(RunFolderError, match="already exists and holds no study; choose another --output"):
         study(TINY, tmp_path)
     with pytest.raises(RunFolderError, match="is a file"):
         study(TINY, tmp_path / "notes.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "study.json").write_text("[]")
-    with pytest.raises(RunFolderError, match=r"is no study of gym_dr"):
+    with pytest.raises(RunFolderError, match=r"is not a gym_dr study"):
         study(TINY, tmp_path / "other")
 
 

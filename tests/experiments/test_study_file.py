@@ -116,15 +116,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no table": ({"variants": {"a": 3}}, "a: expected a table, got 3"),
     "two variants of one content": (
         {"variants": {"a": {"randomization": "none"}}},
-        r"\[variants.a\]: expected something of its own, got all that nominal has",
+        r"\[variants.a\]: expected a distinct configuration, got that of nominal",
     ),
     "two variants of one name": ({"variants": {"Wide": {}}}, "'wide' 2 times"),
     "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),
-    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected whole numbers of at least 0, each once"),
-    "a negative seed": ({"seeds": [-1]}, "seeds: expected whole numbers"),
+    "a seed twice": ({"seeds": [1, 1]}, "seeds: expected distinct whole numbers of at least 0"),
+    "a negative seed": ({"seeds": [-1]}, "seeds: expected distinct whole numbers"),
     "a seed that is no number": ({"seeds": ["1"]}, "seeds: expected int"),
-    "a reserved seed": ({"seeds": [1, 101]}, "seeds: 101 must not be used, since reserved_seeds has them"),
+    "a reserved seed": ({"seeds": [1, 101]}, "seeds: 101 must not be used: reserved_seeds has them"),
     "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
     "a parameter that the environment lacks": (
         {"evaluation": {"grid": {"gravty": [0, 1, 2]}}},
@@ -157,7 +157,7 @@ def test_sets_need_parameters_and_a_threshold() -> None:
     assert [cells.name for cells in read_study(plain).sets] == ["nominal"]
     with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
         read_study(plain | {"evaluation": {"corners": True}})
-    with pytest.raises(ConfigError, match="HumanoidDR-v5 has no threshold: give --success"):
+    with pytest.raises(ConfigError, match="HumanoidDR-v5 has no threshold: set --success"):
         read_study(tiny(env="gym_dr/HumanoidDR-v5", evaluation={"protocol": "dre"}, variants={"wide": {}}))
 
 

@@ -146,14 +146,14 @@ def test_a_file_that_is_not_trusted_is_not_unpickled(saved: Path, tmp_path: Path
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
         for name, content in {**parts, "data": json.dumps(data).encode()}.items():
             archive.writestr(name, content)
-    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust who has made this one: --trust .*evil\.zip"):
+    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust the source of this one: --trust .*evil\.zip"):
         evaluate(tmp_path / "evil.zip", trust=["ppo.zip"])
     with pytest.raises(ConfigError, match=r"evil\.zip: cannot be loaded: UnpicklingError"):
         evaluate(tmp_path / "evil.zip")
 
 
 def test_trust_in_a_file_is_trust_in_its_statistics_and_says_so(saved: Path) -> None:
-    with pytest.raises(ConfigError, match=r"made this one and normal_vecnormalize\.pkl beside it: --trust"):
+    with pytest.raises(ConfigError, match=r"source of this one and normal_vecnormalize\.pkl beside it: --trust"):
         evaluate(saved / "normal.zip", trust=[])
 
 
@@ -177,7 +177,7 @@ def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: 
     [
         ("ppo", "CartPole-v1", r"does not fit CartPole-v1, which has observations of shape \(4,\) .* of shape \(8,\)"),
         ("ppo", CONTINUOUS, r"it was trained on actions Discrete\(4\)"),
-        ("shown", LANDER, r"observations of shape \(12,\)\. If it was trained with context='observation'"),
+        ("shown", LANDER, r"observations of shape \(12,\)\. Policies trained with context='observation'"),
     ],
 )
 def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:

@@ -25,7 +25,7 @@ def test_the_sampler_is_listed_with_its_options(gymdr: Command) -> None:
     listed = gymdr("list", "samplers").stdout
     assert "widening    Ranges that widen at a constant rate" in listed
     assert "--widening-episodes 20000" in listed
-    assert "[widening] episodes after which draws are those" in " ".join(gymdr("train", "a2c", "--help").stdout.split())
+    assert "[widening] episodes until draws cover" in " ".join(gymdr("train", "a2c", "--help").stdout.split())
 
 
 def test_it_widens_draws_in_a_training(gymdr: Command, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_create_takes_an_empty_folder(tmp_path: Path) -> None:
 
 def test_create_refuses_a_run_that_is_there(tmp_path: Path) -> None:
     make_run(tmp_path / "run").metrics.write_text("update\n0\n")
-    with pytest.raises(RunFolderError, match="exists already"):
+    with pytest.raises(RunFolderError, match="already exists"):
         make_run(tmp_path / "run")
     assert (tmp_path / "run/metrics.csv").read_text() == "update\n0\n"
 

@@ -101,7 +101,7 @@ def test_resume_says_whose_lock_was_void(tmp_path: Path) -> None:
     (tmp_path / "run" / OWNER).write_text('{"pid": 7, "host": "far\\u001b[2J", "since": "then"}')
     result = gymdr("resume", tmp_path / "run")
     assert result.code == 0
-    assert "process 7 on far?[2J since then was killed and holds it no longer" in result.err
+    assert "taking over from process 7 on far?[2J since then, which was killed" in result.err
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"[" * 9999, b"\xff", b'{"pid": []}', b'{"pid": 1e999}'])

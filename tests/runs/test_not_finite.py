@@ -82,7 +82,7 @@ def test_a_reward_stops_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", OPTIONS)
 def test_skip_leaves_such_updates_out_and_counts_them(algorithm: str, tmp_path: Path) -> None:
-    with pytest.warns(SkippedUpdateWarning, match=r"Update \d+: .* The update is skipped") as told:
+    with pytest.warns(SkippedUpdateWarning, match=r"Update \d+: .* Skipped the update") as told:
         assert train(algorithm, tmp_path / "run", "Rare", "--on-nan", "skip").code == 0
     table = rows(tmp_path / "run")
     skipped = [row["actor_loss"] == "nan" for row in table]
@@ -119,5 +119,5 @@ def test_a_state_that_is_not_finite_is_not_saved(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(ActorCritic, "state", broken)
     message = refused(train("a2c", tmp_path / "run", "Always", "--on-nan", "skip"))
-    assert message.startswith("Update 3: state['critic']['0.weight'] of the algorithm is not finite. There is no check")
+    assert message.startswith("Update 3: the algorithm's state['critic']['0.weight'] is not finite. There is no check")
     assert list((tmp_path / "run/checkpoints").iterdir()) == []

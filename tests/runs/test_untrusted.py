@@ -74,7 +74,7 @@ def test_a_path_in_a_file_does_not_lead_out_of_its_folder(name: str, tmp_path: P
     message = refused(train(tmp_path / "run", "--config", tmp_path / "here/c.toml"))
     assert f"expected a file beside or below this one, got '{name}'" in message
     make_run(tmp_path / "stranger", randomization=name)
-    assert "expected a table in a run folder" in refused(gymdr("evaluate", tmp_path / "stranger"))
+    assert "expected a table in a run's configuration" in refused(gymdr("evaluate", tmp_path / "stranger"))
 
 
 LINKS: dict[str, Callable[[RunFolder], Path]] = {

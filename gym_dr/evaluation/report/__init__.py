@@ -1,1 +1,1 @@
-"""One HTML file that says what the randomization brought: it opens from disk and needs nothing else."""
+"""The robustness report: one self-contained HTML file."""

@@ -1,4 +1,4 @@
-"""Makes a report of policies and their evaluation."""
+"""Assembles the report of policies and their evaluation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gym_dr.evaluation.report.training import draw_growth, draw_history, learnin
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 
-PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # whose versions results may depend on
+PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
 
 
 def assemble(
@@ -39,10 +39,10 @@ def assemble(
 
     Args:
         comparison: The policies and their evaluation.
-        command: What asked for the page.
-        progress: That of ``film_strips``.
-        compared: Findings, and tables that come first, of who has compared the policies already; None to compare
-            them here.
+        command: The command that makes the page.
+        progress: See ``film_strips``.
+        compared: Findings and first tables, if the caller has already compared the policies; None to compare them
+            here.
 
     Raises:
         RunFolderError: A run has no metrics or draws, or they are damaged.
@@ -85,18 +85,18 @@ def assemble(
 
 
 def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tuple[list[FilmStrip], list[str]]:
-    """Film strips and notes on them; without a way to render, the report has a note instead."""
+    """Film strips and notes on them; if nothing can be rendered, only a note."""
     try:
         strips = film_strips(comparison, progress)
     except ConfigError as error:
         progress(f"no film strips: {error}")
         return [], [f"There are no film strips: {error}"]
     notes = [
-        "A good episode is the one at the 90th percentile of returns. Both are replayed from their seed, draw and "
-        "actions."
+        "A good episode is the one at the 90th percentile of returns. Both episodes are replayed from their seed, draw "
+        "and actions."
     ]
     if len(comparison.groups) > MAX_GROUPS:
-        notes.append(f"Shown are the first {MAX_GROUPS} policies.")
+        notes.append(f"Only the first {MAX_GROUPS} policies are shown.")
     return strips, notes
 
 
@@ -111,27 +111,25 @@ def _provenance(group: Group) -> Provenance:
     if not group.runs:
         policy = group.policies[0]
         shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
-        text = (
-            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere: its learning curves, draws and settings "
-        )
-        text += "are not recorded."
+        text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
+        text += "settings are unknown."
         return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
-    commands = [("As it was typed", command) for command in typed if command]
+    commands = [("Command", command) for command in typed if command]
     path = str(group.runs[0].folder.config)
     repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
     several = len(group.seeds) > 1
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
         repeat += ["--seeds", ",".join(map(str, group.seeds))]
-        text += " The configuration is the first seed's; the others differ in their seed alone."
-    commands.append(("To repeat it", shlex.join(repeat)))
+        text += " The configuration is that of the first seed; the others differ only in the seed."
+    commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
 
 
 def _typed(folder: RunFolder) -> str | None:
-    """The command that trained a run; runs that a program trained have none."""
+    """The command that trained a run; None for runs trained from Python."""
     try:
         return str(folder.command.read_text(encoding="utf-8")).strip()
     except FileNotFoundError:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-MAX_VALUES = 25  # a parameter with more values than this is cut into ranges
-NUM_BINS = 8  # of those ranges, at most
+MAX_VALUES = 25  # a parameter with more values than this is divided into ranges
+NUM_BINS = 8  # largest number of ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,23 +34,26 @@ class BinStatistics:
 
 
 def evenly_spaced(length: int, count: int) -> npt.NDArray[np.int64]:
-    """At most ``count`` indices into something of a length, evenly spaced, the first and the last among them."""
+    """At most ``count`` evenly spaced indices into a sequence of ``length``, including the first and the last."""
     return np.unique(np.linspace(0, length - 1, min(count, length)).round().astype(np.int64))
 
 
 def make_bins(values: Array) -> Bins:
-    """One bin for each of one parameter's values, ``(episodes,)``, where they are few, else ranges of as many episodes.
+    """Makes one bin for each value if there are few, else ranges with about the same number of episodes.
 
-    Ranges of equal width would hold next to nothing in the tails of a distribution.
+    Ranges of equal width would be almost empty in the tails of a distribution.
+
+    Args:
+        values: One parameter's value in each episode, shape ``(episodes,)``.
     """
     distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) <= MAX_VALUES:  # edges half way between neighbours; the outer ones as far out as in
+    if len(distinct) <= MAX_VALUES:  # edges halfway between neighbours; outer bins are symmetric
         step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
         outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
         edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
         return Bins(centres=distinct, edges=edges, index=index.astype(np.int64))
-    ends = np.quantile(values, np.linspace(0, 1, NUM_BINS + 1), method="nearest")  # values, so that no range is empty
-    edges = np.unique(ends)  # fewer where one value is frequent
+    ends = np.quantile(values, np.linspace(0, 1, NUM_BINS + 1), method="nearest")  # values: no empty range
+    edges = np.unique(ends)  # fewer if one value is frequent
     index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     centres = np.bincount(index, values) / np.bincount(index)
     return Bins(centres=centres, edges=edges, index=index.astype(np.int64))
@@ -62,7 +65,7 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
     Args:
         returns: Shape ``(runs, episodes)``: the same episodes played by several runs, or their differences.
         x: Bins of the first parameter.
-        y: Bins of the second; None for the first alone.
+        y: Bins of the second parameter; None for only one.
     """
     import pandas as pd  # heavy
 

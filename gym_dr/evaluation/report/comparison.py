@@ -1,4 +1,4 @@
-"""An evaluation as a report compares it: by groups of runs that differ in their seed alone, and single policies."""
+"""An evaluation as a report compares it: groups of runs that differ only in their seed, and single policies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Group:
 
     @property
     def runs(self) -> list[TrainedRun]:
-        """What trained them; the configurations differ in the seed alone. None of another policy."""
+        """The runs, whose configurations differ only in the seed; empty for another policy."""
         return [policy.run for policy in self.policies if policy.run is not None]
 
     @property
@@ -52,7 +52,7 @@ class Group:
 
 
 def without_runs(groups: Sequence[Group], what: str) -> str:
-    """A sentence, after others, on the policies that are no runs and so lack something; empty where there are none."""
+    """A sentence, to follow others, on policies that are not runs and so lack something; empty if there are none."""
     names = [group.name for group in groups if not group.runs]
     return (
         f" {' and '.join(names)}, trained elsewhere, {'has' if len(names) == 1 else 'have'} no {what}." if names else ""
@@ -60,10 +60,10 @@ def without_runs(groups: Sequence[Group], what: str) -> str:
 
 
 def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
-    """Groups runs by their configuration less the seed, in the order in which they are named; others stand alone.
+    """Groups runs by their configuration without the seed, in the order given; other policies stay single.
 
-    A single run keeps its name. Several are named after the folder that holds them; where others have that name, too,
-    after its whole path.
+    A single run keeps its name. Several are named after the folder that holds them, or its whole path if that name is
+    not unique.
     """
     alike = defaultdict(list)
     for policy in policies:
@@ -74,7 +74,7 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
             seed = form.pop("seed")
             alike[json.dumps(form, sort_keys=True), ""].append((seed, policy))
     groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
-    # of a policy that is no run where it comes from, for want of a folder
+    # a policy that is not a run has no folder but a source
     folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
     short = [group[0].name if len(group) == 1 else folder.name for group, folder in zip(groups, folders, strict=True)]
     return [
@@ -102,32 +102,32 @@ class Comparison:
 
     @cached_property
     def policies(self) -> list[list[int]]:
-        """For each group the indices of its runs among the evaluation's policies."""
+        """For each group the indices of its members among the evaluation's policies."""
         known = {policy["digest"]: index for index, policy in enumerate(self.document["policies"])}
         return [[known[policy.digest] for policy in group.policies] for group in self.groups]
 
     @property
     def group_pairs(self) -> list[tuple[int, int]]:
-        """Every two groups, the one named later first, since users name the baseline first."""
+        """All pairs of groups, the later one first, since users name the baseline first."""
         return [(second, first) for first, second in combinations(range(len(self.groups)), 2)]
 
     @property
     def main_sets(self) -> list[str]:
-        """The sets that say most: those that fill the distributions of training, else a box, else a grid, else draws.
+        """The most informative sets: those that fill the training distributions, else a box, a grid, corners or draws.
 
-        There are several where runs were trained on different distributions.
+        There are several if runs were trained on different distributions.
         """
         first = min(map(self.rank, self.sets))
         return [name for name in self.sets if self.rank(name) == first]
 
     def main_set(self, group: int) -> str:
-        """The main set of what a group was trained on; the first main set where it has none of its own."""
+        """The main set of a group's training distribution; the first main set if there is none."""
         trained = self.entries(group)[0]["randomization"]
         own = (name for name in self.main_sets if self.cells(name).definition.get("randomization") == trained)
         return next(own, self.main_sets[0])
 
     def rank(self, set_name: str) -> int:
-        """The place of a set's kind in ``MAIN_FIRST``."""
+        """The rank of a set's kind in ``MAIN_FIRST``."""
         return MAIN_FIRST.index(self.cells(set_name).kind)
 
     def label(self, set_name: str) -> str:
@@ -135,7 +135,7 @@ class Comparison:
         return self._words(set_name)[1]
 
     def place(self, set_name: str) -> str:
-        """A set in words, for the beginning of a sentence."""
+        """Describes a set, for the beginning of a sentence."""
         return " ".join(self._words(set_name))
 
     def _words(self, set_name: str) -> tuple[str, str]:
@@ -159,9 +159,9 @@ class Comparison:
         return [found[entry["name"]] for entry in self.entries(group)]
 
     def training_range(self, group: int, parameter: str) -> tuple[float, float] | None:
-        """Smallest and largest value of a parameter in training; both nominal where it was not randomized.
+        """Smallest and largest value of a parameter in training; both are nominal if it was not randomized.
 
-        None where it is unknown what the policy was trained on.
+        None if the training randomization is unknown.
         """
         entry = self.entries(group)[0]
         if entry["trained_on"] == UNKNOWN:
@@ -174,7 +174,7 @@ class Comparison:
         """Returns of a group's runs on a set.
 
         Returns:
-            Shape ``(runs, episodes)``; column i is the same draw and the same episode seed in every run of every group.
+            Shape ``(runs, episodes)``; column i has the same draw and episode seed in every run of every group.
         """
         returns = self._returns[set_name][self.policies[group]]
         return returns.reshape(len(returns), -1)
@@ -190,11 +190,11 @@ class Comparison:
         }
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
-        """Pairs of the parameters that vary in a set, the most important first; of many parameters only of those."""
+        """Pairs of parameters that vary in a set, at most ``MAX_PARAMETERS`` of them, the most important first."""
         return list(combinations(self.important(set_name)[:MAX_PARAMETERS], 2))
 
     def left_out(self, set_name: str) -> str:
-        """A sentence on the parameters that ``pairs`` leaves out; empty where it has all."""
+        """A sentence on the parameters that ``pairs`` leaves out; empty if there are none."""
         names = self.important(set_name)
         if len(names) <= MAX_PARAMETERS:
             return ""
@@ -204,12 +204,12 @@ class Comparison:
         return f"{choice} are shown; the others: {', '.join(names[MAX_PARAMETERS:])}."
 
     def important(self, set_name: str) -> list[str]:
-        """The parameters that vary in a set; where sensitivities are known, the one that matters most comes first."""
+        """The parameters that vary in a set, sorted by sensitivity, if it is known."""
         return sorted(self.values[set_name], key=lambda name: -self._totals.get(name, 0.0))  # keeps the order of equals
 
     @cached_property
     def _totals(self) -> dict[str, float]:
-        """Total sensitivities by parameter, summed over runs; empty where none are known."""
+        """Total sensitivities by parameter, summed over runs; empty if none are known."""
         totals: dict[str, float] = defaultdict(float)
         for result in self.document["results"]:
             if found := result["sensitivity"]:

@@ -1,4 +1,4 @@
-"""Curves of returns: their distribution, along one parameter, and how much each parameter explains."""
+"""Plots of returns: their distribution, along one parameter, and each parameter's sensitivity indices."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ MAX_POINTS = 200  # of a distribution curve
 
 
 def distributions(comparison: Comparison) -> Section:
-    """For each set the share of episodes with at least a given return, a curve for each policy."""
+    """Plots, for each set, the share of episodes with at least a given return, a curve for each policy."""
     names = sorted(comparison.sets, key=lambda name: name not in comparison.main_sets)
     views = [View(name=comparison.label(name), panels=[_distribution(comparison, name)]) for name in names]
     seeds = any(len(group.policies) > 1 for group in comparison.groups)
     return Section(
         key="distributions",
-        title="How returns are spread",
+        title="Distribution of returns",
         lead="The share of episodes whose return is at least a given value.",
-        how_to_read="A curve further to the right is better. Where it drops early, some draws make the policy fail, "
-        "which a mean would hide."
-        + (" The episodes of all seeds are counted together." if seeds else "")
+        how_to_read="Further to the right is better. A curve that drops early shows that the policy fails on some "
+        "draws, which a mean would hide."
+        + (" Curves pool the episodes of all seeds." if seeds else "")
         + ("" if comparison.document["success"] is None else " The dotted line is the return that counts as success."),
         views=views,
         choice="Evaluated on",
@@ -37,7 +37,7 @@ def distributions(comparison: Comparison) -> Section:
 
 
 def along_parameters(comparison: Comparison) -> Section:
-    """Mean return along each single parameter, the training range marked."""
+    """Plots the mean return along each single parameter, with the training range marked."""
     panels = {
         name: [_along(comparison, name, parameter) for parameter in comparison.values[name]]
         for name in sorted(comparison.sets, key=comparison.rank)
@@ -45,26 +45,26 @@ def along_parameters(comparison: Comparison) -> Section:
     return Section(
         key="along",
         title="One parameter at a time",
-        lead="Mean return along each parameter, whatever the others were.",
-        how_to_read="The band is two standard errors of the mean over episodes to either side. The bar at the bottom "
-        "spans the range that the policy of that colour was trained on, if that is known; a diamond is its only value.",
+        lead="Mean return along each parameter, averaged over the others.",
+        how_to_read="Bands are two standard errors of the mean over episodes to either side. A bar at the bottom spans "
+        "the training range of the policy in that colour, if it is known; a diamond marks a single value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )
 
 
 def sensitivity(comparison: Comparison) -> Section:
-    """First-order and total Sobol indices of each parameter, a bar for each policy."""
+    """Plots first-order and total Sobol indices of each parameter, a bar for each policy."""
     sets = [cells.name for cells in comparison.evaluation.sets if cells.points and not cells.correlated]
     over = " or ".join(comparison.label(name) for name in sets)
-    orders = {"first_order": "On its own (first order)", "total": "With interactions (total)"}
+    orders = {"first_order": "Alone (first order)", "total": "With interactions (total)"}
     return Section(
         key="sensitivity",
-        title="What it depends on",
-        lead=f"Which parameter moves the return of each policy over {over}.",
-        how_to_read="A bar is the share of the variance of a cell's mean return that comes from the parameter: alone, "
-        "and together with others. Whiskers are 95% intervals, or for several seeds the smallest and largest value; "
-        "one that holds 0 may be chance." + "".join(_noise(comparison, name) for name in sets),
+        title="Which parameters matter",
+        lead=f"How much each parameter affects the return of each policy over {over}.",
+        how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
+        "and with its interactions. Whiskers are 95% intervals, or for several seeds the smallest and largest value; "
+        "if they include 0, the effect may be chance." + "".join(_noise(comparison, name) for name in sets),
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets
@@ -130,7 +130,7 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
 
 
 def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends: Sequence[float]) -> None:
-    """A line for each policy, above the axis, over the values that it was trained on, within the ends of the axis."""
+    """Marks each policy's training range with a line above the axis, within the ends of the axis."""
     for index in range(len(comparison.groups)):
         known = comparison.training_range(index, parameter)
         if known is None:
@@ -182,12 +182,12 @@ def _indices(comparison: Comparison, set_name: str, order: str, title: str) -> P
 
 
 def _noise(comparison: Comparison, set_name: str) -> str:
-    """The share of the variance over a set that no parameter explains, in words."""
+    """Describes the share of the variance over a set that no parameter explains."""
     shares = []
     for index, group in enumerate(comparison.groups):
         known = [r["sensitivity"]["noise"] for r in comparison.results(index, set_name)]
         if None not in known:
             shares.append(f"{np.mean(known):.0%} ({group.name})")
     place = comparison.place(set_name)
-    chance = f" {place}, chance (how an episode begins, sampled actions) makes up {', '.join(shares)} of that variance."
+    chance = f" {place}, chance (initial states, sampled actions) makes up {', '.join(shares)} of that variance."
     return chance if shares else ""

@@ -1,4 +1,4 @@
-"""The evaluation behind a report: what the folder holds, completed by the sets that a report needs."""
+"""The evaluation behind a report: the folder's, completed with the sets that a report needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.environments import param_space_of
 
-EPISODES = 100  # on nominal values and on draws of training
-POINTS, POINT_EPISODES = 128, 5  # of a distribution, where sensitivities and maps come from
+EPISODES = 100  # on nominal values and on training draws
+POINTS, POINT_EPISODES = 128, 5  # of a distribution, for sensitivities and maps
 
 
 def complete_evaluation(
@@ -23,8 +23,8 @@ def complete_evaluation(
 ) -> Evaluation:
     """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
-    Sets that the folder holds stay as they are. If a run was trained further since, its episodes are played again. The
-    other arguments are those of ``evaluate_policies``.
+    Sets in the folder stay as they are. If a run was trained further since, its episodes are played again. For the
+    arguments see ``evaluate_policies``.
 
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be read or written.
@@ -42,14 +42,14 @@ def complete_evaluation(
 
 
 def _required_sets(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[CellSet]:
-    """Nominal values, draws of training, and points that fill its distributions; "default" where nothing varied."""
+    """Nominal values, training draws, and points that fill the training distributions (or the preset "default")."""
     sets = nominal_and_training(policies, space, EPISODES)
     if space is None:
         return sets
     varied = {end: r for end, r in training_randomizations(policies, space).items() if varies(space, r)}
     for end, randomization in (varied or {": default": resolve("default", space)}).items():
         points = POINTS
-        if correlated(randomization):  # a point is one cell, not 2 and one for each parameter: as many cells with more
+        if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells
             points *= 2 ** math.ceil(math.log2(len(randomization) + 2))
         sets.append(sobol(f"sobol{end}", randomization, space, points, POINT_EPISODES))
     return sets

@@ -23,12 +23,12 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
 from gym_dr.wrappers.disturbed_space import undisturbed
 
-FRAMES = 12  # of a strip, the first and the last of the episode among them
-MAX_RENDERED = 80  # frames that those of the strip are selected from
+FRAMES = 12  # of a strip, including the first and the last of the episode
+MAX_RENDERED = 80  # frames to select those of the strip from
 TIME_WEIGHT = 0.4  # of elapsed time in the selection; the change between frames has weight 1
 WIDTH = 320  # pixels of a frame
 QUALITY = 75  # of WebP; a frame takes 5 to 10 kB
-MAX_GROUPS = 6  # that have strips, so that a page stays small enough to send around
+MAX_GROUPS = 6  # with strips, so that a page stays small enough to send
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
@@ -55,7 +55,7 @@ class Replay:
 
 
 def film_strips(comparison: Comparison, progress: Callable[[str], None]) -> list[FilmStrip]:
-    """A good episode and the worst of each group of runs; ``progress`` is called with the title of each strip before.
+    """Renders a good episode and the worst one of each group; first calls ``progress`` with each strip's title.
 
     Raises:
         ConfigError: The environment cannot be rendered.
@@ -84,8 +84,8 @@ def extremes(comparison: Comparison, group: int) -> tuple[Episode, Episode]:
 def replay(comparison: Comparison, episode: Episode) -> Replay:
     """Replays an episode and renders some of its steps.
 
-    All episodes of a batch share the policy's random numbers, so the whole batch is replayed first. The episode's
-    actions are then repeated in an environment that renders.
+    The episodes of a batch share the policy's random numbers, so the whole batch is replayed first. Then the episode's
+    actions are repeated in an environment that renders.
 
     Raises:
         ConfigError: The environment cannot be rendered, or not on this machine.
@@ -110,7 +110,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
 
 
 def select_frames(pictures: Sequence[Frame]) -> list[int]:
-    """Selects at most ``FRAMES`` pictures, the first and the last among them, more of them where more changes.
+    """Selects at most ``FRAMES`` pictures, including the first and the last, more of them where more changes.
 
     A policy may fail within a second and then lie still, or out of sight, for a minute.
     """
@@ -164,11 +164,11 @@ def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStr
 def _picture(env: gym.Env[Any, Any]) -> Frame:
     try:
         picture = env.render()
-    except Exception as error:  # graphics libraries raise anything where there is no display
+    except Exception as error:  # graphics libraries raise anything if there is no display
         text = str(error).rstrip(".")
-        raise ConfigError(f"The environment cannot be drawn on this machine: {text}.") from error
+        raise ConfigError(f"The environment cannot be rendered on this machine: {text}.") from error
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3):
-        raise ConfigError("The environment cannot be drawn: it gives no pictures.")
+        raise ConfigError("The environment cannot be rendered: render() returns no RGB array.")
     return picture
 
 

@@ -1,4 +1,4 @@
-"""Heat maps over pairs of parameters: what each policy returns there, and how two policies differ."""
+"""Heat maps over pairs of parameters: returns of each policy, and differences between two policies."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ STATISTICS = (("mean", "mean return"), ("worst", "worst episode"))
 
 
 def heat_maps(comparison: Comparison) -> Section:
-    """Mean and worst return of each policy over each pair of parameters, with the training range drawn on them."""
+    """Plots mean and worst return of each policy over each pair of parameters, with the training range marked."""
     maps = _maps(comparison)
     return Section(
         key="maps",
         title="Where it works",
         lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
-        how_to_read="Each tile holds all episodes with about those two values, whatever the other parameters were; a "
-        "parameter of many values is cut where each part has as many episodes, so parts are wide where few were drawn; "
-        "plots of the same kind share one colour scale, so that policies can be compared. The white frame is the range "
-        "that the policy was trained on, if that is known, a white cross its only value. Tiles without an episode are "
-        "left out.",
+        how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were. "
+        "Parameters with many values are divided into ranges with about the same number of episodes. Plots of the same "
+        "kind share one colour scale, so policies can be compared. The white frame is the policy's training range, if "
+        "it is known; a white cross marks a single value. Tiles without episodes are blank.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )
 
 
 def difference_maps(comparison: Comparison) -> Section:
-    """The paired difference of every two policies over each pair of parameters."""
+    """Plots the paired difference of every two policies over each pair of parameters."""
     maps = _maps(comparison)
     views = []
     for first, second in comparison.group_pairs:
@@ -48,15 +47,15 @@ def difference_maps(comparison: Comparison) -> Section:
         title="Which policy is better where",
         lead="The mean return of one policy minus that of another, on the same draws and episode seeds."
         + _left_out(comparison),
-        how_to_read="Blue tiles: the policy that is named first returns more. Red tiles: the other one does. Point at "
-        "a tile for its standard error; a difference below two of them may be chance.",
+        how_to_read="Blue: the policy named first has the higher return. Red: the other one has. Hover over a tile for "
+        "its standard error; a difference below two standard errors may be chance.",
         views=views,
         choice="Policies and parameters",
     )
 
 
 def _sets(comparison: Comparison) -> list[str]:
-    """The sets that have maps: a chosen grid first, then Sobol sequences; draws where there is neither."""
+    """The sets to map: grids and Sobol sequences, else draws, else corners."""
     for choice in (("grid", "sobol", "sobol-box"), ("distribution",), ("corners",)):
         sets = [cells.name for kind in choice for cells in comparison.evaluation.sets if cells.kind == kind]
         if sets := [name for name in sets if comparison.pairs(name)]:
@@ -75,7 +74,7 @@ def _maps(comparison: Comparison) -> dict[str, tuple[str, str, str]]:
 
 
 def _left_out(comparison: Comparison) -> str:
-    """Which parameters have no maps, since there would be too many, as sentences that follow others."""
+    """Sentences, to follow others, on parameters without maps, since there would be too many."""
     sets = _sets(comparison)
     sentences = {name: text for name in sets if (text := comparison.left_out(name))}
     if len(sets) > 1:
@@ -141,7 +140,7 @@ def _map(
 
 
 def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
-    """A frame around the values of training, a cross where there was only one; white on black shows on any colour."""
+    """Frames the training range, or marks a single value with a cross; white on black is visible on any colour."""
     ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
     if not ranges:
         return
@@ -166,9 +165,9 @@ def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dic
 
 
 def _inside(low: float, high: float, bins: Bins, *, whole: bool) -> tuple[float, float]:
-    """A range within a plot; one that covers all of it is drawn just inside, where its frame can be seen."""
+    """Clips a range to a plot, just inside its edges, so that the frame stays visible."""
     first, last = float(bins.edges[0]), float(bins.edges[-1])
-    if whole:  # around the tiles of its numbers, not through their middle
+    if whole:  # around the tiles, not through their middle
         low, high = low - 0.5, high + 0.5
     margin = 0.01 * (last - first)
     return max(low, first + margin), min(high, last - margin)

@@ -1,4 +1,4 @@
-"""Puts tables, plots and film strips into one HTML file that needs no network: styles and scripts are inside."""
+"""Renders tables, plots and film strips into one HTML file that needs no network: it embeds styles and scripts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Plots that stand together."""
+    """Plots that are shown together."""
 
     panels: Sequence[Panel]
     name: str = ""  # in the list of views
@@ -39,7 +39,7 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One question, the plots that answer it and a sentence on how to read them."""
+    """A question, the plots that answer it and a note on how to read them."""
 
     key: str  # anchor within the page
     title: str
@@ -51,7 +51,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One value of a table, with its interval where there is one."""
+    """One value of a table, with its interval if there is one."""
 
     value: str
     interval: str = ""
@@ -84,16 +84,16 @@ class Provenance:
     name: str
     text: str
     commands: Sequence[tuple[str, str]]  # description, command
-    config: str  # empty where there is none
+    config: str  # empty if there is none
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything that is in the page."""
+    """The content of the page."""
 
     title: str
     facts: Sequence[str]  # environment, policies, episodes
-    findings: Sequence[str]  # sentences that come first
+    findings: Sequence[str]  # sentences at the top
     tables: Sequence[Table]
     sections: Sequence[Section]
     film_strips: Sequence[FilmStrip]
@@ -104,7 +104,7 @@ class Report:
 
 
 def check_installed() -> None:
-    """Checks that the packages that draw a report are installed.
+    """Checks that the packages for reports are installed.
 
     Raises:
         ConfigError: One is missing.
@@ -128,7 +128,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def render(report: Report) -> str:
-    """The page as HTML. All text is escaped; a content security policy allows only the page's own scripts."""
+    """Renders the page as HTML. All text is escaped; a content security policy allows only the page's own scripts."""
     import jinja2
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
@@ -152,12 +152,12 @@ def render(report: Report) -> str:
 
 
 def plain(text: object) -> str:
-    """Escapes text for a plot's labels, in which Plotly reads tags and, in hover texts, ``%{...}``."""
+    """Escapes text for a plot's labels, where Plotly interprets tags and, in hover texts, ``%{...}``."""
     return html.escape(str(text), quote=False).replace("%", "&#37;")
 
 
 def _figures(sections: Sequence[Section]) -> dict[str, Any]:
-    """Panel anchor -> figure in its JSON form; Plotly writes NaN as null, for which it leaves a gap."""
+    """Panel anchor -> figure in JSON form; Plotly writes NaN as null, which it plots as a gap."""
     return {
         f"{section.key}-{v}-{p}": json.loads(panel.figure.to_json(validate=True), parse_float=_rounded)
         for section in sections

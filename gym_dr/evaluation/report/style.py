@@ -12,14 +12,14 @@ from gym_dr.evaluation.report.page import plain
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's hues, which colour-blind readers can distinguish, readable on white and on dark paper
+# Okabe and Ito's hues, which colour-blind readers can distinguish, legible on light and dark backgrounds
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # for readers who see no colours
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # distinguishable without colours
 HEIGHT = 400  # pixels
 
 
 def series(index: int) -> tuple[str, str]:
-    """Colour and dash of the n-th policy, in every plot the same."""
+    """Colour and dash of the n-th policy, the same in every plot."""
     return SERIES[index % len(SERIES)], DASHES[index % len(DASHES)]
 
 
@@ -46,30 +46,30 @@ def with_unit(name: str, unit: str) -> str:
 
 
 def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any) -> dict[str, Any]:
-    """Plotly's axis of a parameter, which its bins fill; ``options`` are Plotly's."""
+    """A Plotly axis for a parameter that spans its bins; ``options`` are Plotly's."""
     parameter = comparison.document["parameters"][name]
     axis = {"title": {"text": with_unit(name, parameter["unit"])}, "range": bins.edges[[0, -1]].tolist(), **options}
     if parameter["kind"] != "float" and len(bins.centres) <= 2:
-        axis["tickvals"] = bins.centres.tolist()  # a half has no meaning
+        axis["tickvals"] = bins.centres.tolist()  # no ticks between whole values
     return axis
 
 
 def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int = HEIGHT, **layout: Any) -> go.Figure:
-    """A figure without colours of its own: the page's style sheet sets them.
+    """A figure without colours for text and axes, which the page's script sets.
 
     Args:
-        traces: Plotly's.
-        x: Title of the axis, as ``plain`` text, unless ``layout`` has one.
-        y: The other's.
+        traces: Plotly traces.
+        x: Title of the x axis, as ``plain`` text, unless ``layout`` has one.
+        y: Title of the y axis.
         height: Pixels; the width is that of the page.
-        layout: Plotly's.
+        layout: Plotly layout options.
     """
     import plotly.graph_objects as go  # heavy
 
     figure = go.Figure(data=list(traces), layout=go.Layout(template={}))
     figure.update_layout(
         height=height,
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},  # above: buttons, and below them the legend
+        margin={"l": 10, "r": 10, "t": 60, "b": 10},  # room for buttons and legend at the top
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         xaxis={"title": {"text": x}},
         yaxis={"title": {"text": y}},

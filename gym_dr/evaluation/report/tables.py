@@ -1,4 +1,4 @@
-"""The tables of a report, and its findings in sentences."""
+"""Tables and findings of a report."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ STATISTICS = {  # name in evaluation.json -> heading
     "success_rate": "Success",
 }
 NOTE = (
-    "Small numbers are 95% bootstrap intervals. IQM: mean of the middle half of the episodes. SD: standard deviation. "
-    "Worst 25% and 10%: mean return of that share of the episodes with the lowest returns (CVaR). Worst cell: the "
-    "lowest mean return at one place. A distribution is filled by a Sobol sequence through the quantiles of its "
-    "draws, more evenly than by draws."
+    "Small numbers are 95% bootstrap intervals. IQM: interquartile mean, of the middle half of the episodes. SD: "
+    "standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes (CVaR). Worst cell: "
+    "the lowest mean return of a cell, one setting of the parameters. Cells of a distribution follow a Sobol sequence, "
+    "which covers it more evenly than random draws."
 )
 
 
@@ -53,7 +53,7 @@ def summary_tables(comparison: Comparison) -> list[Table]:
 
 
 def findings(comparison: Comparison) -> list[str]:
-    """The findings of an evaluation in sentences, differences between policies first."""
+    """States the findings of an evaluation, differences between policies first."""
     nominal = {"nominal"} & set(comparison.sets)
     differences = [
         _comparison(comparison, first, 0, name)
@@ -66,8 +66,8 @@ def findings(comparison: Comparison) -> list[str]:
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
     """Mean return of one group minus that of another.
 
-    For single runs it is the evaluation's paired difference over episodes. For several seeds the seeds' means are
-    compared (Welch's t interval), since a policy that is trained again has another seed.
+    For single runs this is the evaluation's paired difference over episodes. For several seeds it compares the seeds'
+    means (Welch's t interval), so that the finding holds for other seeds.
     """
     names = [entry["name"] for g in (first, second) for entry in comparison.entries(g)]
     for entry in comparison.document["differences"]:
@@ -102,8 +102,8 @@ def _comparison(comparison: Comparison, first: int, second: int, set_name: str) 
         return f"{text}; there are too few seeds for an interval."
     if low <= 0 <= high:
         return (
-            f"{place}, {a} and {b} cannot be told apart: the difference of their mean returns is {value:.1f} "
-            f"(95% interval {low:.1f} to {high:.1f})."
+            f"{place}, there is no significant difference between {a} and {b}: their mean returns differ by "
+            f"{value:.1f} (95% interval {low:.1f} to {high:.1f})."
         )
     ends = sorted((abs(low), abs(high)))
     return f"{text} (95% interval {ends[0]:.1f} to {ends[1]:.1f})."
@@ -118,7 +118,7 @@ def _level(comparison: Comparison, group: int) -> str:
     text = f"{place}, {name} returns {mean:.1f} on average"
     if "success_rate" in results[0]["statistics"]:
         solved = np.mean([result["statistics"]["success_rate"]["value"] for result in results])
-        text += f" and succeeds in {solved:.0%} of the episodes"
+        text += f" and succeeds in {solved:.0%} of episodes"
     sensitive = [r["sensitivity"] for r in results if r["sensitivity"] and r["sensitivity"]["total"]]
     if sensitive:
         totals = np.mean([[item["value"] or 0.0 for item in one["total"]] for one in sensitive], axis=0)
@@ -134,17 +134,15 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     for first, second in comparison.group_pairs:
         cells = [_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
         rows.append((f"{comparison.groups[first].name} minus {comparison.groups[second].name}", cells))
-    note = (
-        "All policies meet the same draws and episode seeds. An interval that holds 0 leaves open which one is better."
-    )
+    note = "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better."
     if any(len(group.policies) > 1 for group in comparison.groups):
-        note += " With several seeds the interval is that of the seeds' means (Welch)."
+        note += " With several seeds, intervals are for the difference of the seeds' means (Welch)."
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:
-    """The worst cell and the least perturbation that makes a policy fail, a table for each main set with cells."""
+    """A table of worst cells and least failing perturbations for each main set with cells."""
     return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
 
 
@@ -158,15 +156,15 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
         )
         bad = Cell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
         rows.append((result["policy"], [bad, near]))
-    note = "Least perturbation: the cell nearest to nominal in which the policy fails. Its distance is that of the "
-    note += "parameter that is moved furthest, as a share of the parameter's range."
+    note = "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the "
+    note += "parameter that changes most, as a share of the parameter's range."
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
     return Table(caption=f"What breaks it, {place[0].lower()}{place[1:]}", columns=columns, rows=rows, notes=[note])
 
 
 def generalization_tables(comparison: Comparison) -> list[Table]:
-    """The success rates of Packer et al. (2018), where their protocol was played."""
+    """The success rates of Packer et al. (2018), if their protocol was played."""
     found = comparison.document["generalization"]
     if not found:
         return []
@@ -175,9 +173,11 @@ def generalization_tables(comparison: Comparison) -> list[Table]:
         (entry["algorithm"], [Cell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
         for entry in found
     ]
-    note = "Success rates as in Packer et al. (2018): default is trained and tested on nominal physics, interpolation "
-    note += "trained and tested on random ones, extrapolation the geometric mean of trained on default and tested on "
-    note += "random, default on extreme, random on extreme."
+    note = "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. "
+    note += (
+        "Interpolation: trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and "
+    )
+    note += "tested on random, nominal on extreme, and random on extreme."
     return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
 
 
@@ -206,10 +206,10 @@ def _number(value: float, *, signed: bool = False) -> str:
 
 
 def config_diff(groups: Sequence[Group]) -> list[Table]:
-    """A table with a row for each setting that is not the same in all runs, and a column for each configuration.
+    """A table with a row for each setting that differs between configurations, and a column for each configuration.
 
     Returns:
-        No table for a single one.
+        One table, or none for a single configuration.
     """
     trained = [group for group in groups if group.runs]
     if len(trained) < 2:
@@ -219,21 +219,21 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     settings = [_settings(config, with_options=one_algorithm) for config in configs]
     rows = _differing_rows(settings, missing="none")
     rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
-    notes = [] if one_algorithm else ["The algorithms' own settings are at the end of the page."]
-    notes += filter(None, [without_runs(groups, "settings that are known").strip()])
+    notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]
+    notes += filter(None, [without_runs(groups, "known settings").strip()])
     columns = ["Setting", *(group.name for group in trained)]
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 
 
 def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tuple[str, list[Cell]]]:
-    """A row for each name whose value is not the same everywhere."""
+    """A row for each name whose value differs."""
     names = dict.fromkeys(name for values in settings for name in values)
     table = {name: [values.get(name, missing) for values in settings] for name in names}
     return [(name, [Cell(value=value) for value in row]) for name, row in table.items() if len(set(row)) > 1]
 
 
 def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
-    """Name -> value of every setting but the seed and the randomization, the algorithm's options optional."""
+    """Name -> value of every setting but the seed and the randomization, with the algorithm's options if wanted."""
     form = config.to_dict()
     options, of_sampler = form.pop(config.algorithm), form.pop(config.settings.sampler, {})
     form.pop("randomization", None)
@@ -242,7 +242,7 @@ def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:
 
 
 def _draws(config: RunConfig) -> dict[str, str]:
-    """Parameter -> its distribution, without parameters that stay nominal."""
+    """Randomized parameter -> its distribution."""
     if config.randomization is None:
         return {}
     draws = {f"draws of {name}": str(rule) for name, rule in config.randomization.rules}

@@ -1,4 +1,4 @@
-"""Plots of training: learning curves over seeds, and returns against draws."""
+"""Plots of training: learning curves, returns against draws, and how adaptive samplers changed the draws."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-MAX_CURVE_POINTS = 250  # of a learning curve; more than the pixels of a phone are wide
+MAX_CURVE_POINTS = 250  # of a learning curve
 MAX_DRAWS = 1200  # episodes in a plot of draws
-NUM_BINS = 10  # of the line through them
-FINAL_SHARE = 0.25  # of training, which the line shows
-MAX_BOXES = 4  # a parameter with no more values than this has a box for each
+NUM_BINS = 10  # points of the line through them
+FINAL_SHARE = 0.25  # share of training that the line covers
+MAX_BOXES = 4  # a parameter with at most this many values has a box for each
 
 
 def learning_curves(groups: Sequence[Group]) -> Section:
-    """Mean training return against steps: each seed thin, their mean bold.
+    """Plots mean training return against steps: thin lines for seeds, a bold one for their mean.
 
     Raises:
         RunFolderError: A run has no metrics, or they are damaged.
@@ -53,8 +53,8 @@ def learning_curves(groups: Sequence[Group]) -> Section:
     return Section(
         key="training",
         title="Learning curves",
-        lead="How the return rose in training.",
-        how_to_read=f"{seeds}Each policy is trained on its own draws, so a lower curve may only mean harder episodes: "
+        lead="Return over the course of training.",
+        how_to_read=f"{seeds}Each policy trains on its own draws, so a lower curve may only mean harder episodes: "
         f"compare policies by the evaluation above.{without_runs(groups, 'curves')}",
         views=[View(panels=[Panel(title="", figure=figure, description="Return against environment steps.")])]
         if traces
@@ -70,7 +70,7 @@ def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str =
 
 
 def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
-    """For each policy and each of its varying parameters the sampled values against the returns.
+    """Plots, for each policy and each parameter that varied, returns against draws.
 
     Raises:
         RunFolderError: A file of draws is damaged.
@@ -80,9 +80,9 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
     views = []
     for group in groups:
         tables = [read_draws(run.folder) for run in group.runs if run.folder.draws.exists()]
-        if space is None or not tables:  # nothing may vary, or no episode had ended yet
+        if space is None or not tables:  # no parameters, or no finished episode
             continue
-        # how far training was at each episode, 0 to 1
+        # progress of training at each episode, 0 to 1
         tables = [table.assign(progress=(np.arange(len(table)) + 0.5) / len(table)) for table in tables]
         table = pd.concat(tables, ignore_index=True)
         varying = [name for name in space if name in table and table[name].nunique() > 1]
@@ -90,19 +90,19 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
             views.append(View(name=group.name, panels=[_draws_of(table, name, space[name].unit) for name in varying]))
     return Section(
         key="draws",
-        title="Draws of training",
-        lead="What was sampled in training against what it returned.",
-        how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown), the later in training the lighter. The "
-        f"line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still hard "
-        "for the policy. Parameters with few values have boxes of that part instead: the middle half and the median."
-        + without_runs(groups, "draws that are recorded"),
+        title="Training draws",
+        lead="Episode return against the parameter values drawn in training.",
+        how_to_read=f"Each dot is an episode (at most {MAX_DRAWS:,} are shown); lighter dots are later in training. "
+        f"The line is the median return in the last {FINAL_SHARE:.0%} of training: where it falls, draws are still "
+        "hard for the policy. Parameters with few values have box plots of that part instead."
+        + without_runs(groups, "recorded draws"),
         views=views,
         choice="Policy",
     )
 
 
 def draw_growth(groups: Sequence[Group]) -> Section:
-    """For each policy whose sampler learned how the draws of each parameter changed, and what the sampler did.
+    """Plots how the draws of each parameter changed, and the sampler's statistics, for policies with adaptive samplers.
 
     Raises:
         RunFolderError: A file of a run is damaged.
@@ -120,11 +120,11 @@ def draw_growth(groups: Sequence[Group]) -> Section:
             views.append(View(name=f"{group.name} ({group.runs[0].config.settings.sampler})", panels=panels))
     return Section(
         key="growth",
-        title="How the draws followed the policy",
-        lead="What the sampler drew as training went on.",
-        how_to_read=f"The line is the median draw of each of up to {WINDOWS} equal parts of the training's episodes "
-        "(the mean of a switch); the bands hold half and nine tenths of the draws. Dashed lines are the ends of the "
-        "randomization, beyond which nothing is drawn.",
+        title="How the sampler adapted the draws",
+        lead="Draws over the course of training.",
+        how_to_read=f"The line is the median draw (for switches the mean) in up to {WINDOWS} equal parts of the "
+        "training's episodes; the bands contain 50% and 90% of the draws. Dashed lines are the ends of the "
+        "randomization, which draws never exceed.",
         views=views,
         choice="Policy",
     )
@@ -160,7 +160,7 @@ def _did(rows: pd.DataFrame, key: str, title: str) -> Panel:
 
 
 def read_draws(folder: RunFolder) -> pd.DataFrame:
-    """A run's episodes with their draws, one row each.
+    """Reads a run's episodes with their draws, one row each.
 
     Raises:
         RunFolderError: The file is missing or damaged.
@@ -222,7 +222,7 @@ def _draws_of(table: pd.DataFrame, name: str, unit: str) -> Panel:
 
 
 def _mean_of_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Row by row, of the updates that all seeds have made."""
+    """Averages metrics over seeds, row by row, for the updates that all seeds have made."""
     import pandas as pd
 
     updates, columns = min(map(len, tables)), ["steps", "return_mean"]

@@ -80,7 +80,7 @@ def test_an_environment_that_cannot_be_drawn_says_why(monkeypatch: pytest.Monkey
 
 def test_where_nothing_can_be_drawn_the_report_says_so(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise ConfigError("The environment cannot be drawn on this machine: no display")
+        raise ConfigError("The environment cannot be rendered on this machine: no display")
 
     monkeypatch.setattr(film_strips, "_picture", fail)
     told: list[str] = []

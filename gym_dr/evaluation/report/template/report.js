@@ -1,16 +1,16 @@
-// Draws the plots, in the colours of the reader's scheme, and lets the keyboard reach every point of them.
+// Draws the plots in the reader's colour scheme and makes every point reachable by keyboard.
 "use strict";
 
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const reading = document.getElementById("reading");
 const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-const byFinger = matchMedia("(pointer: coarse)").matches; // a finger that drags wants to scroll, not to zoom
+const byFinger = matchMedia("(pointer: coarse)").matches; // dragging with a finger scrolls, it does not zoom
 const BUTTONS = [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]];
-const PRINT_WIDTH = 660; // pixels; A4 less its margins
+const PRINT_WIDTH = 660; // pixels; A4 without margins
 
 let printing = false;
 
-/** Everything that depends on light or dark, as Plotly's template. */
+/** A Plotly template with everything that depends on light or dark. */
 function template() {
   const dark = darkScheme.matches && !printing;
   const ink = dark ? "#e6e9ed" : "#1b1e23";
@@ -41,7 +41,7 @@ function draw(div) {
   div.addEventListener("blur", () => Plotly.Fx.unhover(div));
 }
 
-/** Draws what is shown and not drawn yet; hidden plots would have no width. */
+/** Draws visible plots that are not drawn yet; hidden ones would have no width. */
 function drawVisible() {
   for (const div of document.querySelectorAll(".view:not([hidden]) .plot:not(.js-plotly-plot)")) draw(div);
 }
@@ -68,7 +68,7 @@ function places(div) {
   div.calcdata.forEach((points, curve) => {
     const trace = points[0].trace;
     if (trace.hoverinfo === "skip" || trace.visible !== true || trace.type === "box") return;
-    if (trace.type === "heatmap") { // Plotly finds its tiles by place only
+    if (trace.type === "heatmap") { // Plotly addresses its tiles by coordinates only
       const { x, y, z } = points[0]; // x and y are edges
       const middle = (edges, i) => (edges[i] + edges[i + 1]) / 2;
       z.forEach((values, row) => values.forEach((_, point) => {
@@ -81,7 +81,7 @@ function places(div) {
   return found;
 }
 
-/** Arrow keys move the hover label from point to point, up and down from line to line; Escape puts it away. */
+/** Left and right move the hover label from point to point, up and down from line to line; Escape hides it. */
 function walk(div, event) {
   const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [1, 0], ArrowDown: [-1, 0] };
   if (event.target !== div) return; // the buttons keep their keys
