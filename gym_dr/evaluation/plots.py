@@ -59,7 +59,8 @@ def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
     try:
         table = pd.read_csv(io.StringIO(whole_rows(path)))
     except (OSError, ValueError) as error:  # pandas' own errors are ValueErrors
-        raise RunFolderError(f"{path}: cannot be read as CSV: {error}.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise RunFolderError(f"{path}: cannot be read as CSV: {reason}.") from None
     if not set(columns) <= set(table.columns):
         raise RunFolderError(f"{path}: expected columns {', '.join(columns)}, got {', '.join(table.columns)}.")
     return table

@@ -26,7 +26,7 @@ def test_a_run_and_functions_are_compared() -> None:
     others = ("--policy", f"rests={MODULE}:coast")
     result = gymdr("evaluate", "run", *BRAKE, *others, *TRUST, "--episodes", "2", "--output", "out")
     assert result.code == 0, result.err
-    assert "run less" in result.out
+    assert "run minus" in result.out
     document = json.loads(Path("out/evaluation.json").read_text())
     assert [policy["name"] for policy in document["policies"]] == ["run", "brake", "rests"]
     assert [policy.get("function") for policy in document["policies"]] == [None, BRAKE[1], f"{MODULE}:coast"]

@@ -150,7 +150,7 @@ def test_without_a_writable_folder_it_compiles_all_the_same(
     blocked.write_text("not a folder")
     function = fresh(blocked, monkeypatch)
     assert function(21) == 42
-    assert "no folder" in capsys.readouterr().err
+    assert "no cache folder is writable" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="POSIX permissions")

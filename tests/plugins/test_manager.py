@@ -205,7 +205,7 @@ def test_whoever_loads_a_broken_plugin_is_warned_of_it_with_the_way_to_disable_i
     with pytest.warns(PluginWarning) as caught:
         load_plugins.__wrapped__()  # past the cache, whose answer is that of this process
     assert [str(warning.message) for warning in caught] == [
-        "plugin 'bad' of pkg-bad 1.2 is left out: importing plug_bad failed with RuntimeError: boom. "
+        "plugin 'bad' of pkg-bad 1.2 is skipped: importing plug_bad failed with RuntimeError: boom. "
         "Set GYMDR_DISABLE_PLUGINS=bad to disable it."
     ]
 

@@ -23,7 +23,7 @@ def gymdr(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 def test_the_sampler_is_listed_with_its_options(gymdr: Command) -> None:
     listed = gymdr("list", "samplers").stdout
-    assert "widening    Ranges that widen at a constant rate" in listed
+    assert "widening    Widens ranges at a constant rate" in listed
     assert "--widening-episodes 20000" in listed
     assert "[widening] episodes until draws cover" in " ".join(gymdr("train", "a2c", "--help").stdout.split())
 

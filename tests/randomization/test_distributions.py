@@ -455,7 +455,7 @@ def test_unknown_names_in_a_file_are_refused_with_the_nearest_known(form: dict[s
         ({"low": 0, "high": 1}, "Expected a 'distribution' field"),
         ({"distribution": 3}, "Expected a 'distribution' field"),
         ({"distribution": "uniform", "low": 0}, "Distribution 'uniform': expected high, got"),
-        ({"distribution": "normal"}, "needs mu, sigma"),
+        ({"distribution": "normal"}, "expected mu, sigma"),
         ({"distribution": "uniform", "low": "0", "high": 1}, "expected a number for low, got '0'"),
         ({"distribution": "uniform", "low": 2, "high": 1}, "expected low < high"),
     ],

@@ -256,7 +256,7 @@ def test_observations_that_are_no_row_of_numbers_are_refused() -> None:
     class Pictures(gym.vector.VectorWrapper):
         single_observation_space = gym.spaces.Box(0, 255, (4, 4), np.uint8)
 
-    with pytest.raises(ConfigError, match="one row"):
+    with pytest.raises(ConfigError, match="expected a flat Box"):
         DrawContext(Pictures(make(LANDER, "native")), "observation")
 
 

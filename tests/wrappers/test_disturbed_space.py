@@ -57,9 +57,9 @@ def test_good_values_of_both_kinds_are_returned() -> None:
 
 @pytest.mark.parametrize("name", ["push_speed", "push_probability"])
 def test_half_a_push_is_refused(name: str) -> None:
-    with pytest.raises(RandomizationError, match=f"got {name} alone"):
+    with pytest.raises(RandomizationError, match=f"got only {name}"):
         resolve({name: 1.0}, SPACE)
-    with pytest.raises(RandomizationError, match=f"got {name} alone"):
+    with pytest.raises(RandomizationError, match=f"got only {name}"):
         SPACE.check_vector({name: 1.0}, 2)
 
 
