@@ -168,7 +168,7 @@ def test_a_policy_without_its_statistics_is_refused(saved: Path, tmp_path: Path)
 def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: Path, tmp_path: Path) -> None:
     shutil.copy(saved / "ppo.zip", tmp_path / "ppo.zip")
     shutil.copy(saved / "normal_vecnormalize.pkl", tmp_path / "vecnormalize.pkl")
-    with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: lies beside ppo\.zip, which was trained without"):
+    with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: is beside ppo\.zip, which was trained without"):
         evaluate(tmp_path / "ppo.zip")
 
 
