@@ -5,7 +5,8 @@ Run it with:  python -m benchmarks.doraemon_hopper [--updates 1464] [--seeds 1,2
 Ranges, start, episode limit, threshold, alpha and the bound on the divergence are those of the authors' repository
 (Tiboni et al. 2024, github.com/gabrieletiboni/doraemon): masses of four bodies, damping of three joints and friction of
 the foot, eight parameters in all. The authors train SAC, with a history of observations, for 15 million steps. This
-trains PPO for 3 million, and its critic sees the draw. Cohorts are so small that the distribution changes as often.
+trains PPO for 3 million, and its critic sees the draw. Cohorts are small, so that the distribution can
+change about as often.
 """
 
 from __future__ import annotations

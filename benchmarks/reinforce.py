@@ -1,7 +1,8 @@
-"""REINFORCE against the loop of Gymnasium's tutorial, with the same number of episodes, networks and optimizer.
+"""REINFORCE against the loop of Gymnasium's tutorial, with the same number of episodes.
 
 One seed on one core, then the tutorial's five seeds: its loop trains one after the other, gym_dr one per core. Every
-side counts steps of complete episodes per second, including updates but not the start of processes.
+side counts steps of complete episodes per second, including updates but not the start of processes. Networks, optimizer
+and hyperparameters are the tutorial's, except where a side is called ``gymdr train reinforce``: that has its defaults.
 
 Run it with:  python -m benchmarks.reinforce [--episodes 300] [--rounds 3]     steps per second, side by side
               python -m benchmarks.reinforce --whole 1,2                       all 5,000 episodes of these seeds
@@ -38,7 +39,7 @@ from gym_dr.training.rollout import collect_episodes
 ENV_ID = "InvertedPendulum-v5"
 NATIVE = "gym_dr/InvertedPendulumDR-v5"
 SEEDS = (1, 2, 3, 5, 8)  # the tutorial's
-EPISODES = 5000  # of each, the tutorial's, too
+EPISODES = 5000  # per seed, as in the tutorial
 CONFIG = ReinforceConfig(lr=1e-4, schedule="constant", gamma=0.99, baseline="none")
 
 
