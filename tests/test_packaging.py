@@ -26,7 +26,7 @@ def run(cwd: Path, *command: str | Path, **env: str) -> str:
 
 
 def build(source: Path, target: str, folder: Path) -> Path:
-    run(source, sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder))
+    run(source, sys.executable, "-m", "build", "--no-isolation", f"--{target}", "--outdir", str(folder), ".")
     (made,) = folder.iterdir()
     return made
 
