@@ -63,6 +63,7 @@ def our_config(env_id: str, updates: int) -> RunConfig:
         "rollout_steps": transitions // num_envs,
         "minibatches": transitions // model.batch_size,
         "epochs": model.n_epochs,
+        "target_kl": 0.0,
         "gamma": model.gamma,
         "gae_lambda": model.gae_lambda,
         "entropy_coef": model.ent_coef,

@@ -23,6 +23,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "relu": {"activation": "relu"},
     "gae-0.9": {"gae_lambda": 0.9},
     "constant-lr": {"schedule": "constant"},
+    "no-kl-limit": {"target_kl": 0.0},
+    "kl-0.03": {"target_kl": 0.03},
 }
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.report.page import Cell, Table
-from gym_dr.evaluation.statistics import Interval
+from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
 from gym_dr.experiments.study_file import Study, describe_budget
 
 if TYPE_CHECKING:
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-MEAN, WORST, SOLVED = "mean", "worst_cell", "success_rate"
-TITLES = {MEAN: "Mean return", WORST: "Mean return in the worst cell", SOLVED: "Episodes solved"}
+MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
+TITLES = {
+    MEAN: "Mean return",
+    TAIL: "Mean return of the worst 10 % of episodes",
+    WORST: "Mean return in the worst cell",
+    SOLVED: "Episodes solved",
+}
 UNEQUAL = "†"  # marks variants with unequal budgets
 ALPHA = 0.05  # significance level of corrected p-values
 SMALLEST = 0.001  # smaller p-values are not written out
@@ -52,13 +57,12 @@ class StudyTables:
         owners = [(variant, seed) for variant, seeds in self.runs.items() for seed in seeds]
         for cells in self.study.sets:
             for (variant, seed), returns in zip(owners, self.evaluation.returns(cells.name), strict=True):
-                numbers = {MEAN: returns.mean()}
+                numbers = dict(zip(statistic_names(success), point_statistics(returns.ravel(), success), strict=True))
                 if cells.num_cells > 1:
                     numbers[WORST] = returns.mean(axis=1).min()
-                if success is not None:
-                    numbers[SOLVED] = (returns >= success).mean()
-                for statistic, number in numbers.items():
-                    found.setdefault((statistic, cells.name, variant), {})[seed] = float(number)
+                for statistic in TITLES:
+                    if statistic in numbers:
+                        found.setdefault((statistic, cells.name, variant), {})[seed] = float(numbers[statistic])
         return found
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -83,12 +84,16 @@ def test_results_are_means_of_seeds_with_students_intervals(finished: tuple[Stud
     assert (row["steps"], row["budgets"], row["seeds"], row["seeds_missing"]) == (384, "equal", 2, 0)
 
 
-def test_the_worst_cell_is_that_of_each_seed_and_solved_a_share(finished: tuple[StudyResult, dict[str, Any]]) -> None:
+def test_the_worst_tenth_and_cell_are_those_of_each_seed_and_solved_a_share(
+    finished: tuple[StudyResult, dict[str, Any]],
+) -> None:
     found = finished[0]
     returns = found.evaluation.returns("grid")[:2]  # of the two seeds of nominal: (2, cells, episodes)
     rows = found.results.query("variant == 'nominal' and set == 'grid'").set_index("statistic")["value"]
     assert rows["worst_cell"] == pytest.approx(returns.mean(axis=2).min(axis=1).mean())
     assert rows["success_rate"] == pytest.approx((returns >= -150).mean())
+    ordered = np.sort(returns.reshape(2, -1), axis=1)
+    assert rows["cvar_10"] == pytest.approx(ordered[:, : math.ceil(0.1 * ordered.shape[1])].mean())
 
 
 def test_comparisons_are_paired_by_seed_and_corrected_in_a_family(finished: tuple[StudyResult, dict[str, Any]]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gym_dr.envs.family import EnvFamily, EnvId
 from gym_dr.envs.mujoco.presets import PRESETS
 
@@ -18,8 +20,10 @@ _LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers t
     "Reacher": (50, -3.75),
     "Pusher": (100, 0.0),
 }
+# without a limit, some updates change the policy of a robot with many joints far too much (KL divergence 0.2 to 0.9)
+ROBOT_DEFAULTS: dict[str, dict[str, Any]] = {"ppo": {"target_kl": 0.06}}
 # with ten episodes per update, some trainings learn to balance and then forget it
-_DEFAULTS = {"InvertedPendulum": {"reinforce": {"num_envs": 32}}}
+_REINFORCE = {"InvertedPendulum": {"reinforce": {"num_envs": 32}}}
 
 
 def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
@@ -36,7 +40,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
         ids=(env,),
         presets=PRESETS[name],
         camera="gym_dr.envs.mujoco.camera:follow",
-        defaults=_DEFAULTS.get(name, {}),
+        defaults=ROBOT_DEFAULTS | _REINFORCE.get(name, {}),
     )
 
 

@@ -14,6 +14,7 @@ from gymnasium.envs.registration import parse_env_id
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, remove_family
+from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import RobotError
@@ -124,6 +125,7 @@ def register_robot(
         ids=(env,),
         presets={**robot_presets("geom_friction"), **own},
         camera="gym_dr.envs.mujoco.camera:follow",
+        defaults=ROBOT_DEFAULTS,
     )
     with all_or_nothing(ROBOTS, FAMILIES, ENVIRONMENTS, PRESETS):
         if id in ROBOTS:
