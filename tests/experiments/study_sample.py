@@ -54,7 +54,9 @@ def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
     small["seeds"] = small["seeds"][:1]
     small["variants"] = {name: small["variants"][name] for name in list(small["variants"])[:3]}
     small["settings"] = small.get("settings", {}) | {"num_envs": 2}
-    small["a2c"] = small.get("a2c", {}) | {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
+    algorithm = small.get("algorithm", "a2c")  # or ppo, which has these options too
+    short = {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
+    small[algorithm] = small.get(algorithm, {}) | short
     if any(variant.get("algorithm") == "reinforce" for variant in small["variants"].values()):
         small["reinforce"] = {"updates": 2}
     evaluation = small["evaluation"]
