@@ -156,9 +156,10 @@ def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], p
     figure, places = new_figure(1, len(flat), (2.2 * len(flat) + 1.2, 3.0))
     for place, (name, values) in zip(places, flat.items(), strict=True):
         image = place.pcolormesh(columns, rows, values, vmin=low, vmax=high, cmap="cividis", shading="nearest")
-        place.set(title=name, xlabel=x)
+        place.set_title(name)
         place.label_outer()
     places[0].set_ylabel(y)
+    figure.supxlabel(x, fontsize="medium")  # once: longer labels would run into each other
     figure.colorbar(image, ax=places, label="mean return")
     save_figure(figure, path, dpi=80)
 
