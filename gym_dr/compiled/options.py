@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gym_dr.compiled.kernel import KernelCompiler
+from gym_dr.compiled.kernel import EntryCompiler, KernelCompiler
 
 # "numpy": a division by zero gives inf or nan, as in C, instead of a Python exception (which is a branch).
 # fastmath stays off: reassociation and contraction would change the last bit, and every bit counts.
 # _nrt: few functions allocate, and without numba's runtime, slices are not reference-counted.
 _EXACT: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": False, "nogil": True, "_nrt": False}
 
-ENTRY: Final = _EXACT
+ENTRY: Final = _EXACT | {"pipeline_class": EntryCompiler}
 """Options of a function that Python calls."""
 
 KERNEL: Final = _EXACT | {

@@ -111,10 +111,10 @@ class AdaptParams(RecordEpisodes):
         # of the current episodes: the version that drew them, and the key of the draw that they replay
         self._versions: list[int | None] = [None] * self.num_envs
         self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
-        # since the last scores: T rows of masks of stepped sub-environments, (T, num_envs) in parts, and the row after
-        # which each episode ended (with its record) or was cut off (without one)
-        self._stepped: list[Mask] = []
+        # since the last scores: number of vector steps T, those that did not step every sub-environment (and which ones
+        # they stepped), and the step after which each episode ended (with its record) or was cut off (without one)
         self._rows = 0
+        self._partly_stepped: list[tuple[int, Mask]] = []
         self._cuts: list[tuple[int, int, EpisodeRecord | None]] = []
         self._carried: Array = np.zeros((2, self.num_envs))  # sum and number of step scores in current episodes
         self._hand_over()
@@ -187,10 +187,13 @@ class AdaptParams(RecordEpisodes):
                 f"the vector steps since the last call, got {values.shape}."
             )
         missing = self._rows - len(values)  # steps without advantages: episodes that end there have no score
-        stepped = np.concatenate(self._stepped)[missing:]
-        parts = np.stack([np.where(stepped, self._learner.score(values), 0.0), stepped])
         # sums and counts before each row, (2, T + 1, num_envs), and those at the start of each current episode
-        so_far = np.concatenate([np.zeros((2, 1, self.num_envs)), np.cumsum(parts, axis=1)], axis=1)
+        so_far = np.zeros((2, len(values) + 1, self.num_envs))
+        so_far[0, 1:], so_far[1, 1:] = self._learner.score(values), 1.0
+        for row, stepped in self._partly_stepped:
+            if row >= missing:
+                so_far[:, row - missing + 1, ~stepped] = 0.0
+        np.cumsum(so_far, axis=1, out=so_far)
         begun = np.zeros_like(self._carried) if missing else -self._carried
         scored = []
         for row, env, record in self._cuts:
@@ -199,7 +202,7 @@ class AdaptParams(RecordEpisodes):
                 scored.append(dataclasses.replace(record, score=float(total / count)))
             begun[:, env] = so_far[:, max(row - missing, 0), env]
         self._carried = so_far[:, -1] - begun
-        self._stepped, self._rows, self._cuts = [], 0, []
+        self._partly_stepped, self._rows, self._cuts = [], 0, []
         self._learn(scored)
 
     def state(self) -> dict[str, Any]:
@@ -241,7 +244,8 @@ class AdaptParams(RecordEpisodes):
         """
         self._steps += rows
         if self._scoring:
-            self._stepped += [stepped[None], np.ones((rows - 1, self.num_envs), np.bool_)]
+            if not stepped.all():
+                self._partly_stepped.append((self._rows, stepped))
             self._rows += rows
             self._cuts += [(self._rows, record.env_index, record) for record in self._ended]
             if self._rows * self.num_envs > _MAX_UNSCORED:

@@ -20,7 +20,8 @@ from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, BODY_FLOATS, DT, LANES, MAX_CONTACTS, SLOT, SLOT_FLOATS, SLOT_STRIDE
 
 f32 = np.float32
-ZERO = f32(0)
+ZERO, ONE = f32(0), f32(1)
+FIRST_ITERATIONS = 3  # position iterations before environments that are not solved are gathered
 BAUMGARTE = f32(0.2)  # b2_baumgarte, share of the overlap that a position iteration resolves
 
 
@@ -35,6 +36,7 @@ class Topology(NamedTuple):
     prepare_joints: Any  # (block)
     solve_joints: Any  # (block, iterations), velocities
     solve_joint_pair: Any  # (two blocks one after the other, iterations)
+    prepare_joint_positions: Any  # (block)
     solve_joint_positions: Any  # (block) -> lanes that are solved now
     update_boxes: Any  # (block): rotations, fat boxes and MOVED
 
@@ -43,9 +45,7 @@ class Topology(NamedTuple):
 def sort(ints, count):
     """Counting sort of the chunk's order by class; also sorts the classes.
 
-    A block takes as long as its slowest lane, so its lanes should be similar: in which bodies touch how often, in
-    whether a contact has two points, and in whether an impact or unsolved joints in the last step make it likely that
-    all position iterations will be needed.
+    A block takes as many contacts of each body, and as many points, as any of its lanes has, so these should be alike.
 
     Input is ``I_CLASS + place`` = class * 2**40 + environment, so that one array holds both.
     """
@@ -77,11 +77,14 @@ def _load_rows(rows, ints, first, last, block, packed):
 
 
 @njit(**KERNEL)
-def _store_rows(rows, ints, first, last, block, returned):
+def _store_rows(rows, ints, first, last, block, topology, solved):
+    """Stores the lanes whose SOLVED is ``solved``, 0 or 1."""
+    flags = block[(topology.bodies * BODY + at.SOLVED) * LANES : (topology.bodies * BODY + at.SOLVED + 1) * LANES]
     for lane in range(last - first):
-        env = ints[at.I_ORDER + first + lane]
-        for k in range(returned):
-            rows[env, k] = block[k * LANES + lane]
+        if flags[lane] == solved:
+            env = ints[at.I_ORDER + first + lane]
+            for k in range(topology.returned):
+                rows[env, k] = block[k * LANES + lane]
 
 
 @njit(**KERNEL)
@@ -131,50 +134,50 @@ def _start_velocities(topology, block, slot_memory, count, ints, bases):
 
 
 @njit(**KERNEL)
-def _solve_contacts(block, slot_memory, count, ints, bases):
-    """One velocity iteration of all slots."""
-    kinds = bases - at.I_BASES + at.I_KINDS
-    for j in range(count):
-        base = ints[bases + j]
-        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-        if ints[kinds + j] & contacts.PAIR != 0:
-            contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
-        else:
-            contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
+def _solve_slot(block, slot_memory, j, ints, bases):
+    """One velocity iteration of a slot."""
+    base = ints[bases + j]
+    slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+    if ints[bases - at.I_BASES + at.I_KINDS + j] & contacts.PAIR != 0:
+        contacts.solve_velocity(block[base : base + BODY_FLOATS], slot)
+    else:
+        contacts.solve_single_velocity(block[base : base + BODY_FLOATS], slot)
 
 
 @njit(**KERNEL)
-def _solve_positions(topology, block, slot_memory, count, ints, bases):
-    """Position iterations until every lane is solved."""
+def _iterate_positions(topology, block, slot_memory, count, ints, bases):
+    """One position iteration; returns how many lanes are solved."""
     head = topology.bodies * BODY
     kinds = bases - at.I_BASES + at.I_KINDS
     penetration = block[(head + at.PENETRATION) * LANES : (head + at.PENETRATION + 1) * LANES]
     solved = block[(head + at.SOLVED) * LANES : (head + at.SOLVED + 1) * LANES]
     for lane in range(LANES):
-        solved[lane] = ZERO
-    for _ in range(at.POSITION_ITERATIONS):
-        for lane in range(LANES):
-            penetration[lane] = ZERO
-        for j in range(count):
-            base = ints[bases + j]
-            slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
-            if ints[kinds + j] & contacts.TWO != 0:
-                contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
-            else:
-                contacts.solve_single_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
-        if topology.solve_joint_positions(block) == LANES:
-            break
+        penetration[lane] = ZERO
+    for j in range(count):
+        base = ints[bases + j]
+        slot = slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE]
+        if ints[kinds + j] & contacts.TWO != 0:
+            contacts.solve_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+        else:
+            contacts.solve_single_position(block[base : base + BODY_FLOATS], slot, penetration, solved, BAUMGARTE)
+    return topology.solve_joint_positions(block)
 
 
 @njit(**KERNEL)
-def _finish_block(topology, block, slot_memory, count, ints, bases):
-    """From solved velocities to new poses, rest times and fat boxes."""
+def _start_positions(topology, block):
+    """Velocities move all bodies; no lane is solved yet."""
     for body in range(topology.bodies):
         own = block[body * BODY_FLOATS : (body + 1) * BODY_FLOATS]
         for k in range(3 * LANES):
             own[at.START_X * LANES + k] = own[at.CENTER_X * LANES + k]
         position.integrate(own, DT)
-    _solve_positions(topology, block, slot_memory, count, ints, bases)
+    for lane in range(LANES):
+        block[(topology.bodies * BODY + at.SOLVED) * LANES + lane] = ZERO
+
+
+@njit(**KERNEL)
+def _finish(topology, block):
+    """From solved positions to rest times and fat boxes."""
     head = topology.bodies * BODY
     awake = block[(head + at.AWAKE) * LANES : (head + at.AWAKE + 1) * LANES]
     solved = block[(head + at.SOLVED) * LANES : (head + at.SOLVED + 1) * LANES]
@@ -183,8 +186,7 @@ def _finish_block(topology, block, slot_memory, count, ints, bases):
 
 
 @njit(**KERNEL)
-def _store_block(topology, world, ints, first, last, block, slot_memory, count, bases):
-    _store_rows(world.rows, ints, first, last, block, topology.returned)
+def _store_slots(world, ints, first, last, slot_memory, count, bases):
     begin = 0
     while begin < count:  # body by body, as they were loaded
         base = ints[bases + begin]
@@ -198,10 +200,53 @@ def _store_block(topology, world, ints, first, last, block, slot_memory, count, 
 
 
 @njit(**KERNEL)
-def solve_pair(topology, world, scratch, first, last):
+def _gather(topology, ints, first, last, block, unsolved):
+    """Moves the environments that are not solved to the front of the order; returns how many are there now."""
+    solved = (topology.bodies * BODY + at.SOLVED) * LANES
+    for lane in range(last - first):
+        if block[solved + lane] == ZERO:
+            ints[at.I_ORDER + unsolved] = ints[at.I_ORDER + first + lane]
+            ints[at.I_CLASS + unsolved] = ints[at.I_CLASS + first + lane]
+            unsolved += 1
+    return unsolved
+
+
+@njit(**KERNEL)
+def _move_block(topology, world, ints, first, last, block, slot_memory, count, bases, unsolved):
+    """From solved velocities to poses, and back to the rows; gathers what a few position iterations do not solve."""
+    _start_positions(topology, block)
+    for _ in range(FIRST_ITERATIONS):
+        if _iterate_positions(topology, block, slot_memory, count, ints, bases) == LANES:
+            break
+    _store_rows(world.rows, ints, first, last, block, topology, ZERO)
+    _finish(topology, block)
+    _store_rows(world.rows, ints, first, last, block, topology, ONE)
+    _store_slots(world, ints, first, last, slot_memory, count, bases)
+    return _gather(topology, ints, first, last, block, unsolved)
+
+
+@njit(**KERNEL)
+def _continue_block(topology, world, ints, first, last, block, slot_memory):
+    """The other position iterations of environments that the first did not solve."""
+    bases = at.I_BASES
+    count = _load_block(topology, world, ints, first, last, block, slot_memory, bases)
+    for j in range(count):
+        ints[at.I_KINDS + j] = contacts.kind_of(slot_memory[j * SLOT_STRIDE : (j + 1) * SLOT_STRIDE])
+    topology.prepare_joint_positions(block)
+    for _ in range(at.POSITION_ITERATIONS - FIRST_ITERATIONS):
+        if _iterate_positions(topology, block, slot_memory, count, ints, bases) == LANES:
+            break
+    _finish(topology, block)
+    _store_rows(world.rows, ints, first, last, block, topology, ZERO)
+    _store_rows(world.rows, ints, first, last, block, topology, ONE)
+
+
+@njit(**KERNEL)
+def _solve_pair(topology, world, scratch, first, last, unsolved):
     """``b2Island::Solve`` for the environments at places ``first`` to ``last`` of the order: up to two blocks.
 
-    Two blocks are iterated alternately, since the dependency chain of one leaves the processor half idle.
+    Two blocks are iterated alternately, since the dependency chain of one leaves the processor half idle. Returns how
+    many environments at the front of the order need more position iterations.
     """
     ints, blocks = scratch.ints, scratch.blocks
     middle = min(first + LANES, last)
@@ -223,10 +268,29 @@ def solve_pair(topology, world, scratch, first, last):
             topology.solve_joint_pair(blocks, joint_iterations)
         else:
             topology.solve_joints(blocks, joint_iterations)
-        _solve_contacts(block_a, slots_a, count_a, ints, bases_a)
-        _solve_contacts(block_b, slots_b, count_b, ints, bases_b)
-    _finish_block(topology, block_a, slots_a, count_a, ints, bases_a)
-    _store_block(topology, world, ints, first, middle, block_a, slots_a, count_a, bases_a)
+        for j in range(max(count_a, count_b)):
+            if j < count_a:
+                _solve_slot(block_a, slots_a, j, ints, bases_a)
+            if j < count_b:
+                _solve_slot(block_b, slots_b, j, ints, bases_b)
+    unsolved = _move_block(topology, world, ints, first, middle, block_a, slots_a, count_a, bases_a, unsolved)
     if two:
-        _finish_block(topology, block_b, slots_b, count_b, ints, bases_b)
-        _store_block(topology, world, ints, middle, last, block_b, slots_b, count_b, bases_b)
+        unsolved = _move_block(topology, world, ints, middle, last, block_b, slots_b, count_b, bases_b, unsolved)
+    return unsolved
+
+
+@njit(**KERNEL)
+def solve(topology, world, scratch, count):
+    """``b2World::Solve`` for the first ``count`` environments of the chunk, given their classes.
+
+    Position iterations end early in most environments, and never in some. These are gathered in blocks of their own, so
+    that the others do not wait for them.
+    """
+    ints = scratch.ints
+    sort(ints, count)
+    unsolved = np.int64(0)
+    for first in range(0, count, 2 * LANES):
+        unsolved = _solve_pair(topology, world, scratch, first, min(first + 2 * LANES, count), unsolved)
+    block, slot_memory = scratch.blocks[: topology.block * LANES], scratch.slots[:SLOT_FLOATS]
+    for first in range(0, unsolved, LANES):
+        _continue_block(topology, world, ints, first, min(first + LANES, unsolved), block, slot_memory)

@@ -189,6 +189,12 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
 
 
 @njit(**INLINE)
+def prepare_position(block, lane, work, mass_a, mass_b):
+    """What ``solve_position`` needs of ``prepare``."""
+    block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / (mass_a[1] + mass_b[1])
+
+
+@njit(**INLINE)
 def pose(block, lane, body):
     """A body's centre of mass (m) and angle (rad)."""
     return (

@@ -148,7 +148,7 @@ I_ORDER = I_KINDS + 2 * MAX_CONTACTS  # environments of the chunk, sorted
 I_CLASS = I_ORDER + CHUNK
 I_HISTOGRAM = I_CLASS + CHUNK
 CLASSES = 256  # of environments that are alike to solve
-FIRST_TOUCHING = 4  # classes from here on have contacts
+FIRST_TOUCHING = 1  # classes from here on have contacts
 INT_SCRATCH = I_HISTOGRAM + CLASSES + 1
 
 SLOT_FLOATS = MAX_CONTACTS * SLOT * LANES

@@ -3,7 +3,7 @@
     begin episodes     episode.begin, for environments marked fresh
     drive              _drive: the action sets speed and torque of the motors; gravity and the first push
     collide            manifolds.update_all                            -> which contacts touch
-    solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
+    solve              island.solve: joints and contacts               -> velocities, positions, who sleeps, fat boxes
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe, with the lidar
 
@@ -25,7 +25,7 @@ from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BODIES, LOWE
 from gym_dr.envs.box2d.bipedal_walker.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as solver
-from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT, LANES
+from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -54,19 +54,26 @@ def _apply_forces(rows, env, push):
 
 @njit(**KERNEL)
 def _class_of(world, env):
-    """The class of environments that take equally long to solve; see ``island.sort``."""
+    """The class of environments that take equally long to solve; see ``island.sort``.
+
+    Neighboring classes differ in one leg only, because a block takes the most contacts that any of its lanes has with
+    each body.
+    """
     contact_ints = world.contact_ints
-    left, right, others, pair = 0, 0, 0, 0
+    left, right, others, left_pair, right_pair = 0, 0, 0, 0, 0
     for i in range(world.status[env, solver.S_CONTACTS]):
         if contact_ints[env, i, solver.C_TOUCHING] == 0:
             continue
         body = np.int64(contact_ints[env, i, solver.C_BODY])
+        pair = contact_ints[env, i, solver.C_POINTS] > 1
         left += 1 if body == LOWER_0 else 0
         right += 1 if body == LOWER_1 else 0
         others += 1 if body not in (LOWER_0, LOWER_1) else 0
-        pair = 2 if contact_ints[env, i, solver.C_POINTS] > 1 else pair
-    touching = min(left, 3) + 4 * min(right, 3) + 16 * min(others, 3)
-    return 4 * touching + pair + (0 if world.rows[env, at.SOLVED] != ZERO else 1)
+        left_pair = 1 if pair and body == LOWER_0 else left_pair
+        right_pair = 1 if pair and body == LOWER_1 else right_pair
+    left, right, others = min(left, 3), min(right, 3), min(others, 3)
+    left = 3 - left if right & 1 else left
+    return 64 * (2 * left_pair + (left_pair ^ right_pair)) + 16 * others + 4 * right + left
 
 
 @njit(**INLINE)
@@ -97,9 +104,7 @@ def step(walkers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             ints[solver.I_CLASS + place] = (_before_solving(walkers, env) << 40) | env
-        island.sort(ints, count)
-        for place in range(0, count, 2 * LANES):
-            island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
+        island.solve(TOPOLOGY, world, scratch, count)
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)

@@ -42,6 +42,7 @@ from gym_dr.envs.box2d.solver.joints import (
     CONTACT_TOLERANCE,
     pose,
     prepare,
+    prepare_position,
     set_pose,
     set_velocity,
     solve_position,
@@ -52,12 +53,20 @@ from gym_dr.envs.box2d.solver.layout import LANES
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
-ONCE = np.int64(1)
 
 # where joints are on the bodies (m), and the angles between these when built (rad)
 HIP_Y = f32(walker.LEG_DOWN)
 TOP, BOTTOM = (ZERO, f32(walker.LEG_H / 2)), (ZERO, f32(-walker.LEG_H / 2))
 TILT_0, TILT_1 = f32(-walker.LEG_TILT), f32(walker.LEG_TILT)
+# where the speeds and impulse limits of the motors are in a block
+HIP_DRIVE_0, KNEE_DRIVE_0 = (
+    (np.int64(at.SPEED_0), np.int64(at.IMPULSE_0)),
+    (np.int64(at.SPEED_1), np.int64(at.IMPULSE_1)),
+)
+HIP_DRIVE_1, KNEE_DRIVE_1 = (
+    (np.int64(at.SPEED_2), np.int64(at.IMPULSE_2)),
+    (np.int64(at.SPEED_3), np.int64(at.IMPULSE_3)),
+)
 
 
 @njit(**INLINE)
@@ -97,36 +106,87 @@ def prepare_joints(block):
         prepare(block, lane, KNEE_0, WORK_KNEE_0, UPPER_0, LOWER_0, upper, lower, BOTTOM, TOP, knee)
 
 
+@njit(**INLINE)
+def _solve_knee(block, lane, joint, work, upper, lower, masses, drive):
+    """One sequential impulse of a knee; ``drive`` says where the motor's speed and limit are."""
+    speed, limit = drive
+    v, v_lower = solve_velocity(
+        block,
+        lane,
+        joint,
+        work,
+        masses[1],
+        masses[2],
+        (block[speed * LANES + lane], block[limit * LANES + lane]),
+        velocity(block, lane, upper),
+        velocity(block, lane, lower),
+    )
+    set_velocity(block, lane, upper, v)
+    set_velocity(block, lane, lower, v_lower)
+
+
+@njit(**INLINE)
+def _solve_hip(block, lane, joint, work, upper, masses, drive, v):
+    """One sequential impulse of a hip; takes and returns the hull's velocity."""
+    speed, limit = drive
+    v, v_upper = solve_velocity(
+        block,
+        lane,
+        joint,
+        work,
+        masses[0],
+        masses[1],
+        (block[speed * LANES + lane], block[limit * LANES + lane]),
+        v,
+        velocity(block, lane, upper),
+    )
+    set_velocity(block, lane, upper, v_upper)
+    return v
+
+
 @njit(**KERNEL)
 def solve_joints(block, iterations):
     """``b2RevoluteJoint::SolveVelocityConstraints`` of all joints of every lane, ``iterations`` times."""
     for _ in range(iterations):
         for lane in range(LANES):
-            hull, upper, lower = _masses(block, lane)
+            masses = _masses(block, lane)
             v = velocity(block, lane, HULL)
-            v_upper, v_lower = velocity(block, lane, UPPER_1), velocity(block, lane, LOWER_1)
-            drive = block[at.SPEED_3 * LANES + lane], block[at.IMPULSE_3 * LANES + lane]
-            v_upper, v_lower = solve_velocity(block, lane, KNEE_1, WORK_KNEE_1, upper, lower, drive, v_upper, v_lower)
-            set_velocity(block, lane, LOWER_1, v_lower)
-            drive = block[at.SPEED_2 * LANES + lane], block[at.IMPULSE_2 * LANES + lane]
-            v, v_upper = solve_velocity(block, lane, HIP_1, WORK_HIP_1, hull, upper, drive, v, v_upper)
-            set_velocity(block, lane, UPPER_1, v_upper)
-            v_upper, v_lower = velocity(block, lane, UPPER_0), velocity(block, lane, LOWER_0)
-            drive = block[at.SPEED_0 * LANES + lane], block[at.IMPULSE_0 * LANES + lane]
-            v, v_upper = solve_velocity(block, lane, HIP_0, WORK_HIP_0, hull, upper, drive, v, v_upper)
+            _solve_knee(block, lane, KNEE_1, WORK_KNEE_1, UPPER_1, LOWER_1, masses, KNEE_DRIVE_1)
+            v = _solve_hip(block, lane, HIP_1, WORK_HIP_1, UPPER_1, masses, HIP_DRIVE_1, v)
+            v = _solve_hip(block, lane, HIP_0, WORK_HIP_0, UPPER_0, masses, HIP_DRIVE_0, v)
+            _solve_knee(block, lane, KNEE_0, WORK_KNEE_0, UPPER_0, LOWER_0, masses, KNEE_DRIVE_0)
             set_velocity(block, lane, HULL, v)
-            drive = block[at.SPEED_1 * LANES + lane], block[at.IMPULSE_1 * LANES + lane]
-            v_upper, v_lower = solve_velocity(block, lane, KNEE_0, WORK_KNEE_0, upper, lower, drive, v_upper, v_lower)
-            set_velocity(block, lane, UPPER_0, v_upper)
-            set_velocity(block, lane, LOWER_0, v_lower)
 
 
 @njit(**KERNEL)
 def solve_joint_pair(blocks, iterations):
-    """Like ``solve_joints`` for two blocks, alternately."""
+    """Like ``solve_joints`` for two blocks at once, so that each hides the latency of the other."""
     for _ in range(iterations):
-        solve_joints(blocks[: at.BLOCK_FLOATS], ONCE)
-        solve_joints(blocks[at.BLOCK_FLOATS :], ONCE)
+        for lane in range(LANES):
+            other = lane + at.BLOCK_FLOATS
+            masses, other_masses = _masses(blocks, lane), _masses(blocks, other)
+            v, u = velocity(blocks, lane, HULL), velocity(blocks, other, HULL)
+            _solve_knee(blocks, lane, KNEE_1, WORK_KNEE_1, UPPER_1, LOWER_1, masses, KNEE_DRIVE_1)
+            _solve_knee(blocks, other, KNEE_1, WORK_KNEE_1, UPPER_1, LOWER_1, other_masses, KNEE_DRIVE_1)
+            v = _solve_hip(blocks, lane, HIP_1, WORK_HIP_1, UPPER_1, masses, HIP_DRIVE_1, v)
+            u = _solve_hip(blocks, other, HIP_1, WORK_HIP_1, UPPER_1, other_masses, HIP_DRIVE_1, u)
+            v = _solve_hip(blocks, lane, HIP_0, WORK_HIP_0, UPPER_0, masses, HIP_DRIVE_0, v)
+            u = _solve_hip(blocks, other, HIP_0, WORK_HIP_0, UPPER_0, other_masses, HIP_DRIVE_0, u)
+            _solve_knee(blocks, lane, KNEE_0, WORK_KNEE_0, UPPER_0, LOWER_0, masses, KNEE_DRIVE_0)
+            _solve_knee(blocks, other, KNEE_0, WORK_KNEE_0, UPPER_0, LOWER_0, other_masses, KNEE_DRIVE_0)
+            set_velocity(blocks, lane, HULL, v)
+            set_velocity(blocks, other, HULL, u)
+
+
+@njit(**KERNEL)
+def prepare_joint_positions(block):
+    """What the position iterations need of ``prepare_joints``."""
+    for lane in range(LANES):
+        hull, upper, lower = _masses(block, lane)
+        prepare_position(block, lane, WORK_KNEE_1, upper, lower)
+        prepare_position(block, lane, WORK_HIP_1, hull, upper)
+        prepare_position(block, lane, WORK_HIP_0, hull, upper)
+        prepare_position(block, lane, WORK_KNEE_0, upper, lower)
 
 
 @njit(**KERNEL)
@@ -189,6 +249,7 @@ TOPOLOGY = Topology(
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,
+    prepare_joint_positions=prepare_joint_positions,
     solve_joint_positions=solve_joint_positions,
     update_boxes=update_boxes,
 )

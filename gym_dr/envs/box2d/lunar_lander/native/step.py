@@ -3,7 +3,7 @@
     begin episodes     episode.begin, for environments marked fresh
     push               forces.wind, forces.engines, forces.apply
     collide            manifolds.update_all                            -> which contacts touch
-    solve              island.solve_pair: joints and contacts          -> velocities, positions, who sleeps, fat boxes
+    solve              island.solve: joints and contacts               -> velocities, positions, who sleeps, fat boxes
     look ahead         impacts.resolve: new contacts and impacts
     observe            observe.observe
 
@@ -20,11 +20,10 @@ from numba import njit
 
 from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
-from gym_dr.envs.box2d.lunar_lander.native.layout import SOLVED
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
-from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES, LANES
+from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES
 
 f32 = np.float32
 ZERO = f32(0)
@@ -69,9 +68,8 @@ def _before_solving(landers, env):
     for i in range(status[env, at.S_CONTACTS]):
         if contact_ints[env, i, at.C_TOUCHING] != 0:
             touching += 1 << 2 * int(contact_ints[env, i, at.C_BODY])
-            pair = 2 if contact_ints[env, i, at.C_POINTS] > 1 else pair
-    touching = min(touching, CLASSES // 4 - 1)
-    return 4 * touching + pair + (0 if rows[env, SOLVED] != ZERO else 1)
+            pair = CLASSES // 2 if contact_ints[env, i, at.C_POINTS] > 1 else pair
+    return pair + min(touching, CLASSES // 2 - 1)
 
 
 @njit(**ENTRY)
@@ -85,9 +83,7 @@ def step(landers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             ints[at.I_CLASS + place] = (_before_solving(landers, env) << 40) | env
-        island.sort(ints, count)
-        for place in range(0, count, 2 * LANES):
-            island.solve_pair(TOPOLOGY, world, scratch, place, min(place + 2 * LANES, count))
+        island.solve(TOPOLOGY, world, scratch, count)
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)

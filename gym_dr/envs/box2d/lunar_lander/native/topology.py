@@ -29,6 +29,7 @@ from gym_dr.envs.box2d.solver.joints import (
     CONTACT_TOLERANCE,
     pose,
     prepare,
+    prepare_position,
     set_pose,
     set_velocity,
     solve_position,
@@ -107,6 +108,15 @@ def solve_joint_pair(blocks, iterations):
 
 
 @njit(**KERNEL)
+def prepare_joint_positions(block):
+    """What the position iterations need of ``prepare_joints``."""
+    for lane in range(LANES):
+        mass, _anchor = _hull(block, lane)
+        prepare_position(block, lane, WORK_1, mass, LEG_MASS)
+        prepare_position(block, lane, WORK_0, mass, LEG_MASS)
+
+
+@njit(**KERNEL)
 def solve_joint_positions(block):
     """``b2RevoluteJoint::SolvePositionConstraints`` of every lane that is not solved yet; returns how many now are.
 
@@ -154,6 +164,7 @@ TOPOLOGY = Topology(
     prepare_joints=prepare_joints,
     solve_joints=solve_joints,
     solve_joint_pair=solve_joint_pair,
+    prepare_joint_positions=prepare_joint_positions,
     solve_joint_positions=solve_joint_positions,
     update_boxes=update_boxes,
 )
