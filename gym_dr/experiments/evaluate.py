@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, RandomizationWarning, unknown_name
 from gym_dr.experiments.policies import PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal values and distributions, of a cell, of a Sobol point
 PROTOCOLS = ("dre",)
+RESERVED = ("nominal", "training")  # sets that every evaluation has
 
 
 def evaluate(
@@ -33,6 +37,7 @@ def evaluate(
     sobol: int | None = None,
     sobol_box: int | None = None,
     protocol: str | None = None,
+    sets: Mapping[str, Any] | None = None,
     episodes: int | None = None,
     success: float | None = None,
     output: str | Path | None = None,
@@ -69,6 +74,7 @@ def evaluate(
             sensitivity indices.
         sobol_box: Points that fill the box of training ranges evenly, a power of 2, for sensitivity indices.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
+        sets: Other draws: name -> a randomization in any form that an environment takes.
         episodes: Episodes of each cell; None for 100 of nominal values and distributions, 20 of grid and corners and 5
             of a Sobol point.
         success: Return from which an episode is a success; None for the environment's threshold.
@@ -101,11 +107,11 @@ def evaluate(
     env_id, space = opened[0].env, param_space_of(opened[0].env)
     check_options(env_id, success, protocol)
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
-    asked |= {"protocol": protocol, "episodes": episodes}
+    asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
     with playing(progress) as display:
-        sets = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
-        sets += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
-        return evaluate_policies(opened, sets, folder, success=success, command=command, progress=display)
+        found = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
+        found += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
+        return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
 
 
 @contextlib.contextmanager
@@ -132,6 +138,7 @@ def asked_sets(
     sobol: int | None,
     sobol_box: int | None,
     protocol: str | None,
+    sets: Mapping[str, Any],
     episodes: int | None,
 ) -> list[CellSet]:
     """The sets that options ask for besides nominal values and training draws.
@@ -145,43 +152,61 @@ def asked_sets(
         sobol: See ``evaluate``.
         sobol_box: See ``evaluate``.
         protocol: See ``evaluate``.
+        sets: See ``evaluate``.
         episodes: See ``evaluate``.
 
     Raises:
-        ConfigError: The environment has no parameters, or a value cannot be used.
+        ConfigError: The environment has no parameters, a value cannot be used, or two sets have the same name.
         UnknownNameError: There is no such parameter or preset.
         RandomizationError: A value of the grid is out of bounds.
     """
     from gym_dr.evaluation import cells, generalization
     from gym_dr.runs.environments import param_space_of
 
-    if not (grid or corners or sobol is not None or sobol_box is not None or protocol):
+    if not (grid or corners or sobol is not None or sobol_box is not None or protocol or sets):
         return []
     each, space = episodes_of_each(episodes), param_space_of(env)
-    sets: list[CellSet] = []
+    found: list[CellSet] = []
     if space is None:
         raise ConfigError(
-            f"{env} has no parameters to vary: expected no --grid, --corners, --sobol, --sobol-box, --protocol."
+            f"{env} has no parameters to vary: expected no grid, corners, sobol, sobol_box, protocol or sets."
         )
     if protocol:
-        sets += generalization.dre(space, each["draws"])
+        found += generalization.dre(space, each["draws"])
     if grid:
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
-        sets.append(cells.grid(space, axes, each["cell"]))
-        for switch in sets[-1].fixed:
+        found.append(cells.grid(space, axes, each["cell"]))
+        for switch in found[-1].fixed:
             note(f"--grid: {switch} is on in every cell, since a parameter of the grid has no effect without it.")
     if sobol is not None:
         varied = {end: randomization for end, randomization in trained.items() if cells.varies(space, randomization)}
         if not varied:
             raise ConfigError(cells.NOTHING_VARIES)
-        sets += [cells.sobol(f"sobol{end}", r, space, sobol, each["sobol"]) for end, r in varied.items()]
+        found += [cells.sobol(f"sobol{end}", r, space, sobol, each["sobol"]) for end, r in varied.items()]
     if corners or sobol_box is not None:
         box = cells.training_box(space, trained.values())
         if corners:
-            sets.append(cells.corners(box, each["cell"]))
+            found.append(cells.corners(box, each["cell"]))
         if sobol_box is not None:
-            sets.append(cells.sobol_box(box, sobol_box, each["sobol"]))
-    return sets
+            found.append(cells.sobol_box(box, sobol_box, each["sobol"]))
+    others = [one.name for one in found]
+    for name, value in sets.items():
+        if name in others or name.split(":")[0] in RESERVED:
+            raise ConfigError(f"sets: expected a name that no other set has, got {name!r}. Choose another name.")
+        found.append(_named(name, value, space, each["draws"]))
+    return found
+
+
+def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:
+    """A set of draws that the user defines."""
+    from gym_dr.evaluation.cells import distribution  # heavy
+
+    try:
+        with warnings.catch_warnings():  # nominal values may be outside on purpose
+            warnings.simplefilter("ignore", RandomizationWarning)
+            return distribution(name, resolve(value, space), episodes)
+    except GymDrError as error:
+        raise type(error)(f"sets: {name}: {error}") from None
 
 
 def episodes_of_each(episodes: int | None) -> dict[str, int]:

@@ -115,7 +115,7 @@ class _Head:
 
 @dataclass(frozen=True, kw_only=True)
 class _Evaluation:
-    """The table ``evaluation`` without its ``grid``; the keys are those of ``gym_dr.evaluate``."""
+    """The table ``evaluation`` without its tables; the keys are those of ``gym_dr.evaluate``."""
 
     episodes: int | None = None
     success: float | None = None
@@ -164,11 +164,12 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
     where = _table(table, "evaluation")
     grid = {name: _axis(name, ends) for name, ends in _table(where, "grid").items()}
-    chosen = {name: value for name, value in where.items() if name != "grid"}
-    evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid",)))
+    named = {name: _beside(file, value) for name, value in _table(where, "sets").items()}
+    chosen = {name: value for name, value in where.items() if name not in ("grid", "sets")}
+    evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
     try:
-        sets = _sets(head.env, _trained(variants, head.env), evaluation, grid, notes.append)
+        sets = _sets(head.env, _trained(variants, head.env), evaluation, grid, named, notes.append)
     except GymDrError as error:
         raise type(error)(f"[evaluation]: {error}") from None
     study = Study(
@@ -196,6 +197,7 @@ def _sets(
     trained: Mapping[str, Randomization],
     evaluation: _Evaluation,
     grid: Mapping[str, tuple[float, float, int]],
+    named: Mapping[str, Any],
     note: Callable[[str], None],
 ) -> list[CellSet]:
     """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
@@ -203,7 +205,7 @@ def _sets(
 
     asked = dataclasses.asdict(evaluation)
     check_options(env, asked.pop("success"), evaluation.protocol)
-    others = asked_sets(env, trained, note, grid=grid, **asked)
+    others = asked_sets(env, trained, note, grid=grid, sets=named, **asked)
     episodes = episodes_of_each(evaluation.episodes)["draws"]
     draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
     known = [cells.definition for cells in others if cells.kind == "distribution"]
@@ -259,8 +261,7 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     draws = {key: own.get(key, table.get(key)) for key in ("randomization", "randomize")}
     if "randomization" in own and "randomize" not in own:
         draws["randomize"] = None  # the common one belongs to the common randomization
-    if isinstance(draws["randomization"], str) and file is not None:
-        draws["randomization"] = file_beside(file, draws["randomization"])
+    draws["randomization"] = _beside(file, draws["randomization"])
     common, shared = _table(table, "settings"), _table(table, algorithm.name)
     sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
     of_sampler, drawing = sampler_option_names(sampler, algorithm), _table(table, sampler.name)
@@ -310,6 +311,11 @@ def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str,
         if pair[0] != pair[1]:
             checked.append((pair[0], pair[1]))
     return tuple(dict.fromkeys(checked))
+
+
+def _beside(file: Path | None, value: Any) -> Any:
+    """A randomization of a study; a path is relative to the study's file."""
+    return file_beside(file, value) if isinstance(value, str) and file is not None else value
 
 
 def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:

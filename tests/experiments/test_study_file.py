@@ -41,6 +41,19 @@ def test_sets_are_those_of_evaluate_and_draws_are_named_after_their_preset() -> 
     assert names == [*protocol, "grid", "sobol: wide", "sobol: own", "sobol: random", "corners"]
 
 
+def test_sets_of_your_own_are_presets_files_or_tables(tmp_path: Path) -> None:
+    calm = {"gravity": "uniform:-9:-8", "wind_power": 0}  # without the nominal gravity, which a test may leave out
+    form = tiny(evaluation={"sets": {"hard": "extreme", "calm": calm, "own": "own.toml"}})
+    (tmp_path / "study.json").write_text(json.dumps(form))
+    (tmp_path / "own.toml").write_text('gravity = "uniform:-12:-2"')
+    sets = {cells.name: cells.randomization for cells in read_study(tmp_path / "study.json").sets}
+    assert list(sets) == ["nominal", "training: wide", "hard", "calm", "own"]
+    assert {name: set(sets[name] or ()) for name in ("calm", "own")} == {
+        "calm": {"gravity", "wind_power"},
+        "own": {"gravity"},
+    }
+
+
 def test_variants_have_samplers_with_options_of_their_own_or_of_the_samplers_table() -> None:
     variants = {
         "adr": {"sampler": "adr", "widen_at": 0.6, "success": 100.0},
@@ -133,6 +146,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a grid out of bounds": ({"evaluation": {"grid": {"gravity": [1, 2, 2]}}}, r"\[evaluation\]: "),
     "an axis of two": ({"evaluation": {"grid": {"gravity": [-3, -2]}}}, r"grid: gravity: expected \[LOWEST"),
     "a protocol": ({"evaluation": {"protocol": "der"}}, "Did you mean 'dre'"),
+    "a set of your own with another's name": (
+        {"evaluation": {"sets": {"nominal": "wide"}}},
+        r"\[evaluation\]: sets: expected a name that no other set has, got 'nominal'",
+    ),
+    "a set of your own with a typo": (
+        {"evaluation": {"sets": {"calm": {"gravty": -5}}}},
+        r"sets: calm: .*Did you mean 'gravity'",
+    ),
     "points that are no power of two": ({"evaluation": {"sobol": 3}}, "expected a power of 2"),
     "a baseline": ({"comparisons": {"baseline": "nominl"}}, "Unknown variant 'nominl'. Did you mean 'nominal'"),
     "a pair of one": ({"comparisons": {"pairs": [["wide", "wide"]]}}, "expected two variants in each"),
