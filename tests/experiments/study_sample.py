@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from gym_dr.evaluation.report.page import Report
+from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.folder import RunFolder
 from tests.runs.kill_points import result as result_of_run
@@ -53,6 +54,8 @@ def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
     small = copy.deepcopy(form)
     small["seeds"] = small["seeds"][:1]
     small["variants"] = {name: small["variants"][name] for name in list(small["variants"])[:3]}
+    used = {variant.get("sampler") for variant in small["variants"].values()}
+    small = {key: value for key, value in small.items() if key not in SAMPLERS or key in used}
     small["settings"] = small.get("settings", {}) | {"num_envs": 2}
     algorithm = small.get("algorithm", "a2c")  # or ppo, which has these options too
     short = {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
