@@ -1,7 +1,8 @@
 """How numba compiles functions here: with the widest vectors, and without work that nobody needs.
 
-LLVM uses 256-bit vectors on processors of Intel with 512-bit ones, because the first of these slowed their clock when
-they used them. Later ones hardly do, and then 512 bits are much faster. Without fastmath the results are the same bits.
+On Intel processors LLVM prefers 256-bit vectors even where there are 512-bit ones, because the first processors with
+AVX-512 lowered their clock to use them. Later ones hardly do, and 512 bits are faster. The width changes no bit of the
+results, since fastmath is off.
 
 Numba optimises every function together with everything that it calls, and generates machine code for it, before
 linking it into its caller, which is then optimised and compiled as a whole again. In a deep call tree this takes most

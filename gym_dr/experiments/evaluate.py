@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal values and distributions, of a cell, of a Sobol point
 PROTOCOLS = ("dre",)
-RESERVED = ("nominal", "training")  # sets that every evaluation has
+RESERVED = ("nominal", "training", "default")  # sets that evaluations have without being asked
 
 
 def evaluate(

@@ -48,6 +48,12 @@ def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None
     assert found.runs == []
 
 
+def test_sets_of_your_own_are_played_with_their_draws() -> None:
+    found = evaluate(brake, sets={"calm": {"gravity": "uniform:-10.5:-9.5"}})
+    assert [cells.name for cells in found.sets] == ["nominal", "default", "calm"]
+    assert found.episodes.query("set == 'calm'")["gravity"].between(-10.5, -9.5).all()
+
+
 def test_runs_and_others_meet_the_same_draws_and_are_compared(run: Path) -> None:
     found = evaluate([run, brake, f"slow={BRAKE}"], env=None, trust=[MODULE], output="both")
     assert found.policies == ["first", "brake", "slow"]
@@ -141,6 +147,7 @@ def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None
         (brake, {"stochastic": True}, "--stochastic is for policies of Stable-Baselines3"),
         (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
         (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
+        (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
         (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
     ],
 )
