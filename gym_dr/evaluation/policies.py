@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import CheckpointError, ConfigError, GymDrError
+from gym_dr.errors import CheckpointError, ConfigError, GymDrError, RandomizationWarning
 from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import CUSTOM, NONE, preset_of, presets, resolve
@@ -82,7 +83,9 @@ class FrozenPolicy:
         if not self.has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
         randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
-        envs = make_vector_env(self.env, num_envs, "auto", randomization)
+        with warnings.catch_warnings():  # a set may leave nominal values out on purpose
+            warnings.simplefilter("ignore", RandomizationWarning)
+            envs = make_vector_env(self.env, num_envs, "auto", randomization)
         if settable:
             envs = with_params(envs)
         return wrap_for_policy(envs, randomization, self.context_ranges, settable)

@@ -107,41 +107,38 @@ def prepare_joints(block):
 
 
 @njit(**INLINE)
-def _solve_knee(block, lane, joint, work, upper, lower, masses, drive):
-    """One sequential impulse of a knee; ``drive`` says where the motor's speed and limit are."""
+def _solve(block, lane, joint, work, mass_a, mass_b, drive, v_a, body_b):
+    """One sequential impulse of a joint; takes and returns the velocity of its first body, and updates the second's.
+
+    ``drive`` says where the motor's speed and limit are.
+    """
     speed, limit = drive
-    v, v_lower = solve_velocity(
+    v_a, v_b = solve_velocity(
         block,
         lane,
         joint,
         work,
-        masses[1],
-        masses[2],
+        mass_a,
+        mass_b,
         (block[speed * LANES + lane], block[limit * LANES + lane]),
-        velocity(block, lane, upper),
-        velocity(block, lane, lower),
+        v_a,
+        velocity(block, lane, body_b),
     )
-    set_velocity(block, lane, upper, v)
-    set_velocity(block, lane, lower, v_lower)
+    set_velocity(block, lane, body_b, v_b)
+    return v_a
+
+
+@njit(**INLINE)
+def _solve_knee(block, lane, joint, work, upper, lower, masses, drive):
+    """One sequential impulse of a knee."""
+    v = velocity(block, lane, upper)
+    set_velocity(block, lane, upper, _solve(block, lane, joint, work, masses[1], masses[2], drive, v, lower))
 
 
 @njit(**INLINE)
 def _solve_hip(block, lane, joint, work, upper, masses, drive, v):
     """One sequential impulse of a hip; takes and returns the hull's velocity."""
-    speed, limit = drive
-    v, v_upper = solve_velocity(
-        block,
-        lane,
-        joint,
-        work,
-        masses[0],
-        masses[1],
-        (block[speed * LANES + lane], block[limit * LANES + lane]),
-        v,
-        velocity(block, lane, upper),
-    )
-    set_velocity(block, lane, upper, v_upper)
-    return v
+    return _solve(block, lane, joint, work, masses[0], masses[1], drive, v, upper)
 
 
 @njit(**KERNEL)
