@@ -131,19 +131,8 @@ class StudyTables:
 
     @property
     def findings(self) -> list[str]:
-        """States each comparison's result on the first set, nominal values, and on the last."""
-        found, chosen = [], {self.study.sets[0].name, self.study.sets[-1].name}
-        table = self.comparisons
-        for row in table[(table["statistic"] == MEAN) & table["set"].isin(chosen)].to_dict("records"):
-            more = "more" if row["value"] >= 0 else "less"
-            text = f"On {row['set']}, {row['variant']} returns {abs(row['value']):.1f} {more} than {row['other']}"
-            if math.isnan(row["p_holm"]):
-                text += "; there are too few seeds for an interval"
-            else:
-                text += f" (95 % interval of the difference {row['low']:.1f} to {row['high']:.1f}, corrected {_p(row)}"
-                text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
-            found.append(f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}.")
-        return found
+        """States each comparison's result on the first set, nominal values, and what is significant on other sets."""
+        return findings(self.comparisons, self.study.sets[0].name)
 
     def markdown(self) -> str:
         """All tables in Markdown."""
@@ -172,6 +161,37 @@ class StudyTables:
             few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
             rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
+    """States each comparison's result on one set, and the significant differences on the others.
+
+    Args:
+        comparisons: See ``StudyTables.comparisons``; the mean returns and shares of solved episodes are stated.
+        first: The set to state every result of.
+    """
+    stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
+    own = (stated["set"] == first) & (stated["statistic"] == MEAN)
+    significant = ~own & (stated["p_holm"] < ALPHA)
+    sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
+    if len(stated) > own.sum() and not significant.any():
+        sentences.append("No other difference in mean return or in solved episodes is significant.")
+    return sentences
+
+
+def _finding(row: Mapping[Any, Any]) -> str:
+    solved = row["statistic"] == SOLVED
+    scale, did, unit = (100.0, "solves", " percentage points") if solved else (1.0, "returns", "")
+    more = "more" if row["value"] >= 0 else "less"
+    what = f"{did} {scale * abs(row['value']):.1f}{unit} {more}"
+    text = f"On {row['set']}, {row['variant']} {what} than {row['other']}"
+    if math.isnan(row["p_holm"]):
+        text += "; there are too few seeds for an interval"
+    else:
+        low, high = scale * row["low"], scale * row["high"]
+        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p(row)}"
+        text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
+    return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
 
 
 def _within(interval: Interval, lowest: float, highest: float) -> Interval:

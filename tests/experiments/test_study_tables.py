@@ -1,0 +1,59 @@
+"""What a study's page says at its top."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gym_dr.experiments.study_tables import findings
+
+
+def difference(**changes: Any) -> dict[str, Any]:
+    """A row of ``StudyTables.comparisons``."""
+    row = {"variant": "adr", "other": "uniform", "set": "nominal", "statistic": "mean", "budgets": "equal"}
+    return row | {"value": 20.0, "low": 12.5, "high": 27.5, "p_holm": 0.01} | changes
+
+
+def said(*rows: dict[str, Any]) -> list[str]:
+    return findings(pd.DataFrame(rows), "nominal")
+
+
+def test_every_difference_on_nominal_values_is_stated() -> None:
+    found = said(difference(), difference(variant="plr", value=-3.0, low=-9.0, high=3.0, p_holm=0.4))
+    assert found == [
+        "On nominal, adr returns 20.0 more than uniform (95 % interval of the difference 12.5 to 27.5, "
+        "corrected p = 0.010).",
+        "On nominal, plr returns 3.0 less than uniform (95 % interval of the difference -9.0 to 3.0, "
+        "corrected p = 0.400), which is not significant.",
+    ]
+
+
+def test_of_the_other_sets_only_significant_differences_are_stated() -> None:
+    found = said(
+        difference(),
+        difference(set="box", p_holm=0.051),
+        difference(set="stairs", p_holm=0.049),
+        difference(set="stairs", statistic="cvar_10", p_holm=0.001),  # in the tables only
+        difference(set="stump", statistic="success_rate", value=0.4, low=0.25, high=0.55, p_holm=0.0004),
+    )
+    assert found[1:] == [
+        "On stairs, adr returns 20.0 more than uniform (95 % interval of the difference 12.5 to 27.5, "
+        "corrected p = 0.049).",
+        "On stump, adr solves 40.0 percentage points more than uniform (95 % interval of the difference 25.0 to 55.0, "
+        "corrected p < 0.001).",
+    ]
+
+
+def test_if_no_other_difference_is_significant_it_says_so() -> None:
+    found = said(difference(), difference(set="box", p_holm=0.2))
+    assert found[1:] == ["No other difference in mean return or in solved episodes is significant."]
+    assert len(said(difference())) == 1  # there is no other
+
+
+@pytest.mark.parametrize(("budgets", "mark"), [("equal", ""), ("unequal", " †")])
+def test_too_few_seeds_and_unequal_budgets_are_marked(budgets: str, mark: str) -> None:
+    (found,) = said(difference(low=math.nan, high=math.nan, p_holm=math.nan, budgets=budgets))
+    assert found == f"On nominal, adr returns 20.0 more than uniform; there are too few seeds for an interval{mark}."
