@@ -174,7 +174,7 @@ def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
     significant = ~own & (stated["p_holm"] < ALPHA)
     sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
-    if len(stated) > own.sum() and not significant.any():
+    if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
         sentences.append("No other difference in mean return or in solved episodes is significant.")
     return sentences
 

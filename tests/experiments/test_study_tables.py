@@ -51,6 +51,7 @@ def test_if_no_other_difference_is_significant_it_says_so() -> None:
     found = said(difference(), difference(set="box", p_holm=0.2))
     assert found[1:] == ["No other difference in mean return or in solved episodes is significant."]
     assert len(said(difference())) == 1  # there is no other
+    assert len(said(difference(), difference(set="box", p_holm=math.nan))) == 1  # with one seed nothing is tested
 
 
 @pytest.mark.parametrize(("budgets", "mark"), [("equal", ""), ("unequal", " †")])
