@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import CheckpointError, ConfigError, GymDrError, RandomizationWarning
+from gym_dr.errors import CheckpointError, ConfigError, GymDrError
 from gym_dr.evaluation.actions import checked, describe_spaces
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import CUSTOM, NONE, preset_of, presets, resolve
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
@@ -83,8 +82,7 @@ class FrozenPolicy:
         if not self.has_params:
             return make_vector_env(self.env, num_envs, "auto", None)
         randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
-        with warnings.catch_warnings():  # a set may leave nominal values out on purpose
-            warnings.simplefilter("ignore", RandomizationWarning)
+        with nominal_may_be_outside():
             envs = make_vector_env(self.env, num_envs, "auto", randomization)
         if settable:
             envs = with_params(envs)

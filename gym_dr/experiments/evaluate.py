@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, RandomizationWarning, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, unknown_name
 from gym_dr.experiments.policies import PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
 
@@ -202,8 +201,7 @@ def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:
     from gym_dr.evaluation.cells import distribution  # heavy
 
     try:
-        with warnings.catch_warnings():  # nominal values may be outside on purpose
-            warnings.simplefilter("ignore", RandomizationWarning)
+        with nominal_may_be_outside():
             return distribution(name, resolve(value, space), episodes)
     except GymDrError as error:
         raise type(error)(f"sets: {name}: {error}") from None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.files import load_randomization
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry
 
@@ -73,8 +72,7 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
         text = os.fspath(value)
         if isinstance(value, str) and text in presets(space.name):
             chosen = space.expand(presets(space.name)[text])
-            with warnings.catch_warnings():  # a preset may leave the nominal value out on purpose, as "extreme" does
-                warnings.simplefilter("ignore", RandomizationWarning)
+            with nominal_may_be_outside():  # as for "extreme"
                 space.check_randomization(chosen)
             return chosen
         if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):

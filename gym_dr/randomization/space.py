@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -232,6 +233,14 @@ def _check_rule(param: Param, rule: Rule) -> None:
             RandomizationWarning,
             stacklevel=4,
         )
+
+
+@contextlib.contextmanager
+def nominal_may_be_outside() -> Iterator[None]:
+    """Silences the warning about ranges without their nominal value, where that may be on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RandomizationWarning)
+        yield
 
 
 def _mapping(values: Any) -> Mapping[str, Any]:

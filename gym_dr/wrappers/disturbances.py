@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,10 +21,10 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
-from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.errors import RandomizationError
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
-from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.table import ParamTable
 
 _MAX_DELAY = 1000  # steps of delay
@@ -76,8 +75,7 @@ class Disturbances:
         from gym_dr.compiled import lag  # numba takes half a second to import, and not every program needs it
 
         self._compiled: Any = lag
-        with warnings.catch_warnings():  # a range of noise need not include its nominal value, 0
-            warnings.simplefilter("ignore", RandomizationWarning)
+        with nominal_may_be_outside():  # which is 0, no disturbance
             self.randomization = resolve(randomization, DISTURBANCES)
         self.space = ParamSpace("disturbances", [DISTURBANCES[name] for name in self.randomization])
         self.num_envs = num_envs

@@ -19,7 +19,7 @@ from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.rules import Rule
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
 NOMINAL = "nominal"  # start around nominal values
@@ -96,8 +96,7 @@ class Box:
         if isinstance(start, str) and start not in (NOMINAL, *presets(self.space.name)):
             raise unknown_name("start", start, [NOMINAL, *presets(self.space.name)])
         if start != NOMINAL:
-            with warnings.catch_warnings():  # a start need not include nominal values
-                warnings.simplefilter("ignore", RandomizationWarning)
+            with nominal_may_be_outside():
                 given = resolve(start, self.space)
         return np.array([self._range(name, given.get(name), width) for name in self.names])
 
