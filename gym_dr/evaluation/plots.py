@@ -24,6 +24,7 @@ Array = npt.NDArray[np.float64]
 
 MOVING_AVERAGE = 20  # updates
 CURVE_POINTS = 300  # of a mean over runs
+NUM_COLOURS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colours repeat, with another dash
 TITLE_WIDTH = 60  # characters above each column of panels
 
 _PANELS = (
@@ -112,7 +113,7 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
         RunFolderError: A run has no metrics, or the picture cannot be written.
     """
     figure, (ax,) = new_figure(1, 1, (9, 5.5))
-    for name, folders in groups.items():
+    for index, (name, folders) in enumerate(groups.items()):
         curves = []
         for folder in folders:
             table = read_metrics(folder)
@@ -123,7 +124,8 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
         values = np.stack([np.interp(steps, x, y) for x, y in curves])
         spread = values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
         label = f"{name} ({len(values)} seed{'s' if len(values) > 1 else ''})"
-        _draw_spread(ax, values.mean(axis=0), spread, steps, label=label)
+        dash = DASHES[index // NUM_COLOURS % len(DASHES)]
+        _draw_spread(ax, values.mean(axis=0), spread, steps, label=label, linestyle=dash)
     ax.set(
         title="Training return, each variant on its own draws: mean and standard deviation over seeds",
         xlabel="Environment steps",
@@ -133,9 +135,9 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
     save_figure(figure, path, dpi=110)
 
 
-def _draw_spread(ax: Any, mean: Any, spread: Any, x: Any, label: str) -> None:
-    """A line with a band around it."""
-    (line,) = ax.plot(x, mean, label=label)
+def _draw_spread(ax: Any, mean: Any, spread: Any, x: Any, **options: Any) -> None:
+    """A line with a band around it; ``options`` are those of ``Axes.plot``."""
+    (line,) = ax.plot(x, mean, **options)
     ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
 
 

@@ -34,6 +34,7 @@ TITLES = {
 UNEQUAL = "†"  # marks variants with unequal budgets
 ALPHA = 0.05  # significance level of corrected p-values
 SMALLEST = 0.001  # smaller p-values are not written out
+MOST_APART = 3  # more findings of the same kind share a sentence
 METHOD = (
     "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
     "episodes; p-values are from paired t-tests, with Holm's correction for all comparisons of a statistic."
@@ -166,6 +167,8 @@ class StudyTables:
 def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     """States each comparison's result on one set, and the significant differences on the others.
 
+    Many results of the same kind share a sentence.
+
     Args:
         comparisons: See ``StudyTables.comparisons``; the mean returns and shares of solved episodes are stated.
         first: The set to state every result of.
@@ -173,10 +176,32 @@ def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
     significant = ~own & (stated["p_holm"] < ALPHA)
-    sentences = [_finding(row) for row in stated[own | significant].to_dict("records")]
+    chosen = stated[own | significant]
+    alike = [chosen["statistic"], chosen["set"], chosen["other"], chosen["value"] >= 0, chosen["p_holm"] < ALPHA]
+    sentences = []
+    for _, group in chosen.groupby(alike, sort=False):
+        rows = group.to_dict("records")
+        many = len(rows) > MOST_APART and group["p_holm"].notna().all()
+        sentences += [_summary(rows)] if many else [_finding(row) for row in rows]
     if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
         sentences.append("No other difference in mean return or in solved episodes is significant.")
     return sentences
+
+
+def _summary(rows: Sequence[Mapping[Any, Any]]) -> str:
+    """One sentence on results that all are significant and have the same sign, or that all are not significant."""
+    one, solved = rows[0], rows[0]["statistic"] == SOLVED
+    scale, do, unit = (100.0, "solve", " percentage points") if solved else (1.0, "return", "")
+    sizes = sorted(scale * abs(row["value"]) for row in rows)
+    what = f"{do} {sizes[0]:.1f} to {sizes[-1]:.1f}{unit} {'more' if one['value'] >= 0 else 'less'} than {one['other']}"
+    ps = sorted(row["p_holm"] for row in rows)
+    if ps[-1] < ALPHA:
+        p = f"corrected p < {SMALLEST}" if ps[-1] < SMALLEST else f"corrected p at most {ps[-1]:.3f}"
+    else:
+        p = f"corrected p at least {ps[0]:.3f}, not significant"
+    names = ", ".join(str(row["variant"]) for row in rows)
+    mark = f" {UNEQUAL}" if any(row["budgets"] == "unequal" for row in rows) else ""
+    return f"On {one['set']}, {len(rows)} variants {what}: {names} ({p}){mark}."
 
 
 def _finding(row: Mapping[Any, Any]) -> str:

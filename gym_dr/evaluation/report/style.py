@@ -19,8 +19,9 @@ HEIGHT = 400  # pixels
 
 
 def series(index: int) -> tuple[str, str]:
-    """Colour and dash of the n-th policy, the same in every plot."""
-    return SERIES[index % len(SERIES)], DASHES[index % len(DASHES)]
+    """Colour and dash of the n-th policy, the same in every plot; no pair repeats among the first 36."""
+    rounds, place = divmod(index, len(SERIES))
+    return SERIES[place], DASHES[(place + rounds) % len(DASHES)]
 
 
 def translucent(colour: str, alpha: float) -> str:
