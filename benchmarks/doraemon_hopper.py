@@ -5,7 +5,7 @@ Run it with:  python -m benchmarks.doraemon_hopper [--updates 1464] [--seeds 1,2
 Ranges, start, episode limit, threshold, alpha and the bound on the divergence are those of the authors' repository
 (Tiboni et al. 2024, github.com/gabrieletiboni/doraemon): masses of four bodies, damping of three joints and friction of
 the foot, eight parameters in all. The authors train SAC, with a history of observations, for 15 million steps. This
-trains PPO for 3 million, and its critic sees the draw. Cohorts are small, so that the distribution can
+trains PPO for 6 million, and its critic sees the draw. Cohorts are small, so that the distribution can
 change about as often.
 """
 
@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 import gym_dr
 from gym_dr import Uniform
 from gym_dr.envs.family import EnvFamily, EnvId, add_family
+from gym_dr.evaluation.plots import new_figure, save_figure
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.config import build_config
@@ -52,15 +54,20 @@ START = {
     for name, (low, high) in RANGES.items()
 }
 DORAEMON = {"success": SUCCESS, "alpha": 0.5, "kl_bound": 0.005, "cohort": 56, "start": START}
-EVERY = 122  # updates between two looks: a quarter of a million steps
+# Chosen among ten settings on seed 1001. With an initial standard deviation of 0.5, the default, all of them end in a
+# gait that is too slow for SUCCESS (gamma of 0.9925 and above) or in falls (0.99).
+PPO = {"critic_context": True, "gamma": 0.9925, "lr": 0.001, "initial_std": 1.0, "target_kl": 0.03}
+NUM_ENVS = 16
+EVERY = 122  # updates between two looks: half a million steps
 EPISODES = 200  # of each look, over the whole box
 
 
 def train(sampler: str, seed: int, updates: int, output: Path) -> list[Path]:
     """Trains a run; returns a folder for each of its checkpoints, which a run would delete but for the last ones."""
     algorithm = find_algorithm("ppo")
-    settings = {"env": HOPPER.id, "seed": seed, "sampler": sampler, "checkpoint_every": EVERY, "eval_episodes": 0}
-    options = {"updates": updates, "critic_context": True}
+    settings = {"env": HOPPER.id, "num_envs": NUM_ENVS, "seed": seed, "sampler": sampler}
+    settings |= {"checkpoint_every": EVERY, "eval_episodes": 0}
+    options = PPO | {"updates": updates}
     own = DORAEMON if sampler == "doraemon" else {}
     config = build_config(algorithm, settings, options, BOX, own)
     folder = RunFolder.create(output / f"{sampler}-seed{seed}", config.to_json(), overwrite=False)
@@ -107,10 +114,27 @@ def _last(path: Path, update: int) -> Mapping[str, Any]:
         return next((row for row in reversed(list(csv.DictReader(file))) if int(row["update"]) < update), {})
 
 
+def draw_picture(table: pd.DataFrame, path: Path) -> None:
+    """Draws what ``growth.csv`` says over the steps, a line for each training."""
+    figure, axes = new_figure(1, 3, (14, 4))
+    for column, title, ax in zip(
+        ("entropy", "success_on_box", "return_on_box"),
+        ("Entropy of draws, nats (whole box: 0)", "Success rate on the whole box", "Return on the whole box"),
+        axes,
+        strict=True,
+    ):
+        for (sampler, seed), rows in table.groupby(["sampler", "seed"]):
+            color, dash = f"C{seed}", "-" if sampler == "doraemon" else ":"
+            ax.plot(rows["steps"] / 1e6, rows[column], dash, color=color, label=f"{sampler}, seed {seed}")
+        ax.set(title=title, xlabel="Million steps")
+    axes[-1].legend(fontsize="small")
+    save_figure(figure, path, dpi=110)
+
+
 def main() -> None:
-    """Reads the options, trains, and writes ``growth.csv``."""
+    """Reads the options, trains, and writes ``growth.csv`` and ``growth.png``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--updates", type=int, default=1464, help="of 2,048 steps")
+    parser.add_argument("--updates", type=int, default=1464, help="of 4,096 steps")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--samplers", default="doraemon,uniform")
     parser.add_argument("--output", type=Path, default=Path("doraemon-hopper"))
@@ -130,6 +154,7 @@ def main() -> None:
                     writer.writerow(row)
                     file.flush()
                     print(row, flush=True)
+    draw_picture(pd.read_csv(arguments.output / "growth.csv"), arguments.output / "growth.png")
 
 
 if __name__ == "__main__":
