@@ -157,7 +157,7 @@ class StudyTables:
         """A row for each variant or pair, a column for each set; marks missing seeds and unequal budgets."""
         sets, total, rows = list(dict.fromkeys(table["set"])), len(self.study.seeds), []
         for name, group in table.groupby(key, sort=False):
-            cells = {row["set"]: _cell(row, percent) for row in group.to_dict("records")}
+            cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
             unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
             few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
             rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
@@ -227,10 +227,10 @@ def _within(interval: Interval, lowest: float, highest: float) -> Interval:
     return {**interval, "low": max(low, lowest), "high": min(high, highest)}
 
 
-def _cell(row: Mapping[Any, Any], percent: bool) -> Cell:
+def cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
     """A number with its interval, and with its p-value if it is a difference."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
-    value, low, high = (f"{scale * float(row[name]):.{digits}f}" for name in ("value", "low", "high"))
+    value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
     p = row.get("p_holm", math.nan)
     known = [] if low == "nan" else [f"({low} to {high})"]
     known += [] if math.isnan(p) else [_p(row)]

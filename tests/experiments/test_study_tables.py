@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gym_dr.experiments.study_tables import findings
+from gym_dr.experiments.study_tables import cell, findings
 
 
 def difference(**changes: Any) -> dict[str, Any]:
@@ -83,3 +83,8 @@ def test_if_no_other_difference_is_significant_it_says_so() -> None:
 def test_too_few_seeds_and_unequal_budgets_are_marked(budgets: str, mark: str) -> None:
     (found,) = said(difference(low=math.nan, high=math.nan, p_holm=math.nan, budgets=budgets))
     assert found == f"On nominal, adr returns 20.0 more than uniform; there are too few seeds for an interval{mark}."
+
+
+def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:
+    found = cell(difference(value=-0.002, low=-0.061, high=0.057, p_holm=0.93), percent=True)
+    assert (found.value, found.interval) == ("0 %", "(-6 to 6) p = 0.930")
