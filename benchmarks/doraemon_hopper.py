@@ -127,7 +127,7 @@ def draw_picture(table: pd.DataFrame, path: Path) -> None:
             color, dash = f"C{seed}", "-" if sampler == "doraemon" else ":"
             ax.plot(rows["steps"] / 1e6, rows[column], dash, color=color, label=f"{sampler}, seed {seed}")
         ax.set(title=title, xlabel="Million steps")
-    axes[-1].legend(fontsize="small")
+    axes[0].legend(fontsize="small", loc="center left")
     save_figure(figure, path, dpi=110)
 
 
