@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+
 from gym_dr.arrays import Array
 from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
@@ -54,7 +56,9 @@ def updated(
     Returns:
         The new shape, and what happened: ``widens``, ``seeks`` (larger returns) or ``stays``.
     """
-    near, performance = trust_region(shape, kl_bound), AtLeast(expectation(shape, z, surplus), 0.0)
+    # the solver compares the return with a divergence of a few hundredths, so it must not depend on the reward's unit
+    scaled = surplus / (np.abs(surplus).max() or 1.0)
+    near, performance = trust_region(shape, kl_bound), AtLeast(expectation(shape, z, scaled), 0.0)
     new: Array | None = None
     did = "stays"
     if performance.holds(shape):

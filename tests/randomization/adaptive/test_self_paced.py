@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gym_dr.randomization.adaptive.self_paced import SelfPaced, SelfPacedOptions
+from gym_dr.randomization.adaptive.self_paced import SelfPaced, SelfPacedOptions, updated
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.spec import Randomization
 from tests.randomization.adaptive.synthetic import LINE, SPACE, Returns, play_at_once
@@ -62,3 +63,17 @@ def test_draws_stay_when_the_return_falls_below_again() -> None:
     rows = play_at_once(sampler, worse, updates=1, episodes=NUM_ENVS)
     assert rows[0]["did"] == "stays"
     assert (sampler.shape == shape).all()
+
+
+@pytest.mark.parametrize("unit", [2.0**-13, 2.0**12])  # powers of two, so that rounding is the same
+@pytest.mark.parametrize("threshold", [-0.6, 0.4])
+def test_the_unit_of_reward_does_not_change_an_update(unit: float, threshold: float) -> None:
+    rng = np.random.default_rng(1)
+    shape, z = np.full((7, 2), 23.5), rng.beta(23.5, 23.5, (7, 100))
+    surplus = rng.normal(size=7) @ (z - 0.5) + 0.3 * rng.normal(size=100) + threshold
+    update: dict[str, Any] = {"reached": threshold > 0, "kl_bound": 0.05, "highest": 33.5}
+    new, did = updated(shape, z, surplus, **update)
+    assert did == ("widens" if threshold > 0 else "seeks")
+    in_that_unit, did_too = updated(shape, z, unit * surplus, **update)
+    np.testing.assert_array_equal(in_that_unit, new)
+    assert did_too == did
