@@ -6,6 +6,8 @@ The fields of an algorithm or a sampler become command-line options and settings
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +35,16 @@ def check_choices(config: Any) -> None:
         known, value = field.metadata.get("choices"), getattr(config, field.name)
         if known and value not in known:
             raise unknown_name(field.name, value, known)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value given in Python is a whole number."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value given in Python is a finite real number."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def expect(good: bool, name: str, expected: str, got: object) -> None:

@@ -29,6 +29,8 @@ class WideningOptions:
     widening_episodes: int = option(20_000, "episodes until draws cover the whole randomization")
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.start_width <= 1.0:
+            raise ConfigError(f"start_width: expected above 0 and at most 1, got {self.start_width}.")
         if self.widening_episodes < 1:
             raise ConfigError(f"widening_episodes: expected at least 1, got {self.widening_episodes}.")
 

@@ -56,6 +56,8 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
     assert space is not None  # since there is a randomization
     drawn, _ = split(config.randomization)
     table = read_log(folder.draws, ("update", *drawn))
+    if table.empty:
+        return []
     parts = np.array_split(np.arange(len(table)), min(WINDOWS, len(table)))
     updates = np.array([table["update"].to_numpy()[part].mean() for part in parts])
     found = []

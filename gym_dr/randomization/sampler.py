@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RandomizationError, unknown_name
+from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -204,6 +204,20 @@ SAMPLERS: Registry[Sampler] = Registry("sampler")
 SCORES = "scores of episodes"  # what samplers may need from trainers: the advantages of all steps ...
 MASKS = "losses without fresh draws"  # ... and losses that leave out the steps of fresh draws
 UNIFORM = "uniform"  # the sampler that never changes
+
+
+def restore(sampler: ParamSampler, state: Mapping[str, Any]) -> None:
+    """Restores a saved state, which may be damaged; a sampler that refuses it stays as it is.
+
+    Raises:
+        CheckpointError: The state does not fit the sampler.
+    """
+    before = sampler.state()
+    try:
+        sampler.load_state(state)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        sampler.load_state(before)
+        raise CheckpointError(f"The saved state of the sampler is damaged or of another sampler ({error!r}).") from None
 
 
 def check_support(sampler: ParamSampler, randomization: Randomization) -> None:

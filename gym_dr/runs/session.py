@@ -20,7 +20,7 @@ from gym_dr.errors import (
     SkippedUpdateWarning,
     TrainingError,
 )
-from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import (
     checkpoint_paths,
     finish_checkpoint,
@@ -121,7 +121,10 @@ class RunSession:
             **options,
         )
         if self._sampler_state is not None:
-            self._adapted.load_state(self._sampler_state)
+            try:
+                self._adapted.load_state(self._sampler_state)
+            except CheckpointError as error:
+                raise CheckpointError(f"{self.folder.checkpoints}: {error}") from None
         return self.envs
 
     def segment_seed(self, update: int) -> int | None:
@@ -289,7 +292,10 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     task = task_of(settings.env, settings.num_envs)
     sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
     if settings.sampler != UNIFORM:
-        sampler.load_state(load_newest(folder)["session"]["sampler"])
+        try:
+            restore(sampler, load_newest(folder)["session"]["sampler"])
+        except CheckpointError as error:
+            raise CheckpointError(f"{folder.checkpoints}: {error}") from None
     return sampler
 
 

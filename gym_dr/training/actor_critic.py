@@ -229,6 +229,8 @@ def train_on_rollouts(
     def learn_from(agent: ActorCritic, rollout: Rollout, config: Any) -> dict[str, float]:
         values, advantages = estimate(agent, rollout, config)
         if isinstance(envs, AdaptParams):
+            if not np.isfinite(advantages[rollout.valid]).all():
+                raise NotFiniteError("An advantage is not finite. Lower the learning rate or the scale of rewards.")
             envs.score(advantages)
         batch = make_batch(rollout, values, advantages)
         return learn(agent, batch, config) if len(batch) else {}

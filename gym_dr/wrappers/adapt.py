@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,9 +13,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
-from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect
-from gym_dr.randomization.sampler import MASKS, SAMPLERS, ParamSampler, Row, Task
+from gym_dr.randomization.sampler import MASKS, SAMPLERS, ParamSampler, Row, Task, restore
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams, with_params
@@ -24,6 +25,8 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.steps import Steps
 
 _MAX_UNSCORED = 2**24  # transitions; no rollout has as many
+_CUTS = 20  # resets of all sub-environments after which too few episodes that end are worth a warning ...
+_ENDING = 0.1  # ... if this share or less of them have ended
 
 
 class AdaptParams(RecordEpisodes):
@@ -100,12 +103,19 @@ class AdaptParams(RecordEpisodes):
             sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
         elif options:
             raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
+        learns_from = getattr(sampler, "task", Task(num_envs=self.num_envs)).num_envs
+        if learns_from != self.num_envs:
+            raise ConfigError(
+                f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for {learns_from}. "
+                f"Make it with Task(num_envs={self.num_envs})."
+            )
         self.interval = every
         self.fresh: Mask = np.ones(self.num_envs, np.bool_)
         self._learner: Any = sampler
         self._scoring = hasattr(sampler, "score")
         self._callback, self._on_update = callback, on_update
         self._steps = 0  # vector steps so far
+        self._cut_off, self._complete = 0, 0  # episodes that resets have cut off, and that have ended, for a warning
         self._ended: list[EpisodeRecord] = []  # episodes that the last step ended
         self._finished: list[EpisodeRecord] = []  # episodes that the sampler has not learned from yet
         # of the current episodes: the version that drew them, and the key of the draw that they replay
@@ -124,8 +134,12 @@ class AdaptParams(RecordEpisodes):
 
         Raises:
             RandomizationError: The environment hides its draws.
+
+        Warns:
+            RandomizationWarning: Hardly any episode ends before a reset.
         """
         mask = check_reset_mask(options, self.num_envs)
+        running = int((self._lengths[mask] > 0).sum())
         observations, info = super().reset(seed=seed, options=options)
         if "params" not in info:
             raise RandomizationError(
@@ -134,6 +148,7 @@ class AdaptParams(RecordEpisodes):
             )
         self._cuts += [(self._rows, i, None) for i in np.flatnonzero(mask).tolist()] if self._scoring else []
         self._begin(mask, info)
+        self._warn_if_cut_off(running)
         return observations, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -211,8 +226,12 @@ class AdaptParams(RecordEpisodes):
         return state
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Restores what ``state`` returned; reset all sub-environments afterwards."""
-        self._learner.load_state(state)
+        """Restores what ``state`` returned; reset all sub-environments afterwards.
+
+        Raises:
+            CheckpointError: It is not a state of this sampler, which stays as it is.
+        """
+        restore(self._learner, state)
         self._hand_over()
 
     def _hand_over(self) -> None:
@@ -232,6 +251,7 @@ class AdaptParams(RecordEpisodes):
         own = None if record.seed is None else (record.seed, record.draw_index)
         record = dataclasses.replace(record, version=self._versions[i], source=self._sources[i] or own)
         self._ended.append(record)
+        self._complete += 1
         if self._callback is not None:
             self._callback(record)
 
@@ -268,6 +288,20 @@ class AdaptParams(RecordEpisodes):
             if level_of is not None:
                 self._sources[i] = level_of({name: values[i] for name, values in params.items() if name[0] != "_"})
                 self.fresh[i] = self._sources[i] is None
+
+    def _warn_if_cut_off(self, running: int) -> None:
+        """Counts the episodes that a reset has cut off."""
+        self._cut_off += running
+        if self._cut_off < _CUTS * self.num_envs:
+            return
+        if self._complete <= _ENDING * self._cut_off:
+            warnings.warn(
+                f"Resets have cut off {self._cut_off} episodes, and only {self._complete} have ended, so the sampler "
+                "learns next to nothing. Reset less often: in a run, save checkpoints less often (--checkpoint-every).",
+                RandomizationWarning,
+                stacklevel=3,
+            )
+        self._cut_off, self._complete = 0, 0
 
     def _learn(self, episodes: list[EpisodeRecord]) -> None:
         before = self._learner.version

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
@@ -58,6 +59,20 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
         inner = inner.env
     inner = inner if hasattr(inner, "param_space") else VectorParams(inner)
     return inner.param_space, inner.randomization
+
+
+class _Sent:
+    """An object that worker processes get as itself, with any function in it; plain pickles refuse most of them."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _content, (CloudpickleWrapper(self._content),)
+
+
+def _content(received: CloudpickleWrapper) -> Any:
+    return received.fn
 
 
 if TYPE_CHECKING:
@@ -131,7 +146,8 @@ class VectorParams(_VectorWrapper):
     def set_sampler(self, sampler: ParamSampler) -> None:
         """See ``NativeVectorEnv.set_sampler``."""
         check_support(sampler, self.randomization)
-        self._set("sampler", [sampler] * self.num_envs)
+        sent = sampler if isinstance(self._sub_envs, SyncVectorEnv) else _Sent(sampler)
+        self._set("sampler", [sent] * self.num_envs)
         self.sampler = sampler
 
     @property

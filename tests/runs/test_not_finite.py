@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,18 @@ def test_a_stopped_run_resumes_with_skip_to_what_skip_gives_from_the_start(algor
     a, b = (repr_exactly(load_newest(RunFolder(tmp_path / name))["state"]) for name in ("a", "b"))
     assert a == b
     assert (tmp_path / "a/config.json").read_text() == (tmp_path / "b/config.json").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("sampler", ["uniform", "plr"])
+def test_advantages_that_overflow_are_skipped_with_any_sampler(sampler: str, tmp_path: Path) -> None:
+    tiny = ["--updates", "2", "--num-envs", "2", "--rollout-steps", "4", "--eval-episodes", "0"]
+    overflowing = [*tiny, "--hidden-sizes", "4", "--reward-scale", "1e38", "--sampler", sampler]
+    message = refused(gymdr("train", "a2c", *overflowing, "--run-dir", str(tmp_path / "a")))
+    assert re.match(r"Update 0: .* not finite", message)
+    assert "--on-nan skip" in message
+    with pytest.warns(SkippedUpdateWarning, match=r"Update [01]: .* not finite"):
+        assert gymdr("train", "a2c", *overflowing, "--run-dir", str(tmp_path / "b"), "--on-nan", "skip").code == 0
 
 
 def test_skip_gives_up_when_nothing_else_comes(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig, build_config, read_config_file
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
-from gym_dr.runs.session import RunSession
+from gym_dr.runs.session import RunSession, run_sampler
 from gym_dr.training.a2c import train
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
@@ -273,6 +273,18 @@ def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dic
     assert max(gravities) > -11.0 + 0.1 * 6.0
     run(tmp_path / "stopped", config, cut_at=4)
     assert_same_run(run(tmp_path / "stopped", config, resume=True), never_stopped)
+
+
+def test_a_damaged_state_of_a_sampler_is_refused_and_names_the_folder(tmp_path: Path) -> None:
+    config = build_config(A2C, {**SETTINGS, "sampler": "adr"}, OPTIONS, {"gravity": (-11.0, -5.0)})
+    folder = run(tmp_path / "run", config, cut_at=4)
+    newest = checkpoint_paths(folder)[-1]
+    saved = unpack(newest)
+    newest.write_bytes(pack({**saved, "session": {**saved["session"], "sampler": {"version": 0}}}))
+    with pytest.raises(CheckpointError, match=r"checkpoints: The saved state of the sampler is damaged"):
+        run(tmp_path / "run", config, resume=True)
+    with pytest.raises(CheckpointError, match=r"checkpoints: The saved state of the sampler is damaged"):
+        run_sampler(folder, config)
 
 
 def test_a_sampler_that_learns_needs_something_to_draw(growing: str) -> None:

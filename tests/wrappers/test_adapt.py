@@ -14,9 +14,11 @@ from gymnasium.vector import AutoresetMode
 import gym_dr.wrappers.adapt
 from gym_dr import AdaptParams, EpisodeRecord, Randomization, ResampleParams
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.randomization.adaptive.adr import Adr, AdrOptions
 from gym_dr.randomization.adaptive.prioritized import Prioritized, PrioritizedOptions
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.sampler import Task
 
 ENV_ID = "gym_dr/LunarLanderDR-v3"
 BOX = Randomization({"gravity": (-11.5, -5.0), "lander_density": (3.0, 9.0)})
@@ -218,6 +220,60 @@ def test_robust_plr_says_which_draws_are_fresh() -> None:
     assert fresh == [record.source == (record.seed, record.draw_index) for record in records]
     assert 0.3 < np.mean(fresh) < 0.9
     envs.close()
+
+
+def test_success_can_be_any_function_in_worker_processes_too() -> None:
+    rows: list[Any] = []
+    options: dict[str, Any] = {**OPTIONS["adr"], "success": lambda episode: episode.episode_return > -3.0}
+    envs = AdaptParams(make("async"), "adr", every=7, on_update=rows.append, **options)
+    play(envs, 60)
+    envs.close()
+    assert envs.sampler.version > 0
+    assert rows
+
+
+def test_resets_that_cut_off_nearly_all_episodes_cause_a_warning() -> None:
+    envs = AdaptParams(make(), "adr", **OPTIONS["adr"])
+    for _ in range(20):
+        envs.reset()
+        envs.step(np.zeros(NUM_ENVS, np.int64))
+    with pytest.warns(RandomizationWarning, match="cut off 60 episodes, and only 0 have ended"):
+        envs.reset()
+    envs.close()
+
+
+def test_resets_after_episodes_have_ended_cause_none() -> None:
+    envs = AdaptParams(make(autoreset=SAME_STEP), "adr", **OPTIONS["adr"])
+    for _ in range(21):
+        envs.reset()
+        for _ in range(LIMIT + 1):
+            envs.step(np.zeros(NUM_ENVS, np.int64))
+    envs.close()
+
+
+@pytest.mark.parametrize("sampler", OPTIONS)
+def test_a_damaged_state_is_refused_and_changes_nothing(sampler: str) -> None:
+    envs = AdaptParams(make(), sampler, every=7, **OPTIONS[sampler])
+    play(envs, 77)
+    state = envs.state()
+    shapes, levels = state.get("shapes"), state.get("levels")
+    for bad in (
+        {},
+        {**state, "version": "x"},
+        {**state, "shapes" if shapes else "levels": [[1.0]] if shapes else 9 * levels},
+        {**state, "shapes": [[[float("nan")] * 2] * 2] * len(shapes)} if shapes else {**state, "claims": [[1]]},
+    ):
+        with pytest.raises(CheckpointError, match="damaged or of another sampler"):
+            envs.load_state(bad)
+        assert envs.state() == state
+    envs.close()
+
+
+def test_a_sampler_for_another_number_of_sub_environments_is_refused() -> None:
+    options = AdrOptions(success=0.0)
+    sampler = Adr(LUNAR_LANDER, BOX, options, Task(num_envs=NUM_ENVS + 1))
+    with pytest.raises(ConfigError, match="a sampler for 3 sub-environments, got one for 4"):
+        AdaptParams(make(), sampler)
 
 
 def test_what_was_learned_can_be_taken_over() -> None:

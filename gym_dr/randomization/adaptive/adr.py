@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices
-from gym_dr.options import expect, option
-from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
+from gym_dr.options import expect, is_number, is_whole, option
+from gym_dr.randomization.adaptive.learning import COLLECTS, Cohort, LearningOptions, LearningSampler
 from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
@@ -42,10 +42,12 @@ class AdrOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        p, ordered = self.bound_probability, 0.0 <= self.narrow_at < self.widen_at <= 1.0
-        expect(0.0 < p < 1.0, "bound_probability", "between 0 and 1", p)
-        expect(self.bound_episodes >= 1, "bound_episodes", "at least 1", self.bound_episodes)
-        expect(0.0 < self.bound_step <= 0.5, "bound_step", "above 0 and at most half of the box", self.bound_step)
+        p, count, step = self.bound_probability, self.bound_episodes, self.bound_step
+        expect(is_number(p) and 0.0 < p < 1.0, "bound_probability", "between 0 and 1", p)
+        expect(is_whole(count) and count >= 1, "bound_episodes", "a whole number, at least 1", count)
+        expect(is_number(step) and 0.0 < step <= 0.5, "bound_step", "above 0 and at most half of the box", step)
+        expect(is_number(self.widen_at), "widen_at", "a number, at most 1", self.widen_at)
+        ordered = is_number(self.narrow_at) and 0.0 <= self.narrow_at < self.widen_at <= 1.0
         expect(ordered, "narrow_at", f"at least 0 and below widen_at ({self.widen_at}, at most 1)", self.narrow_at)
 
 
@@ -117,7 +119,7 @@ class Adr(LearningSampler):
         if not self.reached and cohort.successes.mean() < self.options.widen_at:
             return self.shape, {"did": "waits"}
         self.reached = True
-        shape = self.shape
+        shape, did = self.shape, COLLECTS
         bounds = self.bounds(cohort.seeds, cohort.draw_index, self.version)
         for bound, success in zip(bounds.tolist(), cohort.successes.tolist(), strict=True):
             if bound < 0 or shape.flat[bound] != self.shape.flat[bound]:  # later episodes were played at the old bound
@@ -127,7 +129,8 @@ class Adr(LearningSampler):
             if len(buffer) == self.options.bound_episodes:
                 shape = moved(shape, bound, float(np.mean(buffer)), self.options)
                 buffer.clear()
-        return shape, {"did": "moves" if (shape != self.shape).any() else "stays"}
+                did = "stays"
+        return shape, {"did": "moves" if (shape != self.shape).any() else did}
 
     def describe(self, shape: Array) -> dict[str, float]:
         """The entropy, and the bounds of each parameter as values."""
@@ -151,3 +154,5 @@ class Adr(LearningSampler):
         """See ``ParamSampler.load_state``."""
         super().load_state(state)
         self.reached, self.buffers = bool(state["reached"]), [list(map(float, b)) for b in state["buffers"]]
+        if len(self.buffers) != self.shape.size:
+            raise ValueError(f"expected {self.shape.size} buffers, got {len(self.buffers)}")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.options import expect
+from gym_dr.options import expect, is_number
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE
 from gym_dr.randomization.adaptive.learning import Cohort, LearningOptions, LearningSampler
@@ -30,7 +30,7 @@ class BetaOptions(LearningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(self.kl_bound > 0.0, "kl_bound", "above 0", self.kl_bound)
+        expect(is_number(self.kl_bound) and self.kl_bound > 0.0, "kl_bound", "above 0 and finite", self.kl_bound)
 
 
 class BetaSampler(LearningSampler):

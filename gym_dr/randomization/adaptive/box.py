@@ -55,8 +55,8 @@ class Box:
             values = self._value(name, _GRID)
             if (np.diff(values) * np.sign(values[-1] - values[0]) < 0).any():
                 raise RandomizationError(
-                    f"Parameter {name!r}: expected values that rise with their quantile, so that a range can be "
-                    f"learned, got {support[name]!r}. List them in ascending order, or use the sampler uniform or plr."
+                    f"Parameter {name!r}: expected values that rise or fall with their quantile, so that a range can "
+                    f"be learned, got {support[name]!r}. List them in order, or use the sampler uniform or plr."
                 )
 
     def values(self, quantiles: Array) -> dict[str, Array]:
@@ -87,7 +87,7 @@ class Box:
 
         Raises:
             UnknownNameError: There is no such preset.
-            RandomizationError: The start extends beyond the box.
+            RandomizationError: The start extends beyond the box, or a table names a parameter that is not in it.
 
         Warns:
             RandomizationWarning: A nominal value lies outside the box.
@@ -98,6 +98,11 @@ class Box:
         if start != NOMINAL:
             with nominal_may_be_outside():
                 given = resolve(start, self.space)
+        if not isinstance(start, str) and (absent := [name for name in given if name not in self.support]):
+            raise RandomizationError(
+                f"Expected a start with parameters of the box, {', '.join(self.support)}, got also "
+                f"{', '.join(absent)}. Leave them out, or add them to the randomization."
+            )
         return np.array([self._range(name, given.get(name), width) for name in self.names])
 
     def _range(self, name: str, rule: Rule | None, width: float) -> tuple[float, float]:

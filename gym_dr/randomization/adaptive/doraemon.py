@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gym_dr.arrays import Array
-from gym_dr.options import expect, option
+from gym_dr.options import expect, is_number, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
 from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
@@ -34,7 +34,7 @@ class DoraemonOptions(BetaOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(0.0 < self.alpha < 1.0, "alpha", "between 0 and 1", self.alpha)
+        expect(is_number(self.alpha) and 0.0 < self.alpha < 1.0, "alpha", "between 0 and 1", self.alpha)
 
 
 def updated(

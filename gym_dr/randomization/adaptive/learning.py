@@ -27,9 +27,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
-from gym_dr.options import expect, option
+from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, Box
 from gym_dr.randomization.draws import seed_word, uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
@@ -37,6 +37,7 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 
 STALLED = 20  # cohorts without a change, or that many cohorts' episodes without evidence, before a warning
+COLLECTS = "collects"  # what a method did with a cohort that was too small for any decision
 
 Success: TypeAlias = Callable[[FinishedEpisode], bool]
 Evidence: TypeAlias = tuple[int, int, float, bool]  # of an episode: seed word, draw index, return, success
@@ -47,8 +48,8 @@ Claim: TypeAlias = tuple[int, Evidence, tuple[float, ...]]  # of an episode: sub
 class LearningOptions:
     """Options of all methods that learn ranges: what counts as success, where to start, and how often to learn.
 
-    In Python ``success`` may also be a function of the episode, and ``start`` anything that ``randomization`` accepts
-    except a file.
+    In Python ``start`` may be anything that ``randomization`` accepts except a file. ``AdaptParams`` also accepts a
+    function of the episode as ``success``; a run does not, since its configuration is saved.
     """
 
     success: float | Success | None = option(  # noqa: RUF009  makes a field, as below
@@ -63,8 +64,11 @@ class LearningOptions:
     def __post_init__(self) -> None:
         if isinstance(self.start, Mapping) and not isinstance(self.start, Randomization):
             object.__setattr__(self, "start", Randomization.from_dict(self.start))
-        expect(self.cohort >= 1, "cohort", "at least 1", self.cohort)
-        expect(0.0 < self.start_width <= 1.0, "start_width", "above 0 and at most 1", self.start_width)
+        success, width = self.success, self.start_width
+        known = success is None or callable(success) or is_number(success)
+        expect(known, "success", "a finite return, or a function of the episode", success)
+        expect(is_whole(self.cohort) and self.cohort >= 1, "cohort", "a whole number, at least 1", self.cohort)
+        expect(is_number(width) and 0.0 < width <= 1.0, "start_width", "above 0 and at most 1", width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +120,8 @@ class LearningSampler(ABC):
         self._waiting: dict[int, list[Evidence]] = defaultdict(list)
         self._claims: list[Claim] = []  # episodes that have not been checked for evidence yet
         self._idle = 0  # cohorts since the last change
-        self._strange = 0  # episodes since the last one that counted as evidence
+        # of each sub-environment: episodes since the last one that counted as evidence
+        self._strange: Indices = np.zeros(task.num_envs, np.int64)
 
     @abstractmethod
     def first_shape(self, ranges: Array) -> Array:
@@ -172,11 +177,11 @@ class LearningSampler(ABC):
             drawn_by = self.version
             shape, said = self.learn(cohort)
             rate = float(cohort.successes.mean())
-            if np.array_equal(shape, self.shape):
+            if not np.array_equal(shape, self.shape):
+                self._change(shape)
+            elif said.get("did") != COLLECTS:
                 self._idle += 1
                 self._warn_if_stalled(rate, float(cohort.returns.mean()))
-            else:
-                self._change(shape)
             rows.append(
                 {
                     "version": drawn_by,
@@ -196,22 +201,38 @@ class LearningSampler(ABC):
             "shapes": [shape.tolist() for shape in self._shapes],
             "claims": [[env, list(evidence), list(values)] for env, evidence, values in self._claims],
             "waiting": [[env, [list(row) for row in rows]] for env, rows in self._waiting.items()],
-            "idle": [self._idle, self._strange],
+            "num_envs": self.task.num_envs,
+            "idle": self._idle,
+            "strange": self._strange.tolist(),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """See ``ParamSampler.load_state``."""
+        """See ``ParamSampler.load_state``.
+
+        Evidence from another number of sub-environments is dropped, like that of a cohort that a checkpoint cuts off.
+
+        Raises:
+            ValueError: The state is not one of such a sampler.
+        """
+        shapes = np.array(state["shapes"], np.float64)
         self.version = int(state["version"])
-        self._shapes = [np.array(shape, np.float64) for shape in state["shapes"]]
+        if shapes.shape != (self.version + 1, *self.shape.shape) or not np.isfinite(shapes).all():
+            raise ValueError(f"expected {self.version + 1} finite shapes {self.shape.shape}, got {shapes.shape}")
+        self._shapes = list(shapes)
         self.shape = self._shapes[self.version]
-        self._waiting = defaultdict(list)
+        self._waiting, self._claims = defaultdict(list), []
+        self._idle, self._strange = int(state["idle"]), np.zeros(self.task.num_envs, np.int64)
+        if state["num_envs"] != self.task.num_envs:
+            return
+        self._strange += np.array(state["strange"], np.int64)
         for env, rows in state["waiting"]:
             self._waiting[int(env)] = [(int(s), int(i), float(r), bool(good)) for s, i, r, good in rows]
         self._claims = [
             (int(env), (int(s), int(i), float(r), bool(good)), tuple(map(float, values)))
             for env, (s, i, r, good), values in state["claims"]
         ]
-        self._idle, self._strange = map(int, state["idle"])
+        if not {*self._waiting, *(env for env, _, _ in self._claims)} <= set(range(self.task.num_envs)):
+            raise ValueError(f"expected evidence from {self.task.num_envs} sub-environments, got more")
 
     def _succeeded(self, episode: FinishedEpisode) -> bool:
         if callable(self._success):
@@ -227,18 +248,22 @@ class LearningSampler(ABC):
         claims, self._claims = self._claims, []
         seeds, index, *_ = zip(*(evidence for _, evidence, _ in claims), strict=True)
         drawn = self.draw(np.array(seeds, np.uint64), np.array(index, np.int64))
-        found = 0
+        before = self._strange.copy()
         own = zip(*(drawn[name].tolist() for name in self.support), strict=True)
         for (env, evidence, values), its_own in zip(claims, own, strict=True):
             if values == its_own:
                 self._waiting[env].append(evidence)
-                found += 1
-        before, limit = self._strange, STALLED * self._per_env * self.task.num_envs
-        self._strange = 0 if found else before + len(claims)
-        if before < limit <= self._strange:
+                self._strange[env] = 0
+            else:
+                self._strange[env] += 1
+        limit = STALLED * self._per_env
+        if ((before < limit) & (self._strange >= limit)).any():
+            envs = np.flatnonzero(self._strange >= limit).tolist()
+            whose = "any sub-environment" if len(envs) == self.task.num_envs else f"sub-environments {envs}"
             warnings.warn(
-                f"None of the last {self._strange} episodes had the values that the sampler drew, so it learns "
-                "nothing. Check whether values are set by hand or something else replaces its draws.",
+                f"None of the last {limit} episodes of {whose} had the values that the sampler drew, so it learns "
+                "nothing: it needs episodes of all. Check whether values are set by hand or something else replaces "
+                "its draws.",
                 RandomizationWarning,
                 stacklevel=3,
             )

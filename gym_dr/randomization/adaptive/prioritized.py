@@ -32,7 +32,7 @@ import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
-from gym_dr.options import expect, option
+from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.betas import effective_sample_size
 from gym_dr.randomization.adaptive.box import varying
 from gym_dr.randomization.draws import draw, seed_word, uniforms
@@ -58,12 +58,15 @@ class PrioritizedOptions:
     cohort: int = option(100, "episodes per update, over all sub-environments")
 
     def __post_init__(self) -> None:
-        expect(0.0 < self.replay_probability < 1.0, "replay_probability", "between 0 and 1", self.replay_probability)
-        expect(self.temperature > 0.0, "temperature", "above 0", self.temperature)
-        expect(0.0 <= self.staleness_coef <= 1.0, "staleness_coef", "between 0 and 1", self.staleness_coef)
-        expect(self.cohort >= 1, "cohort", "at least 1", self.cohort)
-        most = f"at least 1 and at most max_levels ({self.max_levels})"
-        expect(1 <= self.min_levels <= self.max_levels, "min_levels", most, self.min_levels)
+        p, beta, rho = self.replay_probability, self.temperature, self.staleness_coef
+        expect(is_number(p) and 0.0 < p < 1.0, "replay_probability", "between 0 and 1", p)
+        expect(is_number(beta) and beta > 0.0, "temperature", "above 0 and finite", beta)
+        expect(is_number(rho) and 0.0 <= rho <= 1.0, "staleness_coef", "between 0 and 1", rho)
+        expect(is_whole(self.cohort) and self.cohort >= 1, "cohort", "a whole number, at least 1", self.cohort)
+        expect(is_whole(self.max_levels), "max_levels", "a whole number", self.max_levels)
+        fitting = is_whole(self.min_levels) and 1 <= self.min_levels <= self.max_levels
+        most = f"a whole number, at least 1 and at most max_levels ({self.max_levels})"
+        expect(fitting, "min_levels", most, self.min_levels)
 
 
 def l1_value_loss(advantages: Array) -> Array:
@@ -167,8 +170,8 @@ class Prioritized:
         return draw(self.support, self.space, seeds, draw_index)
 
     def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
-        """The key of the level with these values; None if they are not in the buffer."""
-        place = self._place.get(tuple(float(params[name]) for name in self.support))
+        """The key of the level with these values; None if they are not in the buffer, or nothing is replayed yet."""
+        place = self._place.get(tuple(float(params[name]) for name in self.support)) if self._replays else None
         return None if place is None else (int(self._keys[0][place]), int(self._keys[1][place]))
 
     def weights(self) -> Array:
@@ -206,7 +209,7 @@ class Prioritized:
                 self._claims.append((seed_word(e.seed), e.draw_index, values, float(cast(float, e.score))))
         if len(self._claims) < self.options.cohort:
             return []
-        before, limit = self._episodes, PATIENCE * self.options.min_levels
+        before, limit, replayed = self._episodes, PATIENCE * self.options.min_levels, self._replays
         own, known = self._own(), 0
         new: dict[tuple[float, ...], tuple[Claim, int]] = {}  # last episode of each new level, and its number
         for claim in own:
@@ -235,7 +238,7 @@ class Prioritized:
             {
                 "version": self.version,
                 "episodes": len(own),
-                "replayed": known / len(own),
+                "replayed": known / len(own) if replayed else 0.0,
                 "levels": len(self._values),
                 "score_mean": float(self._scores[: len(self._values)].mean()),
                 "effective_levels": effective_sample_size(probabilities),
@@ -255,7 +258,13 @@ class Prioritized:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """See ``ParamSampler.load_state``."""
+        """See ``ParamSampler.load_state``.
+
+        Raises:
+            ValueError: The state is not one of such a sampler.
+        """
+        if len(state["levels"]) > self.options.max_levels:
+            raise ValueError(f"expected at most {self.options.max_levels} levels, got {len(state['levels'])}")
         self.version, self._episodes = int(state["version"]), int(state["episodes"])
         self._claims = [
             (int(seed), int(index), tuple(map(float, values)), float(score))

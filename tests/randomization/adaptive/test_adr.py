@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,11 +119,18 @@ def test_any_version_can_be_replayed_also_from_a_file() -> None:
         {"narrow_at": 0.6},
         {"cohort": 0},
         {"start_width": 0.0},
+        {"bound_episodes": 2.5},
+        {"bound_step": "0.1"},
+        {"widen_at": "half"},
+        {"cohort": 2.5},
+        {"success": "100"},
+        {"success": float("nan")},
+        {"start_width": "wide"},
     ],
 )
-def test_impossible_options_are_refused(bad: dict[str, float]) -> None:
+def test_impossible_options_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(bad))}: expected"):
-        AdrOptions(**bad)  # type: ignore[arg-type]
+        AdrOptions(**bad)
 
 
 def test_someone_must_say_what_success_is() -> None:

@@ -48,7 +48,7 @@ def test_a_parameter_of_one_value_keeps_it_and_is_not_learned() -> None:
     ("rules", "correlation", "message"),
     [
         ({"wind": True}, None, "a parameter that varies"),
-        ({"legs": Choice((4, 2, 3))}, None, "'legs': expected values that rise.*ascending order"),
+        ({"legs": Choice((4, 2, 3))}, None, "'legs': expected values that rise or fall.*List them in order"),
         (
             {"gravity": (-12.0, -2.0), "mass": (1.0, 3.0)},
             {"names": ["gravity", "mass"], "matrix": [[1, 0.5], [0.5, 1]]},
@@ -87,6 +87,11 @@ def test_a_start_of_another_form_begins_as_varied_as_it_is() -> None:
     # that deviation has a half width of sqrt(3) x 0.05
     start = box_of({"gravity": (-12.0, -2.0)}).start({"gravity": Normal(-9.0, 0.5, low=-12.0, high=-2.0)}, 0.25)
     np.testing.assert_allclose(start, [(0.3 - 0.0866, 0.3 + 0.0866)], atol=1e-3)
+
+
+def test_a_table_that_names_a_parameter_outside_of_the_box_is_refused() -> None:
+    with pytest.raises(RandomizationError, match=r"parameters of the box, gravity, got also mass"):
+        box_of({"gravity": (-12.0, -2.0)}).start({"gravity": (-11.0, -7.0), "mass": (1.0, 2.0)}, 0.25)
 
 
 def test_tails_of_a_start_may_reach_out_of_the_box() -> None:

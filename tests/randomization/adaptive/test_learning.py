@@ -93,9 +93,37 @@ def test_episodes_under_values_set_by_hand_are_no_evidence_and_many_of_them_caus
     records = Player(sampler, 10, below_06).steps(STALLED)
     pinned = [dataclasses.replace(record, params={"x": 0.25}) for record in records]
     assert sampler.update(pinned[:-10]) == []
-    with pytest.warns(RandomizationWarning, match=f"None of the last {10 * STALLED} episodes had the values"):
+    with pytest.warns(RandomizationWarning, match=f"None of the last {STALLED} episodes of any sub-env"):
         sampler.update(pinned[-10:])
     assert len(sampler.update(records[:10])) == 1
+
+
+def test_one_sub_environment_without_evidence_holds_up_the_others_and_causes_a_warning() -> None:
+    sampler = adr(3, cohort=3)
+    records = Player(sampler, 3, below_06).steps(STALLED)
+    mixed = [dataclasses.replace(r, params={"x": 0.25}) if r.env_index == 1 else r for r in records]
+    assert sampler.update(mixed[:-3]) == []
+    with pytest.warns(RandomizationWarning, match=rf"last {STALLED} episodes of sub-environments \[1\] had"):
+        assert sampler.update(mixed[-3:]) == []
+
+
+def test_evidence_from_another_number_of_sub_environments_is_dropped_but_not_what_was_learned() -> None:
+    # four have played one of two episodes each; in a cohort of six, two sub-environments play three each
+    sampler, fewer = adr(4, cohort=8, bound_episodes=2), adr(2, cohort=6)
+    player = Player(sampler, 4, below_06)
+    player.train(updates=3, steps=2)
+    assert sampler.version > 0
+    assert sampler.update(player.steps(1)) == []
+    fewer.load_state(json.loads(json.dumps(sampler.state())))
+    np.testing.assert_array_equal(fewer.shape, sampler.shape)
+    (row,) = fewer.update(Player(fewer, 2, below_06).steps(3))
+    assert row["episodes"] == 6
+
+
+def test_filling_buffers_is_no_stall() -> None:
+    # of 5 episodes a cohort, 5 x 0.5 / 2 are at each of the two ends on average; buffers of 10**6 are never full
+    rows = play_at_once(adr(5, cohort=5), below_06, updates=2 * STALLED, episodes=5)
+    assert {row["did"] for row in rows if float(row["success_rate"]) > 0.0} >= {"collects"}
 
 
 def test_a_threshold_that_is_never_reached_causes_warnings() -> None:

@@ -99,13 +99,26 @@ def test_replayed_draws_are_draws_at_the_levels_keys_as_often_as_their_weights_s
 
 
 def test_an_episode_on_a_known_level_renews_its_score_and_its_staleness() -> None:
-    sampler = plr(staleness_coef=1.0)
+    sampler = plr(staleness_coef=1.0, min_levels=1)
     sampler.update([episode(seed, 1.0) for seed in range(3)])
     np.testing.assert_allclose(sampler.weights(), [2 / 3, 1 / 3, 0.0])  # 2, 1 and 0 episodes ago
     replay = dataclasses.replace(episode(0, 5.0), seed=99, draw_index=4)  # the values of level 0 at another key
     (row,) = sampler.update([replay])
     assert (row["levels"], row["replayed"], row["score_mean"]) == (3, 1.0, 7 / 3)
     np.testing.assert_allclose(sampler.weights(), [0.0, 2 / 3, 1 / 3])
+
+
+def test_no_episode_counts_as_a_replay_before_there_are_enough_levels_even_if_a_draw_comes_again() -> None:
+    sampler = plr(min_levels=3)
+    known = [episode(seed, 1.0) for seed in range(2)]
+    sampler.update(known)
+    assert sampler.level_of(known[0].params) is None
+    (row,) = sampler.update([known[0]])
+    assert row["replayed"] == 0.0
+    sampler.update([episode(2, 1.0)])
+    assert sampler.level_of(known[0].params) == (0, 0)
+    (row,) = sampler.update([known[0]])
+    assert row["replayed"] == 1.0
 
 
 def test_a_full_buffer_gives_up_the_level_that_is_least_likely_to_be_replayed_for_one_that_scores_more() -> None:
