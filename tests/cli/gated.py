@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,9 @@ main(sys.argv[2:])
 """
 
 
+PATIENCE = 120  # seconds until a process that does not say what a test waits for is killed, so that the test fails
+
+
 @contextmanager
 def gated(place: str, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
     """``gymdr ARGS`` in a process of its own."""
@@ -39,9 +43,12 @@ def gated(place: str, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    timer = threading.Timer(PATIENCE, process.kill)
+    timer.start()
     try:
         yield process
     finally:
+        timer.cancel()
         process.kill()
         process.communicate()
 
@@ -64,6 +71,6 @@ def wait_until_told(process: subprocess.Popen[str]) -> None:
     """Until a first signal has been answered."""
     assert process.stderr is not None
     for line in process.stderr:
-        if "once more to stop at once" in line:
+        if "again to stop at once" in line:
             return
     raise AssertionError("it ended without a word")
