@@ -121,10 +121,8 @@ class RunSession:
             **options,
         )
         if self._sampler_state is not None:
-            try:
+            with _naming(self.folder):
                 self._adapted.load_state(self._sampler_state)
-            except CheckpointError as error:
-                raise CheckpointError(f"{self.folder.checkpoints}: {error}") from None
         return self.envs
 
     def segment_seed(self, update: int) -> int | None:
@@ -292,11 +290,19 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     task = task_of(settings.env, settings.num_envs)
     sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
     if settings.sampler != UNIFORM:
-        try:
-            restore(sampler, load_newest(folder)["session"]["sampler"])
-        except CheckpointError as error:
-            raise CheckpointError(f"{folder.checkpoints}: {error}") from None
+        state = load_newest(folder)["session"]["sampler"]
+        with _naming(folder):
+            restore(sampler, state)
     return sampler
+
+
+@contextlib.contextmanager
+def _naming(folder: RunFolder) -> Iterator[None]:
+    """Says in a CheckpointError where the checkpoint is."""
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder.checkpoints}: {error}") from None
 
 
 def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
