@@ -1,0 +1,103 @@
+"""Folders that earlier versions wrote stay usable: opened, played, evaluated and continued."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gym_dr
+from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.policies import open_policies
+from gym_dr.experiments.run import Run
+from gym_dr.randomization.draws import seed_word
+from gym_dr.runs.folder import CONFIG
+
+HERE = Path(__file__).parent
+VERSIONS = [path.name for path in HERE.iterdir() if path.name[0].isdigit()]
+RUNS = sorted(path.parent.relative_to(HERE).as_posix() for path in HERE.rglob(CONFIG))
+FINISHED = [run for run in RUNS if (HERE / run / "training.png").exists()]
+STOPPED = [run for run in RUNS if run not in FINISHED]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of all folders."""
+    return Path(shutil.copytree(HERE, tmp_path_factory.mktemp("saved") / "copy"))
+
+
+def opened(path: Path) -> Run:
+    run = gym_dr.load_run(path)
+    assert isinstance(run, Run)
+    return run
+
+
+def test_there_are_runs_of_all_kinds() -> None:
+    stopped = {"a2c_windless", "a2c_delayed", "ppo", "reinforce", "adr", "doraemon", "spdl", "plr", "robust_plr"}
+    assert {Path(run).name for run in STOPPED} >= stopped
+    assert {Path(run).name for run in FINISHED} >= {"a2c", "seed-1", "seed-2"}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_opens_and_its_policy_acts(name: str, saved: Path) -> None:
+    run = opened(saved / name)
+    assert list(run.metrics["update"]) == list(range(len(run.metrics)))
+    policy = open_policies([run.parts])[0]
+    with contextlib.closing(policy.make_envs(nominal(2))) as envs:
+        observations, _ = envs.reset(seed=0)
+        assert run.policy()(observations).shape == envs.action_space.shape
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_draws_of_a_run_can_be_repeated(name: str, saved: Path) -> None:
+    run = opened(saved / name)
+    own = "source_seed" not in run.draws
+    table = run.draws if own else run.draws[run.draws["version"] <= run.sampler.version]  # before the checkpoint
+    assert len(table)
+    keys = ("seed", "draw_index") if own else ("source_seed", "source_index")
+    for row in table.to_dict("records"):
+        version = None if own else int(row["version"])
+        word = np.array([seed_word(int(row[keys[0]]))], np.uint64)
+        for parameter, value in run.sampler.replay(word, np.array([int(row[keys[1]])]), version).items():
+            assert row[parameter] == value[0]
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_stopped_run_goes_on_from_its_checkpoint(name: str, saved: Path, tmp_path: Path) -> None:
+    before = opened(saved / name)
+    run = opened(Path(shutil.copytree(before.path, tmp_path / "run"))).resume(progress=False)
+    assert len(run.metrics) == 6
+    pd.testing.assert_frame_equal(run.draws.query("update < 4"), before.draws.query("update < 4"))
+    assert run.evaluation is not None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_several_seeds_open_with_their_summary(version: str, saved: Path) -> None:
+    runs = gym_dr.load_run(saved / version / "seeds")
+    assert runs.summary.loc["evaluation on nominal", "seeds"] == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_evaluation_opens_and_a_further_one_adds_to_it(version: str, saved: Path, tmp_path: Path) -> None:
+    run = opened(Path(shutil.copytree(saved / version / "a2c", tmp_path / "a2c")))
+    before = run.evaluation
+    assert before is not None
+    found = gym_dr.evaluate(run, grid={"gravity": (-11, -5, 2)}, episodes=2, progress=False)
+    assert set(found.document["sets"][0]) == set(before.document["sets"][0])
+    kept = found.episodes.query("set == 'nominal'")
+    pd.testing.assert_frame_equal(kept[before.episodes.columns], before.episodes.query("set == 'nominal'"))
+    assert {row["set"] for row in found.document["results"]} >= {"nominal", "training", "sobol", "corners", "grid"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_study_continues_with_what_it_has(version: str, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+    folder = saved / version / "study"
+    before = pd.read_csv(folder / "results.csv")
+    found = gym_dr.study(saved / version / "study.toml", output=folder, progress=False)
+    assert found.missing == {}
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), before)
