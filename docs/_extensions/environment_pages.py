@@ -61,7 +61,7 @@ def page(family: EnvFamily, folder: Path) -> str:
         f"```sh\ngymdr train ppo --env {first.id}\ngymdr play --human {first.id}\ngymdr params {first.id}\n```",
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
-        table(("name", "nominal", "lowest", "highest", "unit", "meaning"), parameter_rows(params)),
+        table(("name", "nominal", "lowest", "highest", "unit", "meaning", "needs"), parameter_rows(params)),
         "[Noise, delays and pushes](../../guides/disturbances.md) can also be randomized.",
         "## Presets",
         *(
@@ -90,13 +90,26 @@ def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
         values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
         parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
         meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
-        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning
+        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning, _needs_of_some(numbers)
 
 
 def row(param: Param) -> tuple[str, ...]:
     """The row of a parameter."""
     unit = param.unit if param.kind == "float" else param.kind
-    return f"`{param.name}`", f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, param.doc
+    needs = " and ".join(condition.text for condition in param.conditions)
+    return f"`{param.name}`", f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, param.doc, needs
+
+
+def _needs_of_some(params: list[Param]) -> str:
+    """What parameters of one row need, each need with those that have it unless all do."""
+    having: dict[str, list[str]] = {}
+    for param in params:
+        for condition in param.conditions:
+            having.setdefault(condition.text, []).append(param.name.partition(":")[2])
+    return "; ".join(
+        text if len(names) == len(params) else f"{', '.join(f'`{name}`' for name in names)}: {text}"
+        for text, names in having.items()
+    )
 
 
 def _rules(randomization: Any) -> str:

@@ -6,6 +6,12 @@ import click
 
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.space import Param
+
+
+def _meaning(param: Param) -> str:
+    needs = " and ".join(condition.text for condition in param.conditions)
+    return f"{param.doc}; needs {needs}" if needs else param.doc
 
 
 @click.command()
@@ -21,7 +27,7 @@ def command(env_id: str) -> None:
         raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
     rows = [("name", "nominal", "from", "to", "unit", "meaning")]
     rows += [
-        (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, p.doc)
+        (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, _meaning(p))
         for p in space.values()
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]

@@ -163,6 +163,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
     def set_params(self, values: Mapping[str, Any] | None, mask: Mask | None = None) -> None:
         """Pins parameters from each sub-environment's next reset on, in place of draws.
 
+        A parameter that needs a switch turns it on, unless the switch is drawn or set by hand.
+
         Args:
             values: name -> number or array of shape ``(num_envs,)``; earlier pins stay. None removes all pins, so that
                 all parameters are drawn again.
@@ -171,9 +173,13 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         Raises:
             UnknownNameError: There is no such parameter; nothing has changed.
             RandomizationError: A value or the mask is impossible; nothing has changed.
+
+        Warns:
+            RandomizationWarning: A parameter has no effect.
         """
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
+        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
         self._table.pin(arrays, envs)
 
     def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
@@ -225,6 +231,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         seeds = check_seeds(seed, self.num_envs)
         values = (options or {}).get("params")
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
+        self.param_space.check_effects(exact, self.randomization, self.pinned)
         others = self._backend.check_options(options or {})
         if options:
             options.pop("reset_mask", None)  # as Gymnasium does; its wrappers rely on it

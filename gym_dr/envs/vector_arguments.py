@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
+from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
 Options = dict[str, Any] | None  # of ``reset``
@@ -26,6 +27,19 @@ def check_whole_number(name: str, value: Any) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
+
+
+def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[str]) -> None:
+    """Checks the names of an environment's own keywords.
+
+    Raises:
+        TypeError: A keyword is unknown, as in any constructor; the message says how to set a parameter instead.
+    """
+    for name in given:
+        if name not in known:
+            hint = f" Use randomization={{{name!r}: ...}}." if name in space else ""
+            names = f" Known: {', '.join(known)}." if known else ""
+            raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
 
 
 def check_autoreset_mode(value: Any) -> AutoresetMode:

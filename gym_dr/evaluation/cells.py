@@ -63,7 +63,7 @@ class CellSet:
     @cached_property
     def randomization(self) -> Randomization | None:
         """The distribution of each episode's draw; None if every cell has fixed values."""
-        return Randomization.from_dict(self.definition["randomization"]) if self.kind == "distribution" else None
+        return _saved(self.definition) if self.kind == "distribution" else None
 
     @property
     def points(self) -> int | None:
@@ -74,7 +74,7 @@ class CellSet:
     @property
     def correlated(self) -> tuple[str, ...]:
         """The parameters that a Sobol sequence does not vary independently."""
-        return correlated(Randomization.from_dict(self.definition["randomization"])) if self.kind == "sobol" else ()
+        return correlated(_saved(self.definition)) if self.kind == "sobol" else ()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -96,7 +96,9 @@ class CellSet:
     @property
     def parameters(self) -> tuple[str, ...]:
         """All parameters that may differ from nominal."""
-        return tuple(self.randomization or ()) or (*self.names, *self.fixed)
+        if self.randomization is None:
+            return (*self.names, *self.fixed)
+        return (*self.randomization, *(self.randomization.switched_on or ()))
 
     @property
     def num_cells(self) -> int:
@@ -197,7 +199,10 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
     """
     ends: dict[str, list[float]] = {}
     for randomization in randomizations:
-        for name, rule in (randomization or Randomization()).items():
+        given = randomization or Randomization()
+        for name, value in _switches(space, given).items():
+            ends.setdefault(name, []).append(value)
+        for name, rule in given.items():
             ends.setdefault(name, []).extend(
                 np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
             )
@@ -210,6 +215,13 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
         raise ConfigError(NOTHING_VARIES)
     whole = tuple(name for name in varying if space[name].kind != "float")
     return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
+
+
+def _switches(space: ParamSpace, randomization: Randomization) -> dict[str, float]:
+    """The values of switches that parameters need and that have no rule of their own."""
+    on = randomization.switched_on or ()
+    needed = [switch for name, switch in space.switches(randomization) if name in randomization]
+    return {switch: 1.0 if switch in on else space[switch].nominal for switch in needed}
 
 
 def corners(box: Box, episodes: int) -> CellSet:
@@ -255,8 +267,9 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     """
     names = [name for name in space if name in randomization]
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
-    fixed = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
-    _check_points("--sobol", points, 1 if correlated(randomization) else len(names) - len(fixed) + 2)
+    constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
+    _check_points("--sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
+    fixed = constant | _switches(space, randomization)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
     definition = {"points": points, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
@@ -287,7 +300,7 @@ def _values(kind: str, definition: Mapping[str, Any]) -> Array:
 
 def _by_quantile(definition: Mapping[str, Any]) -> Array:
     """Values of the parameters that vary in a distribution, shape ``(cells, d)``."""
-    randomization = Randomization.from_dict(definition["randomization"])
+    randomization = _saved(definition)
     unbounded = {"low": -math.inf, "high": math.inf}
     space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
     varied = [k for k, name in enumerate(space) if name not in definition["fixed"]]
@@ -319,6 +332,11 @@ def _unit_points(points: int, d: int) -> Array:
 
     unit: Array = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
     return unit
+
+
+def _saved(definition: Mapping[str, Any]) -> Randomization:
+    """The randomization of a set's definition, with no other switches on than when it was made."""
+    return Randomization.from_dict(definition["randomization"], saved=True)
 
 
 def _check_points(option: str, points: int, cells_each: int) -> None:

@@ -227,7 +227,7 @@ def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.
 def _row(policy: str, cells: CellSet, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
     """The row of episode ``k`` of a set."""
     cell, episode = divmod(k, cells.episodes)
-    drawn = {name: record.params[name] for name in cells.randomization or ()}
+    drawn = {} if cells.randomization is None else {name: record.params[name] for name in cells.parameters}
     head = (policy, cells.name, cell, episode, EVALUATION_SEED + k, record.episode_return, record.length)
     outcome = _outcome(record.episode_return, document["success"])
     row = dict(zip(COLUMNS, (*head, int(record.terminated), outcome), strict=True))

@@ -12,6 +12,7 @@ from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import (
     RunConfig,
     RunSettings,
@@ -110,7 +111,9 @@ def resolve_config(
     whole = from_file.get("randomization") if randomization is None else randomization
     if randomize:
         space = None if whole is None else param_space_of(settings.get("env", RunSettings.env))
-        whole = dict(randomize) if space is None else {**resolve(whole, space).to_dict(), **randomize}
+        rules = {} if space is None else resolve(whole, space).to_dict()
+        rules.pop("switched_on", None)  # decided again
+        whole = {**rules, **randomize}
     return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole, drawing)
 
 
@@ -131,11 +134,12 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     parts = read_config_file(str(folder.config), algorithm)
     try:
         check_module(parts["settings"].get("env", ""), trust)
-        if isinstance(parts.get("randomization"), str):
+        saved = parts.get("randomization")
+        if isinstance(saved, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
-        config = build_config(
-            algorithm, parts["settings"], parts["options"], parts.get("randomization"), parts["sampler_options"]
-        )
+        if isinstance(saved, Mapping):
+            saved = Randomization.from_dict(saved, saved=True)
+        config = build_config(algorithm, parts["settings"], parts["options"], saved, parts["sampler_options"])
     except GymDrError as error:
         raise type(error)(f"{folder.config}: {error}") from None
     return folder, config, algorithm

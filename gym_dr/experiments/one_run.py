@@ -83,6 +83,8 @@ def _train(
             progress.note(f"{folder.path}: taking over from {folder.killed_owner}, which was killed.")
         if family := _family_settings(config, algorithm):
             progress.note(f"{title}: defaults for {config.settings.env}: {', '.join(family)}")
+        for switch in (config.randomization and config.randomization.switched_on) or ():
+            progress.note(f"{title}: {switch} is on, since a parameter of the randomization has no effect without it")
 
         def report(updates: int, row: Mapping[str, float]) -> None:
             mean = row["return_mean"]

@@ -114,6 +114,8 @@ class RandomizedEnv:
             RandomizationError: A value is impossible; nothing has changed.
         """
         exact = self.episode.check_options(options)
+        if exact:
+            self.param_space.check_effects(exact, self.randomization, self.pinned_params)
         env: gym.Env[Any, Any] = cast(Any, self).unwrapped
         gym.Env.reset(env, seed=seed)
         env.np_random  # noqa: B018  creates the generator, and with it its seed, if the first reset has no seed
@@ -176,8 +178,14 @@ class RandomizedEnv:
         Raises:
             UnknownNameError: There is no such parameter.
             RandomizationError: A value is not a single number, out of bounds or not finite.
+
+        Warns:
+            RandomizationWarning: A parameter has no effect.
         """
-        self.pinned_params = {} if values is None else {**self.pinned_params, **self.param_space.check(values)}
+        checked = {} if values is None else self.param_space.check(values)
+        before = {} if values is None else self.pinned_params
+        self.param_space.check_effects(checked, self.randomization, before)
+        self.pinned_params = {**before, **checked}
 
     @property
     def pinned_params(self) -> dict[str, float]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -65,16 +66,17 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
         UnknownNameError: A preset, parameter or distribution is unknown.
         RandomizationError: A range is impossible.
         ConfigError: The file cannot be read.
+
+    Warns:
+        RandomizationWarning: A parameter has no effect, or its nominal value cannot be drawn.
     """
     if value is None:
         return Randomization()
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)
         if isinstance(value, str) and text in presets(space.name):
-            chosen = space.expand(presets(space.name)[text])
             with nominal_may_be_outside():  # as for "extreme"
-                space.check_randomization(chosen)
-            return chosen
+                return _checked(presets(space.name)[text].without(space.constants), space)
         if not (isinstance(value, os.PathLike) or text.endswith((".toml", ".json")) or os.sep in text):
             raise unknown_name(f"preset of {space.name}", text, presets(space.name))
         value = load_randomization(text)
@@ -85,6 +87,14 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             f"Expected a preset ({', '.join(presets(space.name))}), a mapping, a Randomization or a path to a TOML "
             f"file as randomization, got {value!r}."
         )
-    expanded = space.expand(value)
-    space.check_randomization(expanded)
-    return expanded
+    return _checked(value, space)
+
+
+def _checked(randomization: Randomization, space: ParamSpace) -> Randomization:
+    expanded = space.expand(randomization)
+    with warnings.catch_warnings():
+        if randomization.switched_on is not None:  # it comes from an environment, which has warned
+            warnings.simplefilter("ignore", RandomizationWarning)
+        decided = space.decide_switches(expanded)
+        space.check_randomization(decided)
+    return decided

@@ -226,8 +226,9 @@ def check_support(sampler: ParamSampler, randomization: Randomization) -> None:
     Raises:
         RandomizationError: Its support is not the environment's randomization.
     """
-    if sampler.support != randomization:
+    support = sampler.support
+    if (support.rules, support.correlation) != (randomization.rules, randomization.correlation):
         raise RandomizationError(
             f"Expected a sampler whose support is the environment's randomization, {randomization!r}, got "
-            f"{sampler.support!r}. Make the environment with randomization=sampler.support."
+            f"{support!r}. Make the environment with randomization=sampler.support."
         )

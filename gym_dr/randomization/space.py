@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
 
@@ -37,6 +38,7 @@ class Param:
     doc: str = ""  # one line on what it does
     kind: str = "float"  # "float", "int" (whole numbers) or "bool" (0 or 1)
     switch: str = ""  # a "bool" parameter that must be 1 for this one to have an effect; empty for none
+    needs: Condition | None = None  # what else it needs to have an effect; None for nothing
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -82,6 +84,12 @@ class Param:
             raise RandomizationError(f"Parameter {self.name!r}: expected {self.bounds_text()}, got {bad}.")
         return array
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What it needs to have an effect."""
+        switch = (On(self.switch),) if self.switch else ()
+        return switch if self.needs is None else (*switch, self.needs)
+
     def bounds_text(self) -> str:
         """The allowed values in words, with the unit."""
         if self.kind == "bool":
@@ -94,7 +102,15 @@ class Param:
 
 
 class ParamSpace(Mapping[str, Param]):
-    """The parameters of a family of environments, in a fixed order."""
+    """The parameters of a family of environments, in a fixed order.
+
+    Attributes:
+        name: Name under which presets are registered.
+        nominal: name -> nominal value, of the parameters that environments always report.
+        constants: Names of the parameters whose nominal values are keywords of the environment.
+    """
+
+    constants: frozenset[str] = frozenset()
 
     def __init__(self, name: str, params: list[Param]) -> None:
         """Collects parameters.
@@ -136,6 +152,22 @@ class ParamSpace(Mapping[str, Param]):
     def __repr__(self) -> str:
         return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
 
+    def with_constants(self, keywords: Mapping[str, Any]) -> ParamSpace:
+        """The space of an environment in which keywords set the nominal values of some parameters.
+
+        Presets do not vary these, and nothing turns them on.
+
+        Args:
+            keywords: The parameters with their values; other names are ignored.
+
+        Raises:
+            RandomizationError: A value is impossible.
+        """
+        params = [replace(p, nominal=keywords[p.name]) if p.name in keywords else p for p in self.values()]
+        space = ParamSpace(self.name, params)
+        space.constants = frozenset(keywords) & set(self)
+        return space
+
     def expand(self, randomization: Randomization) -> Randomization:
         """Replaces names that stand for several parameters by those parameters; the base class has none."""
         return randomization
@@ -144,18 +176,85 @@ class ParamSpace(Mapping[str, Param]):
         """The space for an environment with this randomization; large spaces report only what varies."""
         return self
 
+    def switches(self, randomization: Randomization) -> list[tuple[str, str]]:
+        """Each parameter that needs a switch, with its switch, unless a rule or a keyword sets the switch."""
+        needed = [(param.name, param.switch) for param in self.values() if param.switch]
+        return [(name, switch) for name, switch in needed if switch not in (*randomization, *self.constants)]
+
+    def decide_switches(self, randomization: Randomization) -> Randomization:
+        """Decides which switches are on: those that a parameter needs and that have no rule of their own."""
+        if randomization.switched_on is not None:
+            return randomization
+        needed = {switch for name, switch in self.switches(randomization) if name in randomization}
+        off = [switch for switch in needed if self[switch].nominal != 1.0]
+        return Randomization(randomization, correlation=randomization.correlation, switched_on=off)
+
     def check_randomization(self, randomization: Randomization) -> None:
         """Checks every rule against its parameter.
 
         Raises:
             UnknownNameError: A parameter is unknown.
-            RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind.
+            RandomizationError: A rule can give a value outside the parameter's bounds or of the wrong kind, or replaces
+                a keyword; or a switch is none or has a rule too.
 
         Warns:
-            RandomizationWarning: A parameter's nominal value cannot be drawn.
+            NominalNotDrawnWarning: A parameter's nominal value cannot be drawn.
+            RandomizationWarning: A parameter has no effect.
         """
         for name, rule in randomization.rules:
             _check_rule(self[name], rule)
+            if name in self.constants and rule.operation == "absolute":
+                raise RandomizationError(
+                    f"Parameter {name!r}: expected a keyword or a rule, got {name}={self[name].nominal:g} and "
+                    f"{rule!r}. Leave one of them out. Scale and Add start from the keyword."
+                )
+        for name in randomization.switched_on or ():
+            if self[name].kind != "bool" or name in randomization:
+                raise RandomizationError(
+                    f"switched_on: expected parameters of kind 'bool' without a rule of their own, got {name!r}."
+                )
+        self._warn_without_effect(randomization, self.ranges(randomization))
+
+    def ranges(self, randomization: Randomization) -> dict[str, Range]:
+        """The lowest and the highest value of each parameter that a randomization sets."""
+        drawn = {name: rule.support(self[name].nominal) for name, rule in randomization.rules}
+        return dict.fromkeys(randomization.switched_on or (), (1.0, 1.0)) | drawn
+
+    def check_effects(
+        self, values: Mapping[str, npt.ArrayLike], randomization: Randomization, pinned: Mapping[str, npt.ArrayLike]
+    ) -> None:
+        """Checks that values set by hand have an effect; what a parameter needs may be set by hand to anything.
+
+        Args:
+            values: name -> number or shape ``(num_envs,)``, checked.
+            randomization: What the environment draws.
+            pinned: Values set before: name -> number or shape ``(num_envs,)``, nan where there is none.
+
+        Warns:
+            RandomizationWarning: A parameter has no effect.
+        """
+        by_hand = {name: (float(np.nanmin(v)), float(np.nanmax(v))) for name, v in {**pinned, **values}.items()}
+        needed = {self[name].switch for name in by_hand} - {"", *self.constants}
+        ranges = dict.fromkeys(needed, (1.0, 1.0)) | self.ranges(randomization) | by_hand
+        alone = [name for name in values if not any(o in values for c in self[name].conditions for o in c.others)]
+        self._warn_without_effect(alone, ranges)
+
+    def _warn_without_effect(self, names: Iterable[str], ranges: Mapping[str, Range]) -> None:
+        """Warns of each parameter, unless it stays at its nominal value, whose conditions these ranges do not meet."""
+
+        def range_of(name: str) -> Range:
+            return ranges.get(name, (self[name].nominal, self[name].nominal))
+
+        for param in map(self.__getitem__, names):
+            if range_of(param.name) == (param.nominal, param.nominal):
+                continue
+            for condition in param.conditions:
+                if not condition.met(param.name, range_of):
+                    warnings.warn(
+                        f"Parameter {param.name!r} has no effect here: it needs {condition.text}.",
+                        RandomizationWarning,
+                        stacklevel=5,
+                    )
 
     def check(self, values: Any) -> dict[str, float]:
         """Checks parameter values of one environment before any of them is used.
@@ -230,7 +329,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
         warnings.warn(
             f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside {rule!r}, "
             "so the unchanged environment is never drawn.",
-            RandomizationWarning,
+            NominalNotDrawnWarning,
             stacklevel=4,
         )
 
@@ -239,7 +338,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
 def nominal_may_be_outside() -> Iterator[None]:
     """Silences the warning about ranges without their nominal value, where that may be on purpose."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RandomizationWarning)
+        warnings.simplefilter("ignore", NominalNotDrawnWarning)
         yield
 
 

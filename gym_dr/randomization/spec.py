@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,29 +50,47 @@ class Correlation:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "matrix", tuple(tuple(float(v) for v in row) for row in matrix))
 
+    def without(self, names: Collection[str]) -> Correlation | None:
+        """The correlation of the other parameters; None if there are none."""
+        kept = [k for k, name in enumerate(self.names) if name not in names]
+        matrix = tuple(tuple(self.matrix[i][j] for j in kept) for i in kept)
+        return Correlation(tuple(self.names[k] for k in kept), matrix) if kept else None
+
     @cached_property
     def cholesky(self) -> Array:
         """Lower triangular factor, shape ``(len(names), len(names))``."""
         return np.linalg.cholesky(np.asarray(self.matrix))
 
 
-@dataclass(frozen=True, init=False, repr=False)
+_OTHER_KEYS = ("correlation", "switched_on")  # of the form for files, beside the names of parameters
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Randomization(Mapping[str, Rule]):
     """Which parameters vary and how: a frozen, hashable mapping of names to rules.
 
-    All other parameters keep their nominal values.
+    All other parameters keep their nominal values, except for the switches that the parameters need to have an effect.
     """
 
     rules: tuple[tuple[str, Rule], ...]  # sorted by name, so that equal randomizations compare equal
     correlation: Correlation | None
+    # switches without a rule that are on because a parameter needs them, sorted; None until an environment decides
+    switched_on: tuple[str, ...] | None
 
-    def __init__(self, rules: Mapping[str, Any] | None = None, *, correlation: Any = None) -> None:
+    def __init__(
+        self,
+        rules: Mapping[str, Any] | None = None,
+        *,
+        correlation: Any = None,
+        switched_on: Sequence[str] | None = None,
+    ) -> None:
         """Reads rules in any of the forms that users write.
 
         Args:
             rules: name -> ``Distribution``, ``Scale(...)``, ``Add(...)``, a pair (Uniform), a number (Constant), a
                 table as in TOML files, or a string as on the command line.
             correlation: A ``Correlation`` or a mapping with ``names`` and ``matrix``.
+            switched_on: Switches that are on without a rule; None for those that the parameters need.
 
         Raises:
             RandomizationError: A rule or the correlation is impossible.
@@ -84,14 +102,25 @@ class Randomization(Mapping[str, Rule]):
         for name, rule in (rules or {}).items():
             if not isinstance(name, str):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
-            if name == "correlation":  # files use this key for the correlation
-                raise RandomizationError("Expected parameter names, got 'correlation'. Pass it as correlation=....")
+            if name in _OTHER_KEYS:
+                raise RandomizationError(f"Expected parameter names, got {name!r}. Pass it as {name}=....")
             try:
                 read[name] = as_rule(rule)
             except (RandomizationError, UnknownNameError) as error:
                 raise type(error)(f"Parameter {name!r}: {error}") from None
         object.__setattr__(self, "rules", tuple(sorted(read.items())))
         object.__setattr__(self, "correlation", _as_correlation(correlation, read))
+        object.__setattr__(self, "switched_on", _as_names(switched_on))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Randomization) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        return self.rules, self.correlation, self.switched_on or ()
 
     def __getitem__(self, name: str) -> Rule:
         return dict(self.rules)[name]
@@ -104,8 +133,14 @@ class Randomization(Mapping[str, Rule]):
 
     def __repr__(self) -> str:
         rules = ", ".join(f"{name!r}: {rule!r}" for name, rule in self.rules)
-        correlation = f", correlation={self.correlation!r}" if self.correlation else ""
-        return f"Randomization({{{rules}}}{correlation})"
+        others = {"correlation": self.correlation, "switched_on": self.switched_on}
+        return f"Randomization({{{rules}}}{''.join(f', {k}={value!r}' for k, value in others.items() if value)})"
+
+    def without(self, names: Collection[str]) -> Randomization:
+        """The same without some parameters."""
+        correlation = self.correlation and self.correlation.without(names)
+        rules = {name: rule for name, rule in self.rules if name not in names}
+        return Randomization(rules, correlation=correlation, switched_on=self.switched_on)
 
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON; ``Randomization.from_dict`` restores an equal one."""
@@ -113,13 +148,30 @@ class Randomization(Mapping[str, Rule]):
         if self.correlation is not None:
             matrix = [list(row) for row in self.correlation.matrix]
             form["correlation"] = {"names": list(self.correlation.names), "matrix": matrix}
+        if self.switched_on:
+            form["switched_on"] = list(self.switched_on)
         return form
 
     @classmethod
-    def from_dict(cls, form: Mapping[str, Any]) -> Randomization:
-        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings."""
-        rules = {name: rule for name, rule in form.items() if name != "correlation"}
-        return cls(rules, correlation=form.get("correlation"))
+    def from_dict(cls, form: Mapping[str, Any], *, saved: bool = False) -> Randomization:
+        """Reads the form that ``to_dict`` writes, or a handwritten one with tuples, numbers and strings.
+
+        Args:
+            form: The form.
+            saved: Whether ``to_dict`` wrote it for a randomization in use: then no other switches are on. Version 0.2
+                did not turn any on.
+        """
+        rules = {name: rule for name, rule in form.items() if name not in _OTHER_KEYS}
+        switched_on = form.get("switched_on", () if saved else None)
+        return cls(rules, correlation=form.get("correlation"), switched_on=switched_on)
+
+
+def _as_names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise RandomizationError(f"switched_on: expected a list of names of switches, got {value!r}.")
+    return tuple(sorted(set(value)))
 
 
 def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None:

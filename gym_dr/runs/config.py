@@ -181,6 +181,8 @@ def build_config(
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
+    if isinstance(randomization, Randomization) and randomization.switched_on is not None:
+        space.check_randomization(resolved)  # it comes from a file, so nothing has warned yet
     with warnings.catch_warnings():  # the run itself warns
         warnings.simplefilter("ignore")
         sampler.for_space(space, split(resolved)[0], made, task_of(run_settings.env, run_settings.num_envs))

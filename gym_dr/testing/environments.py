@@ -16,9 +16,11 @@ from gymnasium.vector import AutoresetMode
 from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.capabilities import supports
-from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError
+from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError, RandomizationWarning
 from gym_dr.randomization.context import context_ranges, normalised_context
 from gym_dr.randomization.draws import draw
+from gym_dr.randomization.presets import presets
+from gym_dr.randomization.spec import Randomization
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.vector_params import VectorParams
 
@@ -217,7 +219,7 @@ def exact_values_hold_for_one_episode_and_options_are_left_alone(mode: Mode) -> 
 def pins_hold_from_the_next_reset_until_they_are_handed_back(mode: Mode) -> None:
     with mode.opened() as envs:
         values, exact, inner = drawn(envs, 7, seed=900), drawn(envs, 8, seed=900), interface(envs)
-        name = next(iter(values))
+        name = next(reversed(values))  # the first may be the switch of others
         inner.set_params({name: given(envs, values)[name]})  # also before the first reset
         first = {**drawn(envs, 0), name: values[name]}
         assert_current(envs, envs.reset(seed=SEED)[1], first)
@@ -228,6 +230,37 @@ def pins_hold_from_the_next_reset_until_they_are_handed_back(mode: Mode) -> None
         assert_current(envs, envs.reset()[1], values)
         inner.set_params(None)
         assert_current(envs, envs.reset()[1], drawn(envs, 4))  # draws were counted throughout
+
+
+@promised(*MODES)
+def a_parameter_turns_its_switch_on_unless_the_switch_is_set(mode: Mode) -> None:
+    with mode.opened(randomization="none") as env:
+        space = interface(env).param_space
+        switches = space.switches(Randomization())
+        for name, switch in switches:
+            env.reset(seed=SEED)
+            interface(env).set_params({name: space[name].nominal})
+            assert set(columns(env.reset()[1]["params"])[switch]) == {1.0}
+            interface(env).set_params(None)
+            assert set(columns(env.reset()[1]["params"])[switch]) == {space[switch].nominal}
+    for name, switch in switches:
+        varied = {name: (space[name].low, space[name].high)}
+        for more, expected in (({}, 1.0), ({switch: 0.0}, 0.0)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the parameter that has no effect
+                with mode.opened(randomization={**varied, **more}) as env:
+                    assert set(columns(env.reset(seed=SEED)[1]["params"])[switch]) == {expected}
+
+
+@promised("single")
+def every_parameter_of_a_preset_has_an_effect(mode: Mode) -> None:
+    with mode.opened(randomization="none") as env:
+        names = presets(interface(env).param_space.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RandomizationWarning)
+        for name in names:
+            with mode.opened(randomization=name):
+                pass
 
 
 @promised(*VECTOR)

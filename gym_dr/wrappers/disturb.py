@@ -167,7 +167,8 @@ class DisturbVector(ParamsWrapper):
     @property
     def randomization(self) -> Randomization:
         """What varies, in the environment and in this wrapper; without their correlations."""
-        return Randomization({**self._inner()[1], **self.disturbances})
+        inner = self._inner()[1]
+        return Randomization({**inner, **self.disturbances}, switched_on=inner.switched_on)
 
     def _inner(self) -> tuple[ParamSpace, Randomization]:
         """What may vary and what does in the wrapped environment; empty for one without parameters."""

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError
+from gym_dr.randomization.conditions import NotZero
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
@@ -39,8 +40,23 @@ DISTURBANCES = ParamSpace(
         Param(name="action_noise", nominal=0, low=0, high=math.inf, doc="standard deviation of noise on each action"),
         Param(name="action_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of actions"),
         Param(name="action_drop", nominal=0, low=0, high=1, doc="probability that an action is lost, at each step"),
-        Param(name="push_speed", nominal=0, low=0, high=math.inf, unit="m/s", doc="standard deviation of a push"),
-        Param(name="push_probability", nominal=0, low=0, high=1, doc="probability of a push, at each step"),
+        Param(
+            name="push_speed",
+            nominal=0,
+            low=0,
+            high=math.inf,
+            unit="m/s",
+            doc="standard deviation of a push",
+            needs=NotZero(("push_probability",)),
+        ),
+        Param(
+            name="push_probability",
+            nominal=0,
+            low=0,
+            high=1,
+            doc="probability of a push, at each step",
+            needs=NotZero(("push_speed",)),
+        ),
     ],
 )
 PUSHES = ("push_speed", "push_probability")  # each has no effect without the other

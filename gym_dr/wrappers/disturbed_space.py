@@ -51,7 +51,8 @@ class DisturbedSpace(ParamSpace):
         """
         own, disturbances = split(randomization)
         check_pushes(disturbances)
-        return Randomization({**self.own.expand(own), **disturbances}, correlation=randomization.correlation)
+        rules = {**self.own.expand(own), **disturbances}
+        return Randomization(rules, correlation=randomization.correlation, switched_on=randomization.switched_on)
 
     def check(self, values: Any) -> dict[str, float]:
         return {**self.own.check(_without(values)), **super().check(_without(values, own=True))}
@@ -96,7 +97,8 @@ def split(randomization: Randomization) -> tuple[Randomization, Randomization]:
                 "Correlation: expected only parameters of the environment or only disturbances, got "
                 f"{', '.join(correlation.names)}."
             )
-        parts.append(Randomization(rules, correlation=correlation if inside else None))
+        kept = correlation if inside else None
+        parts.append(Randomization(rules, correlation=kept, switched_on=None if wanted else randomization.switched_on))
     return parts[0], parts[1]
 
 

@@ -13,6 +13,7 @@ from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.table import switch_on
 from gym_dr.wrappers.vector_params import ParamsWrapper, with_params
 
 if TYPE_CHECKING:  # numba is heavy
@@ -73,10 +74,14 @@ class ResampleParams(ParamsWrapper):
     @property
     def pending(self) -> dict[str, Array]:
         """The values that each sub-environment's next reset will use: name -> array of shape ``(num_envs,)``."""
-        nominal = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
-        pending = {**nominal, **{name: values.copy() for name, values in self._drawn.items()}}
-        for name, pins in self._params_env.pinned.items():
+        pending = {name: np.full(self.num_envs, value) for name, value in self.param_space.nominal.items()}
+        pending |= {name: np.ones(self.num_envs) for name in self.randomization.switched_on or ()}
+        pending |= {name: values.copy() for name, values in self._drawn.items()}
+        pinned = self._params_env.pinned
+        for name, pins in pinned.items():
             pending[name] = np.where(np.isnan(pins), pending.get(name, self.param_space[name].nominal), pins)
+        by_hand = {name: ~np.isnan(pins) for name, pins in pinned.items()}
+        switch_on(pending, by_hand, self.param_space.switches(self.randomization))
         return pending
 
     def resample(self, mask: Mask | None = None) -> None:

@@ -159,6 +159,7 @@ class VectorParams(_VectorWrapper):
         """See ``NativeVectorEnv.set_params``."""
         chosen = check_mask(mask, self.num_envs)
         arrays = None if values is None else self.param_space.check_vector(values, self.num_envs)
+        self.param_space.check_effects(arrays or {}, self.randomization, self.pinned)
         rows, before = self._rows(arrays or {}), self._sub_envs.get_attr("pinned_params")
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
@@ -192,7 +193,9 @@ class VectorParams(_VectorWrapper):
             options["reset_mask"] = mask
         values = options.pop("params", None)
         if values is not None:
-            rows = self._rows(self.param_space.check_vector(values, self.num_envs))
+            arrays = self.param_space.check_vector(values, self.num_envs)
+            self.param_space.check_effects(arrays, self.randomization, self.pinned)
+            rows = self._rows(arrays)
             exact = [row if chosen else {} for row, chosen in zip(rows, mask.tolist(), strict=True)]
             self._set("exact_params", exact)
         try:

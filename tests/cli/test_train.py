@@ -78,9 +78,15 @@ def randomization_of(folder: Path, *args: str | Path) -> dict[str, Any]:
 
 
 def test_randomize_alone_varies_nothing_else(tmp_path: Path) -> None:
-    assert randomization_of(tmp_path / "run", "--randomize", "wind_power=10") == {
-        "wind_power": {"distribution": "constant", "value": 10.0}
+    assert randomization_of(tmp_path / "run", "--randomize", "lander_density=4") == {
+        "lander_density": {"distribution": "constant", "value": 4.0}
     }
+
+
+def test_a_parameter_turns_its_switch_on_and_the_run_says_so(tmp_path: Path) -> None:
+    result = train(tmp_path / "run", "--updates", "1", "--randomize", "wind_power=uniform:0:20")
+    assert "enable_wind is on, since a parameter of the randomization has no effect without it" in result.err
+    assert config_of(tmp_path / "run")["randomization"]["switched_on"] == ["enable_wind"]
 
 
 def test_randomize_is_put_over_a_preset(tmp_path: Path) -> None:
@@ -97,8 +103,8 @@ def test_a_preset_on_the_command_line_replaces_that_of_the_file(tmp_path: Path) 
 
 
 def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
-    (tmp_path / "r.toml").write_text("wind_power = [5, 15]\n")
-    assert set(randomization_of(tmp_path / "run", "--randomization", tmp_path / "r.toml")) == {"wind_power"}
+    (tmp_path / "r.toml").write_text("lander_density = [4, 6]\n")
+    assert set(randomization_of(tmp_path / "run", "--randomization", tmp_path / "r.toml")) == {"lander_density"}
 
 
 def test_an_environment_without_parameters_trains(tmp_path: Path) -> None:

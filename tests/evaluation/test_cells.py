@@ -13,6 +13,7 @@ from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.evaluation import cells
 from gym_dr.evaluation.cells import Box, CellSet
 from gym_dr.randomization.draws import draw, uniforms
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace
 
 BOX = Box(
@@ -88,6 +89,21 @@ def test_a_switch_on_the_grid_is_left_alone() -> None:
     grid = cells.grid(LUNAR_LANDER, {"wind_power": [0, 20], "enable_wind": [0, 1]}, 1)
     assert grid.fixed == {}
     assert grid.values[:, 1].tolist() == [0, 1, 0, 1]
+
+
+def test_a_switch_that_training_turned_on_is_on_in_cells_made_from_its_draws() -> None:
+    windy = resolve({"wind_power": (0, 20), "gravity": (-11, -9)}, LUNAR_LANDER)
+    assert cells.training_box(LUNAR_LANDER, [windy]).fixed == {"enable_wind": 1.0}
+    assert cells.sobol("sobol", windy, LUNAR_LANDER, 2, 1).fixed == {"enable_wind": 1.0}
+    drawn = cells.CellSet.from_dict(cells.distribution("training", windy, 2).to_dict())
+    assert drawn.randomization == windy
+    assert drawn.parameters == ("gravity", "wind_power", "enable_wind")
+
+
+def test_a_switch_that_was_off_in_training_is_off_in_cells_made_from_its_draws() -> None:
+    windless = Randomization.from_dict({"wind_power": [0, 20]}, saved=True)  # as version 0.2 trained
+    assert cells.training_box(LUNAR_LANDER, [windless]).fixed == {"enable_wind": 0.0}
+    assert cells.sobol("sobol", windless, LUNAR_LANDER, 2, 1).fixed == {"enable_wind": 0.0}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import gym_dr
+from gym_dr.errors import RandomizationWarning
 from gym_dr.evaluation.cells import nominal
 from gym_dr.evaluation.policies import open_policies
 from gym_dr.experiments.run import Run
@@ -36,12 +37,23 @@ def opened(path: Path) -> Run:
     return run
 
 
+# the run without wind says so wherever it is opened
+windless = pytest.mark.filterwarnings("ignore:Parameter 'wind_power' has no effect here")
+
+
+def test_a_run_whose_parameter_had_no_effect_says_so(saved: Path) -> None:
+    with pytest.warns(RandomizationWarning, match="'wind_power' has no effect here: it needs enable_wind = 1"):
+        run = opened(saved / "0.2.0" / "a2c_windless")
+    assert set(run.draws["enable_wind"]) == {0.0}
+
+
 def test_there_are_runs_of_all_kinds() -> None:
     stopped = {"a2c_windless", "a2c_delayed", "ppo", "reinforce", "adr", "doraemon", "spdl", "plr", "robust_plr"}
     assert {Path(run).name for run in STOPPED} >= stopped
     assert {Path(run).name for run in FINISHED} >= {"a2c", "seed-1", "seed-2"}
 
 
+@windless
 @pytest.mark.parametrize("name", RUNS)
 def test_a_run_opens_and_its_policy_acts(name: str, saved: Path) -> None:
     run = opened(saved / name)
@@ -52,6 +64,7 @@ def test_a_run_opens_and_its_policy_acts(name: str, saved: Path) -> None:
         assert run.policy()(observations).shape == envs.action_space.shape
 
 
+@windless
 @pytest.mark.parametrize("name", RUNS)
 def test_the_draws_of_a_run_can_be_repeated(name: str, saved: Path) -> None:
     run = opened(saved / name)
@@ -66,12 +79,14 @@ def test_the_draws_of_a_run_can_be_repeated(name: str, saved: Path) -> None:
             assert row[parameter] == value[0]
 
 
+@windless
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_stopped_run_goes_on_from_its_checkpoint(name: str, saved: Path, tmp_path: Path) -> None:
     before = opened(saved / name)
     run = opened(Path(shutil.copytree(before.path, tmp_path / "run"))).resume(progress=False)
     assert len(run.metrics) == 6
     pd.testing.assert_frame_equal(run.draws.query("update < 4"), before.draws.query("update < 4"))
+    assert set(run.draws.get("enable_wind", [])) == set(before.draws.get("enable_wind", []))
     assert run.evaluation is not None
 
 

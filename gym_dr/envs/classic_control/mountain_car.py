@@ -90,6 +90,7 @@ def observe(s: Any) -> tuple[float, float]:
 TASK = Task(
     name=SPACE.name,
     space=SPACE,
+    keywords=("goal_velocity",),
     presets=PRESETS,
     params=Params,
     physics=Params,

@@ -106,6 +106,7 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
 TASK = Task(
     name=SPACE.name,
     space=SPACE,
+    keywords=("goal_velocity",),
     presets=PRESETS,
     params=Params,
     physics=Params,

@@ -115,6 +115,7 @@ def observe(s: State) -> tuple[float, float, float]:
 TASK = Task(
     name=SPACE.name,
     space=SPACE,
+    keywords=("g",),
     presets=PRESETS,
     params=Params,
     physics=Physics,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any
 
 from gym_dr.envs.equations.equations import Bounds, Equations
+from gym_dr.envs.vector_arguments import check_keywords
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -49,7 +50,8 @@ class Task(Equations):
     """
 
     space: ParamSpace
-    options: Mapping[str, float] = field(default_factory=dict)  # Gymnasium's non-physical keywords -> default
+    keywords: tuple[str, ...] = ()  # Gymnasium's keywords that are parameters
+    options: Mapping[str, float] = field(default_factory=dict)  # its other keywords -> default
     presets: Mapping[str, Randomization]
     attributes: tuple[str, ...] = ()  # fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
     # options of ``reset``, ``start`` -> bounds of this episode's initial numbers
@@ -58,15 +60,12 @@ class Task(Equations):
     def with_keywords(self, keywords: Mapping[str, Any]) -> tuple[ParamSpace, tuple[float, ...]]:
         """The space and the options of an environment made with some of Gymnasium's keywords.
 
-        A keyword that is a parameter sets its nominal value.
+        A keyword that is a parameter sets its nominal value, which presets do not vary.
 
         Raises:
             TypeError: There is no such keyword.
             RandomizationError: The value is impossible.
         """
-        for name in keywords:
-            if name not in self.space and name not in self.options:
-                raise TypeError(f"{self.space.name} has no keyword {name!r}.")
-        params = [replace(p, nominal=keywords[p.name]) if p.name in keywords else p for p in self.space.values()]
+        check_keywords(self.space, keywords, (*self.keywords, *self.options))
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}
-        return ParamSpace(self.space.name, params), tuple(options.values())
+        return self.space.with_constants(keywords), tuple(options.values())

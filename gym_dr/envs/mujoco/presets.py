@@ -46,7 +46,7 @@ _LEGGED = ("Hopper", "Walker2d", "Ant", "Humanoid", "HumanoidStandup")
 
 def _links(spread: Uniform, *others: str) -> Randomization:
     """An independent factor for the mass of each link, and one for each other parameter."""
-    return Randomization({name: Scale(spread) for name in ("body_mass:*", "dof_damping", *others)})
+    return Randomization({name: Scale(spread) for name in ("body_mass:*", *others)})
 
 
 def _robot(power: Distribution, mass: Distribution, contact: Distribution, *others: str) -> Randomization:
@@ -67,12 +67,20 @@ def _pole(spreads: dict[str, Distribution]) -> Randomization:
 
 
 def robot_presets(
-    *others: str, power: Distribution = _POWER, power_outside: Distribution = _POWER_OUTSIDE
+    *others: str, power: Distribution = _POWER, power_outside: Distribution = _POWER_OUTSIDE, damped: bool = True
 ) -> dict[str, Randomization]:
-    """The presets of a robot; ``others`` are the fields of its model that describe what it moves against."""
+    """The presets of a robot.
+
+    Args:
+        *others: Fields of its model that describe what it moves against.
+        power: Factors for its motors in "random".
+        power_outside: Those in "extreme".
+        damped: Whether its joints have damping.
+    """
+    resisting = ("dof_damping", *others) if damped else others
     return {
-        "default": _links(_NARROW, *others),
-        "wide": _links(_WIDE, *others),
+        "default": _links(_NARROW, *resisting),
+        "wide": _links(_WIDE, *resisting),
         "random": _robot(power, _MASS, _CONTACT, *others),
         "extreme": _robot(power_outside, _MASS_OUTSIDE, _CONTACT_OUTSIDE, *others),
     }
@@ -92,7 +100,7 @@ PRESETS: dict[str, dict[str, Randomization]] = {
     "InvertedDoublePendulum": _pendulum(),
     **{name: robot_presets("geom_friction") for name in _LEGGED},
     "HalfCheetah": robot_presets("geom_friction", power=_CHEETAH, power_outside=_CHEETAH_OUTSIDE),
-    "Swimmer": robot_presets("density", "viscosity"),  # it moves against water
+    "Swimmer": robot_presets("density", "viscosity", damped=False),  # it moves against water
     "Reacher": robot_presets(),  # its target is a kinematic body, whose mass has no effect
-    "Pusher": robot_presets("geom_friction"),
+    "Pusher": robot_presets(),  # its contacts have no friction
 }

@@ -112,6 +112,8 @@ def register_robot(
         fields=(fields,) if isinstance(fields, str) else tuple(fields),
     )
     own = {name: Randomization.from_dict(given) for name, given in (presets or {}).items()}
+    # nothing is left to decide, so a model without contacts or damping brings no warnings
+    usual = {name: Randomization(given, switched_on=()) for name, given in robot_presets("geom_friction").items()}
     env = EnvId(
         id=id,
         entry_point=f"{_MODULE}:RobotDR",
@@ -123,7 +125,7 @@ def register_robot(
     family = EnvFamily(
         name=id,
         ids=(env,),
-        presets={**robot_presets("geom_friction"), **own},
+        presets={**usual, **own},
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS,
     )

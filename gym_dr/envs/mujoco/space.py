@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
+from gym_dr.envs.mujoco.effects import factor_condition, number_conditions
 from gym_dr.envs.mujoco.fields import FIELDS, Field, element_names
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule
@@ -100,7 +101,7 @@ class ModelSpace(ParamSpace):
         for name, rule in rules.items():
             self._check_operation(name, rule)
         self._check_inertia({name: rule.support(self[name].nominal) for name, rule in rules.items()})
-        return Randomization(rules, correlation=randomization.correlation)
+        return Randomization(rules, correlation=randomization.correlation, switched_on=randomization.switched_on)
 
     def check(self, values: Any) -> dict[str, float]:
         checked = super().check(values)
@@ -188,7 +189,7 @@ def model_space(name: str, model: Any) -> ModelSpace:
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
-    return ModelSpace(name, [param for param, _ in found], targets, _hints(model, targets))
+    return ModelSpace(name, _with_conditions(model, found), targets, _hints(model, targets))
 
 
 def field_array(model: Any, name: str) -> Array:
@@ -227,6 +228,25 @@ def _may_vary(field: Field, model: Any, i: int, values: Array) -> bool:
     if field.name == "body_ipos":  # a body compiled as simple has a diagonal inertia matrix for good
         return bool(model.body_mass[i] > 0 and model.body_simple[i] == 0)
     return True
+
+
+def _with_conditions(model: Any, found: list[tuple[Param, Target]]) -> list[Param]:
+    """The parameters, with what they need to have an effect."""
+    known = number_conditions(model, element_names(model, "geom"))
+    names = {(t.parts[0].field, t.parts[0].columns[0]): param.name for param, t in found if not t.factor}
+    params = []
+    for param, target in found:
+        field, columns = target.parts[0].field, target.parts[0].columns
+        needs = None
+        if len(target.parts) == 1:
+            conditions = [known[field][k] if field in known else None for k in columns]
+            if target.factor:
+                nominal = field_array(model, field)[list(columns)]
+                needs = factor_condition(conditions, nominal, [names[field, k] for k in columns])
+            else:
+                needs = conditions[0]
+        params.append(replace(param, needs=needs))
+    return params
 
 
 def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:

@@ -88,6 +88,7 @@ def test_nothing_moves_without_gravity_and_a_free_pole_keeps_its_momentum(pair: 
     assert not np.allclose(after[1:, 3], states[1:, 3])
 
 
+@pytest.mark.filterwarnings("ignore:Parameter .* has no effect here")  # which is as it should be in both
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_a_step_from_any_state_under_any_values_is_mujocos(pair: Any, seed: int) -> None:
@@ -105,6 +106,7 @@ def test_a_step_from_any_state_under_any_values_is_mujocos(pair: Any, seed: int)
     assert_same(*results)
 
 
+@pytest.mark.filterwarnings("ignore:Parameter .* has no effect here")
 def test_every_parameter_there_is_does_what_it_does_in_mujoco() -> None:
     names = sorted(compiled(1).unwrapped._backend.space)
     both = compiled(len(names), randomization="none"), in_mujoco(len(names), randomization="none")

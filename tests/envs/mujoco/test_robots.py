@@ -359,7 +359,8 @@ def test_native_equals_sync_for_what_a_model_may_have(tmp_path: Path, text: str)
 
 
 def test_a_urdf_is_a_model_too_once_it_has_an_actuator(tmp_path: Path) -> None:
-    link = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    moments = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+    link = f'<inertial><origin xyz="0 0.1 0"/><mass value="1"/>{moments}</inertial>'
     joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-1" upper="1"/></joint>'
     path = tmp_path / "arm.urdf"
     path.write_text(f'<robot name="r"><link name="a"/><link name="b">{link}</link>{joint}</robot>')

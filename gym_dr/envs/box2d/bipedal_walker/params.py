@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.randomization.conditions import Exceeds
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -67,11 +68,35 @@ _BODY = [
 _STEPS = "steps"
 _OBSTACLES = [
     Param(name="pit_gap_low", nominal=3.0, low=0.0, high=10.0, unit=_STEPS, doc="narrowest pit; 0 is none"),
-    Param(name="pit_gap_high", nominal=4.0, low=0.0, high=10.0, unit=_STEPS, doc="widest pit"),
+    Param(
+        name="pit_gap_high",
+        nominal=4.0,
+        low=0.0,
+        high=10.0,
+        unit=_STEPS,
+        doc="widest pit",
+        needs=Exceeds(("pit_gap_low",)),
+    ),
     Param(name="stump_height_low", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="lowest stump; 0 is none"),
-    Param(name="stump_height_high", nominal=2.0, low=0.0, high=5.0, unit=_STEPS, doc="highest stump"),
+    Param(
+        name="stump_height_high",
+        nominal=2.0,
+        low=0.0,
+        high=5.0,
+        unit=_STEPS,
+        doc="highest stump",
+        needs=Exceeds(("stump_height_low",)),
+    ),
     Param(name="stair_height_low", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="lowest stair; 0 is none"),
-    Param(name="stair_height_high", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="highest stair"),
+    Param(
+        name="stair_height_high",
+        nominal=1.0,
+        low=0.0,
+        high=5.0,
+        unit=_STEPS,
+        doc="highest stair",
+        needs=Exceeds(("stair_height_low",)),
+    ),
     Param(name="stair_steps", nominal=3.0, low=1.0, high=9.0, doc="stairs in a flight; some have one more"),
 ]
 

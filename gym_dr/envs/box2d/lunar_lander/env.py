@@ -20,9 +20,9 @@ from gymnasium.utils import EzPickle
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
-from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.push import push_bodies
-from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.envs.vector_arguments import check_keywords, check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
 
@@ -51,6 +51,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         render_mode: str | None = None,
         context: str = "info",
         context_params: Any = None,
+        **constants: float,
     ) -> None:
         """Builds the environment; the first world is built by ``reset``.
 
@@ -60,18 +61,21 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             render_mode: None, "human" or "rgb_array".
             context: Who may see the draw.
             context_params: Which parameters the observation shows.
+            **constants: Gymnasium's other keywords: nominal values, which presets do not vary.
 
         Raises:
             UnknownNameError: A preset, parameter or context is unknown.
-            RandomizationError: A range is impossible.
+            RandomizationError: A range or a constant is impossible.
             ConfigError: ``context_params`` without ``context="observation"``.
+            TypeError: There is no such keyword.
         """
-        self._randomize(LUNAR_LANDER, randomization, context, context_params)
+        check_keywords(LUNAR_LANDER, constants, KEYWORDS)
+        self._randomize(LUNAR_LANDER.with_constants(constants), randomization, context, context_params)
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
         self.observation_space = self.context.extend_space(self.observation_space)
         # replaces what LunarLander recorded for pickling: its constructor takes other arguments
         made_with = {"continuous": continuous, "randomization": randomization, "render_mode": render_mode}
-        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
+        EzPickle.__init__(self, **made_with, **constants, context=context, context_params=context_params)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -41,6 +41,9 @@ LUNAR_LANDER = ParamSpace(
 )
 
 
+KEYWORDS = ("gravity", "enable_wind", "wind_power", "turbulence_power")  # Gymnasium's, besides ``continuous``
+
+
 def _tutorial(spread: float) -> Randomization:
     return Randomization(
         {

@@ -20,13 +20,13 @@ from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
 from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES
 from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
 from gym_dr.envs.box2d.lunar_lander.native.step import step
-from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
 from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.envs.vector_arguments import check_choices, check_numbers
+from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
 
 cache_on_disk(step, "the native LunarLander (about 20 s)")
 
@@ -45,12 +45,22 @@ def _gusts() -> Array:
 class LunarLanderBackend(Box2DBackend):
     """Many landers in compiled code."""
 
-    space = LUNAR_LANDER
     bodies = BODIES
     metadata = {"render_modes": ["rgb_array"], "render_fps": lander.FPS}
 
-    def __init__(self, *, continuous: bool = False) -> None:
-        """Makes the spaces."""
+    def __init__(self, *, continuous: bool = False, **constants: float) -> None:
+        """Makes the spaces.
+
+        Args:
+            continuous: As in Gymnasium.
+            **constants: Gymnasium's other keywords: nominal values, which presets do not vary.
+
+        Raises:
+            TypeError: There is no such keyword.
+            RandomizationError: A value is impossible.
+        """
+        check_keywords(LUNAR_LANDER, constants, KEYWORDS)
+        self.space = LUNAR_LANDER.with_constants(constants)
         self.continuous = bool(continuous)
         self.observation_space = gym.spaces.Box(_OBSERVATION_LOW, _OBSERVATION_HIGH)
         self.action_space = gym.spaces.Box(-1, +1, (2,), np.float32) if continuous else gym.spaces.Discrete(4)
@@ -83,7 +93,7 @@ class LunarLanderBackend(Box2DBackend):
 
 
 class LunarLanderVectorEnv(NativeVectorEnv):
-    """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keyword ``continuous``."""
+    """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keywords."""
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
         return LunarLanderBackend(**kwargs)

@@ -1,0 +1,167 @@
+"""Every parameter changes an episode, or says what it needs to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import pytest
+from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
+
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.mujoco.presets import PRESETS as MUJOCO
+from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.randomization.conditions import Condition
+from gym_dr.randomization.space import Param, ParamSpace
+
+Array = npt.NDArray[np.float64]
+
+# steps and seed; each round has only the parameters without an effect so far
+ROUNDS = ((20, 1), (300, 1), (300, 2), (600, 3), (600, 4))
+ROUNDING = 1e-9  # of MuJoCo's, smaller differences may be rounding errors
+
+# environment -> pattern of parameters that change no episode, with nothing to say so in the model -> reason
+UNTOUCHED = "nothing ever touches or pulls it, so it rests"
+WITHOUT_EFFECT: dict[str, dict[str, str]] = {
+    "Acrobot": {"link_length_2": "Gymnasium's equations do not use it, only its drawing does"},
+    "Reacher": {"body_*:target*": UNTOUCHED, "dof_*:target_?": UNTOUCHED},
+    "Pusher": {"body_*:goal*": UNTOUCHED, "*:goal_slide?": UNTOUCHED},
+}
+# robots that may fall and go on, so that more of them touches the ground
+FALLING = {name: {"terminate_when_unhealthy": False} for name in ("Hopper", "Walker2d", "Humanoid")}
+FALLING["Ant"] = {"terminate_when_unhealthy": False, "reset_noise_scale": 1.0}
+FALLING |= {"HalfCheetah": {"reset_noise_scale": 1.0}, "HumanoidStandup": {"reset_noise_scale": 0.5}}
+
+
+def family_name(env_id: str) -> str:
+    return env_id.removeprefix("gym_dr/").partition("DR-")[0]
+
+
+def space_of(env_id: str) -> ParamSpace:
+    envs: Any = gym.make_vec(env_id, num_envs=1, randomization="none")
+    envs.close()
+    space: ParamSpace = envs.param_space
+    return space
+
+
+def values_of(param: Param, far: bool) -> list[float]:
+    """Values on both sides of the nominal one, and its bounds if simulations cannot diverge there."""
+    nominal = param.nominal
+    near = [0.5 * nominal, 2.0 * nominal, 3.0 * nominal + 1.0] if nominal else [0.5, -0.5, 1.0]
+    values = [*near, param.low, param.high] if far else near
+    whole = [value if param.kind == "float" else float(round(value)) for value in values]
+    return [value for value in dict.fromkeys(np.clip(whole, param.low, param.high).tolist()) if value != nominal]
+
+
+def trials_of(space: ParamSpace, name: str) -> Iterator[dict[str, float]]:
+    """One parameter with different values; those of inertia are nearer where no body has it."""
+    for value in values_of(space[name], far=space.name not in MUJOCO):
+        near = space[name].nominal * (1.0 + 1e-3 * np.sign(value - space[name].nominal))
+        for possible in (value, float(near)):
+            try:
+                yield space.check({name: possible})
+                break
+            except RandomizationError:
+                continue
+
+
+def action(space: gym.Space[Any], family: str, observation: Array, rng: np.random.Generator, walk: Any) -> Any:
+    """An action for all: random, or one that walks, swings out of the valley or up."""
+    if family.startswith("MountainCar"):
+        push = np.sign(observation[1] + 1e-9)
+        return np.array([push], np.float32) if "Continuous" in family else int(push + 1)
+    if family.startswith("BipedalWalker"):  # walks to the first obstacle
+        return walk.step_heuristic(observation)
+    if family == "Acrobot":
+        return 2 if observation[5] > 0 else 0
+    if isinstance(space, gym.spaces.Discrete):
+        return int(rng.integers(space.n))
+    return rng.uniform(space.low, space.high).astype(np.float32)  # type: ignore[attr-defined]
+
+
+def that_differ(env_id: str, trials: list[dict[str, float]], steps: int, seed: int) -> set[int]:
+    """The trials whose episode differs from that of the first one."""
+    family = family_name(env_id)
+    tolerance = ROUNDING if family in MUJOCO else 0.0
+    envs: Any = gym.make_vec(env_id, num_envs=len(trials), randomization="none", **FALLING.get(family, {}))
+    rng, walk = np.random.default_rng(seed), BipedalWalkerHeuristics()  # type: ignore[no-untyped-call]
+    for i, trial in enumerate(trials):
+        envs.set_params(trial, np.arange(len(trials)) == i)
+    observations, _ = envs.reset(seed=[seed] * len(trials))
+    found = (np.abs(observations - observations[0]) > tolerance).any(axis=1)
+    running = np.ones(len(trials), np.bool_)
+    for _ in range(steps):
+        one = action(envs.single_action_space, family, observations[0], rng, walk)
+        observations, rewards, terminations, truncations, _ = envs.step(np.stack([one] * len(trials)))
+        differs = (np.abs(observations - observations[0]) > tolerance).any(axis=1)
+        differs |= (np.abs(rewards - rewards[0]) > tolerance) | (terminations != terminations[0])
+        found |= running & differs
+        running &= ~(terminations | truncations)
+        if not running[0]:
+            break
+    envs.close()
+    return set(np.flatnonzero(found).tolist())
+
+
+def without_effect(
+    env_id: str, space: ParamSpace, names: set[str], beside: Mapping[str, float], rounds: Any = ROUNDS
+) -> set[str]:
+    """The parameters that change no episode alone; ``beside`` has values that all episodes share."""
+    left = set(names)
+    for steps, seed in rounds:
+        tried = [(name, values) for name in space if name in left for values in trials_of(space, name)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RandomizationWarning)
+            found = that_differ(env_id, [dict(beside), *({**beside, **values} for _, values in tried)], steps, seed)
+        left -= {tried[i - 1][0] for i in found if i}
+    return left
+
+
+def unmet_conditions(space: ParamSpace, name: str) -> list[Condition]:
+    """What a parameter needs that it does not have while others are nominal."""
+    most = max([space[name].nominal, *(values[name] for values in trials_of(space, name))])  # of those that are tried
+
+    def ranges(other: str) -> tuple[float, float]:
+        return space[other].nominal, most if other == name else space[other].nominal
+
+    return [condition for condition in space[name].conditions if not condition.met(name, ranges)]
+
+
+def enough(space: ParamSpace, other: str) -> dict[str, float]:
+    """A value of a parameter that others need, and of what it needs itself."""
+    value = {"density": 100.0}.get(other, 1.0 if space[other].kind == "bool" else 0.5)
+    needed = [condition.others[0] for condition in unmet_conditions(space, other)]
+    return {other: value} | {name: found for one in needed for name, found in enough(space, one).items()}
+
+
+def check_effects(env_id: str) -> None:
+    space, excepted = space_of(env_id), WITHOUT_EFFECT.get(family_name(env_id), {})
+    unmet = {name: unmet_conditions(space, name) for name in space}
+    groups: dict[str, set[str]] = {}  # by the parameter that they need
+    for name, conditions in unmet.items():
+        if not all(condition.others for condition in conditions):
+            groups.setdefault("what is not in the model", set()).add(name)
+        elif not any(fnmatchcase(name, pattern) for pattern in excepted):
+            groups.setdefault(conditions[0].others[0] if conditions else "", set()).add(name)
+    for other, names in groups.items():
+        if other in (*space, ""):
+            assert without_effect(env_id, space, names, enough(space, other) if other else {}) == set(), other
+        if other and not (other in space and space[other].kind == "bool"):  # a switch is turned on
+            assert without_effect(env_id, space, names, {}, ROUNDS[1:2]) == names, other
+    rest = {name for name in space if any(fnmatchcase(name, pattern) for pattern in excepted)}
+    assert without_effect(env_id, space, rest, {}, ROUNDS[1:2]) == rest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", list(ENVIRONMENTS))
+def test_each_parameter_alone_changes_an_episode_or_names_what_it_needs(env_id: str) -> None:
+    check_effects(env_id)
+
+
+def test_each_parameter_of_the_lander_alone_changes_an_episode() -> None:
+    check_effects("gym_dr/LunarLanderDR-v3")

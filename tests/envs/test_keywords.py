@@ -1,0 +1,103 @@
+"""Gymnasium's own keywords are constants: the environments equal Gymnasium's, and presets do not vary what they set."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.stock import stock_class
+from gym_dr.errors import RandomizationError, RandomizationWarning
+from gym_dr.testing.environments import MODES, Mode
+
+# other values of Gymnasium's keywords
+OTHER: dict[str, Any] = {
+    "gravity": -5.0,
+    "enable_wind": True,
+    "wind_power": 3.0,
+    "turbulence_power": 0.5,
+    "g": 9.0,
+    "goal_velocity": 0.02,
+    "sutton_barto_reward": True,
+}
+FIXED = {"self", "render_mode", "continuous", "hardcore"}  # the last two by the id
+IDS = [entry.id for entry in ENVIRONMENTS.values() if entry.stock and "mujoco" not in entry.entry_point]
+LANDER = "gym_dr/LunarLanderDR-v3"
+
+
+def keywords_of(env_id: str) -> list[str]:
+    parameters = inspect.signature(stock_class(ENVIRONMENTS.get(env_id).stock).__init__).parameters
+    return [name for name in parameters if name not in FIXED]
+
+
+def play(env: gym.Env[Any, Any]) -> list[Any]:
+    env.action_space.seed(0)
+    rows: list[Any] = [env.reset(seed=7)[0]]
+    for _ in range(50):
+        rows.append(env.step(env.action_space.sample())[:4])
+        if rows[-1][2]:
+            break
+    return rows
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_with_each_keyword_a_nominal_episode_equals_gymnasiums(env_id: str) -> None:
+    for given in (
+        {},
+        *({name: OTHER[name]} for name in keywords_of(env_id)),
+        {n: OTHER[n] for n in keywords_of(env_id)},
+    ):
+        ours = play(gym.make(env_id, randomization="none", **given))
+        theirs = play(gym.make(ENVIRONMENTS.get(env_id).stock, **given))
+        for own, stock in zip(ours, theirs, strict=True):
+            for left, right in zip(own, stock, strict=True):
+                assert np.array_equal(left, right), given
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_a_keyword_is_a_constant_that_the_default_draws_leave_alone(name: str) -> None:
+    with Mode(env_id=LANDER, name=name).opened(gravity=-5.0) as env:
+        for seed in (1, 2):
+            params = env.reset(seed=seed)[1]["params"]
+            assert np.all(np.asarray(params["gravity"]) == -5.0)
+        assert np.all(np.asarray(params["wind_power"]) != 15.0)  # still drawn
+
+
+def test_a_keyword_turns_no_switch_on_and_holds_its_own() -> None:
+    _, info = gym.make(LANDER, wind_power=3.0, randomization="none").reset(seed=1)
+    assert info["params"]["enable_wind"] == 0.0
+    with pytest.warns(RandomizationWarning, match="'wind_power' has no effect here: it needs enable_wind = 1"):
+        env = gym.make(LANDER, enable_wind=False, randomization={"wind_power": (0, 20)})
+    assert env.reset(seed=1)[1]["params"]["enable_wind"] == 0.0
+
+
+def test_a_rule_that_would_replace_a_keyword_is_refused() -> None:
+    with pytest.raises(RandomizationError, match=r"expected a keyword or a rule, got gravity=-5 and Uniform\(-6.0, -4"):
+        gym.make_vec(LANDER, num_envs=2, gravity=-5.0, randomization={"gravity": (-6, -4)})
+    envs: Any = gym.make_vec(LANDER, num_envs=2, gravity=-5.0, randomization={"gravity": "scale:uniform:0.8:1.2"})
+    gravity = envs.reset(seed=1)[1]["params"]["gravity"]
+    assert ((gravity > -6.0) & (gravity < -4.0)).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"gravty": -5.0}, r"LunarLander has no keyword 'gravty'\. Known: gravity, enable_wind"),
+        ({"main_engine_power": 9.0}, r"Use randomization={'main_engine_power': ...}"),
+    ],
+)
+def test_an_unknown_keyword_is_refused_with_what_to_do(given: dict[str, Any], message: str) -> None:
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(TypeError, match=message):
+            make(LANDER, **given)
+
+
+@pytest.mark.parametrize(("given", "message"), [({"gravity": 5.0}, "from -12 to 0"), ({"enable_wind": 2}, "0 or 1")])
+def test_an_impossible_constant_is_refused(given: dict[str, Any], message: str) -> None:
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(RandomizationError, match=message):
+            make(LANDER, **given)
