@@ -23,7 +23,6 @@ def ranges(name: str) -> Range:
         (Exceeds(("two",)), True),  # 3 is above 2
         (Exceeds(("five",)), False),  # 3 is below 5
         (Exceeds(("five", "two")), True),  # one of them is enough
-        (Exceeds(("three",)), True),  # 3 is 3: both are said to be equal
         (Lacking("a joint"), False),
     ],
 )
@@ -44,3 +43,8 @@ def test_a_condition_is_met_if_some_values_in_the_ranges_meet_it(condition: Cond
 )
 def test_a_condition_says_what_a_parameter_needs(condition: Condition, text: str) -> None:
     assert condition.text == text
+
+
+@pytest.mark.parametrize(("own", "met"), [((3.0, 3.0), True), ((1.0, 3.0), False), ((1.0, 4.0), True)])
+def test_a_value_may_be_said_to_equal_the_one_that_it_has_to_exceed(own: Range, met: bool) -> None:
+    assert Exceeds(("three",)).met("own", {"own": own, "three": (3.0, 3.0)}.__getitem__) == met
