@@ -134,7 +134,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     parts = read_config_file(str(folder.config), algorithm)
     try:
         check_module(parts["settings"].get("env", ""), trust)
-        saved = parts.get("randomization")
+        saved = parts.get("randomization", {})  # 0.2 left it out for environments without parameters
         if isinstance(saved, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(saved, Mapping):

@@ -40,7 +40,10 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--env", ":CartPole-v1"], "module '' cannot be imported"),
         (["--env", ".relative:CartPole-v1"], "module '.relative' cannot be imported"),
         (["--env", "GymV21Environment-v0"], "'GymV21Environment-v0' cannot be made: To use the gym compat"),
-        (["--env", "FrozenLake-v1"], "Expected observations in a Box of one dimension"),
+        (["--env", "FrozenLake-v1", "--randomization", "none"], "Expected observations in a Box of one dimension"),
+        (["--env", "CartPole-v1"], "Use gym_dr/CartPoleDR-v1, or train it as it is, with the randomization 'none'"),
+        (["--env", "CartPole-v0"], "Use gym_dr/CartPoleDR-v1, or"),  # any version
+        (["--env", "CliffWalking-v1"], "Use a gym_dr/... id (gymdr list envs), or"),
         (["--env", "CartPole-v1", "--randomize", "gravity=-9"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--randomization", "wide"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--resample-every", "2"], "CartPole-v1 has no parameters"),
@@ -193,7 +196,7 @@ def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: P
 
 def test_settings_that_only_training_can_refuse_delete_no_run_of_another_seed(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-3", "--seed", "3", "--updates", "1")
-    refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1"))
+    refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1", "--randomization", "none"))
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["seed-3"]
 
 
@@ -242,7 +245,7 @@ def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_
     folder = tmp_path / "run"
     train(folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    refused(train(folder, "--env", "FrozenLake-v1", "--overwrite"))
+    refused(train(folder, "--env", "FrozenLake-v1", "--randomization", "none", "--overwrite"))
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

@@ -175,6 +175,7 @@ def test_it_is_refused_with_what_was_expected(name: str) -> None:
 
 def test_sets_need_parameters_and_a_threshold() -> None:
     plain = {"env": "CartPole-v1", "variants": {"a": {}}, "algorithm": "a2c", "seeds": [1]}
+    plain |= {"randomization": "none"}
     assert [cells.name for cells in read_study(plain).sets] == ["nominal"]
     with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
         read_study(plain | {"evaluation": {"corners": True}})
