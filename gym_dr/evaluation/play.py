@@ -70,7 +70,7 @@ def play_by_hand(env_id: str, seed: int) -> None:
     _check_display("playing by hand needs one")
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
-        keys = _keys_for(env)
+        keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
@@ -138,18 +138,23 @@ def _check_video(video: str) -> None:
             raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
 
 
-def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
+def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:
     """Arrow keys -> actions: those of the environment's family, else left and right for the first and last action.
 
-    With three actions, no key is the middle one.
+    With three actions, no key is the middle one. Empty if the environment cannot be played by hand.
     """
-    import pygame  # opens no window yet
-
     space, name = env.action_space, env.spec.id if env.spec is not None else ""
-    actions = ENVIRONMENTS.get(name).keys if name in ENVIRONMENTS else {}
+    actions = dict(ENVIRONMENTS.get(name).keys) if name in ENVIRONMENTS else {}
     if not actions and isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
         actions = {("left",): int(space.start), ("right",): int(space.start + space.n - 1)}
         actions |= {(): int(space.start + 1)} if space.n == 3 else {}
+    return actions
+
+
+def _key_codes(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
+    import pygame  # opens no window yet
+
+    space, actions = env.action_space, arrow_keys(env)
     if not actions:
         raise ConfigError(f"--human: there are no keys for actions {space}; try {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}

@@ -172,7 +172,8 @@ class Runs(Sequence[Run]):
     def summary(self) -> pd.DataFrame:
         """Statistics over seeds of the final training return and each evaluation, one row each.
 
-        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval.
+        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval over
+        seeds; deviation and interval are nan for a single seed.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.
@@ -183,7 +184,8 @@ class Runs(Sequence[Run]):
 
         try:
             rows = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
-            return pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+            table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+            return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             raise RunFolderError(
                 f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"

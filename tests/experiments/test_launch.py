@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
@@ -89,6 +90,17 @@ def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: P
     assert list(row["seeds"].values()) == pytest.approx(values)
     assert row["mean"] == pytest.approx(sum(values) / 2)
     assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
+
+
+@pytest.mark.usefixtures("seeds_in_this_process")
+def test_a_single_seed_has_neither_deviation_nor_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(tmp_path / "runs", "--seeds", "1")
+    row = gym_dr.load_run(tmp_path / "runs").summary.loc["evaluation on nominal"]
+    assert row["seeds"] == 1
+    assert np.isnan([row["std"], row["iqm_low"], row["iqm_high"]]).all()
+    printed = capsys.readouterr().out.splitlines()
+    assert "95 % over seeds" in printed[0]
+    assert printed[1].split()[-3] == printed[1].split()[-1] == "-"
 
 
 LONG = ["--updates", "300", *TINY[2:]]
