@@ -128,7 +128,7 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got")
+    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got")
 
 
 def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -93,9 +93,10 @@ def as_rule(value: Any) -> Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """Reads the command line's form: ``uniform:-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
+    """Reads the command line's form: ``-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
 
-    Fields follow the distribution's name in the order of its constructor; commas separate the items of a list.
+    Fields follow the distribution's name in the order of its constructor; commas separate the items of a list. Two
+    numbers alone are the ends of a uniform distribution.
 
     Raises:
         RandomizationError: The text is malformed.
@@ -107,6 +108,10 @@ def parse_rule(text: str) -> Rule:
         operation, head, rest = head, rest[0], rest[1:]
     if not rest and (number := _read_number(head)) is not None:
         return Rule(Constant(number), operation)
+    if _read_number(head) is not None:
+        if len(rest) != 1:
+            raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
+        head, rest = "uniform", [head, *rest]
     if head not in DISTRIBUTIONS:
         raise unknown_name("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
