@@ -56,7 +56,7 @@ def evaluate(
         >>> found.summary.query("statistic == 'mean'")
         >>> found.episodes.groupby("gravity")["return"].mean()
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
-        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/comparison")
+        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
 
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable

@@ -30,7 +30,7 @@ def report(
     curves, settings or training draws.
 
     Example:
-        >>> gym_dr.report(["runs/first", "runs/wind"], output="comparison.html")
+        >>> gym_dr.report(["runs/first", "runs/wind"], output="first_and_wind.html")
 
     Args:
         policies: As in ``gym_dr.evaluate``, the baseline first.

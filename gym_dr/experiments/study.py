@@ -122,7 +122,7 @@ def study(
     ``if __name__ == "__main__":``, since each run's process imports the script.
 
     Example:
-        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/lander")
+        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")
         >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
 
     Args:

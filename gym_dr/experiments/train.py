@@ -44,7 +44,7 @@ def train(
     ``if __name__ == "__main__":``, since each seed's process imports the script.
 
     Example:
-        >>> run = gym_dr.train("a2c", run_dir="runs/wind", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
+        >>> run = gym_dr.train("a2c", run_dir="runs/gusty", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
         >>> run.evaluation.summary
 
     Args:
