@@ -24,6 +24,7 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.training.api import Algorithm
+from gym_dr.wording import either
 from gym_dr.wrappers.disturbed_space import split
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
@@ -80,7 +81,7 @@ class RunConfig:
     context_ranges: ContextRanges | None = None  # of parameters that the policy observes; derived from the others
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``config.json``, which ``--config`` reads back."""
+        """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
         form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
         if self.randomization is not None:
             form["randomization"] = self.randomization.to_dict()
@@ -176,7 +177,8 @@ def build_config(
         drawn = run_settings.resample_every or run_settings.sampler != UNIFORM
         if randomization is not None or drawn or run_settings.context != INFO:
             raise ConfigError(
-                f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
+                f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id "
+                f"({either('gymdr list envs', 'gymnasium.pprint_registry()')}), "
                 "or leave the randomization out."
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)

@@ -22,7 +22,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
-        (["play", "--human", "FrozenLake-v1"], "there are no keys"),
+        (["play", "--human", "FrozenLake-v1"], "There are no keys"),
         (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -137,7 +137,7 @@ def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_p
 def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
     train(tmp_path / "run")
     before = files(tmp_path)
-    assert "already exists. Continue it with 'gymdr resume" in refused(train(tmp_path / "run"))
+    assert "already exists. Continue it with gymdr resume" in refused(train(tmp_path / "run"))
     assert files(tmp_path) == before
 
 
