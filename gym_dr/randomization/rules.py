@@ -113,7 +113,7 @@ def parse_rule(text: str) -> Rule:
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
         raise RandomizationError(
-            f"a mixture has no form as one text; {either('put it in a file', 'use Mixture or a table')}."
+            f"a mixture cannot be written as one text; {either('put it in a file', 'use gym_dr.Mixture')}."
         )
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
