@@ -13,6 +13,7 @@ import click
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
+from gym_dr.wording import flag
 
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
@@ -156,15 +157,15 @@ def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
 def _option(
     field: dataclasses.Field[Any], hint: Any, default: Any, help: str | None = None, shown: bool | str = True
 ) -> click.Option:
-    flag = "--" + field.name.replace("_", "-")
+    name = flag(field.name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default, "show_default": shown}
     if hint is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}"], **shared)
+        return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default))
-        return click.Option([flag], type=NumberList(get_args(hint)[0]), **shared)
+        return click.Option([name], type=NumberList(get_args(hint)[0]), **shared)
     choices = field.metadata.get("choices")  # checked by the configuration, for files too
-    return click.Option([flag], type=hint, metavar="|".join(choices) if choices else None, **shared)
+    return click.Option([name], type=hint, metavar="|".join(choices) if choices else None, **shared)

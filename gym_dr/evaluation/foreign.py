@@ -21,6 +21,7 @@ from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.integrations.sb3_policy import load_policy, read_saved
 from gym_dr.randomization.spec import Randomization
 from gym_dr.training.api import Policy
+from gym_dr.wording import either, flag, spelled
 
 EXPECTED = "[NAME=]sb3:FILE.zip or [NAME=]package.module:function"
 PROBED = 64  # observations on which functions are compared
@@ -75,7 +76,7 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
         return _policy(own_name, f"policy {own_name!r}", given, setting, uuid.uuid4().hex, record)
     match = _TEXT.fullmatch(given)
     if match is None:
-        raise ConfigError(f"--policy: expected {EXPECTED}, got {shortened(given)}.")
+        raise ConfigError(f"{either(flag('policy'), 'policies')}: expected {EXPECTED}, got {shortened(given)}.")
     name = name or match["name"]
     return (
         _open_file(match["file"], name, setting) if match["file"] else _open_function(match["function"], name, setting)
@@ -87,8 +88,8 @@ def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     if not any(Path(trusted).resolve() == saved.path.resolve() for trusted in setting.trust):
         also = f" and {saved.statistics.name} beside it" if saved.statistics else ""
         raise ConfigError(
-            f"--policy sb3:{text}: files of Stable-Baselines3 hold pickles, which can run any code when they are read. "
-            f"If you trust the source of this one{also}: --trust {text}"
+            f"policy sb3:{text}: files of Stable-Baselines3 hold pickles, which can run any code when they are read. "
+            f"If you trust the source of this one{also}: {spelled('trust', [text])}"
         )
     make = load_policy(saved, stochastic=setting.stochastic)
     actions = "stochastic" if setting.stochastic else "deterministic"
@@ -118,7 +119,7 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
     module_name, _, path = text.partition(":")
     if module_name not in setting.trust:
         raise ConfigError(
-            f"--policy {text}: importing {module_name} runs its code. If you trust it: --trust {module_name}"
+            f"policy {text}: importing {module_name} runs its code. If you trust it: {spelled('trust', [module_name])}"
         )
     try:
         module = found = importlib.import_module(module_name)
@@ -126,11 +127,11 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
             found = getattr(found, part)
     except Exception as error:  # a module may raise anything when it is imported
         raise ConfigError(
-            f"--policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
+            f"policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
             "folder to PYTHONPATH."
         ) from error
     if not callable(found):
-        raise ConfigError(f"--policy {text}: expected a function, got {shortened(found)}.")
+        raise ConfigError(f"policy {text}: expected a function, got {shortened(found)}.")
     file = getattr(module, "__file__", None)
     source = Path(file).read_bytes() if file else b""
     record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}

@@ -18,6 +18,7 @@ from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
+from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,9 @@ class Evaluation:
         """
         document = read_document(folder)
         if document is None:
-            raise RunFolderError(f"{folder}: holds no evaluation. Make one with 'gymdr evaluate'.")
+            raise RunFolderError(
+                f"{folder}: holds no evaluation. Make one with {either('gymdr evaluate', 'gym_dr.evaluate')}."
+            )
         if not document.get("complete"):
             raise RunFolderError(f"{folder}: the evaluation was interrupted. {_resume_hint(document)}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
@@ -116,7 +119,8 @@ def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _resume_hint(document: dict[str, Any]) -> str:
-    return f"Continue with: {document.get('command') or 'gymdr evaluate RUN'}"
+    how = either(document.get("command") or "gymdr evaluate RUN", "the same call of gym_dr.evaluate")
+    return f"Continue with: {how}"
 
 
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
@@ -128,7 +132,8 @@ def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Pa
     if output is not None:
         return Path(output)
     if len(defaults) != 1:
-        raise ConfigError("Expected --output FOLDER for an evaluation of several runs or policies.")
+        wanted = either(f"{flag('output')} FOLDER", "output")
+        raise ConfigError(f"Expected {wanted} for an evaluation of several runs or policies, got none.")
     return defaults[0]
 
 
@@ -141,11 +146,13 @@ def check_folder(folder: Path) -> None:
     with os_errors(folder, "read"):
         if folder.is_dir():
             if (folder / CONFIG).is_file():
-                raise RunFolderError(f"{folder}: is a run folder; choose another --output.")
+                raise RunFolderError(f"{folder}: is a run folder; choose another {spelled('output')}.")
             if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another --output.")
+                raise RunFolderError(
+                    f"{folder}: already exists and holds no evaluation; choose another {spelled('output')}."
+                )
         elif folder.exists():
-            raise RunFolderError(f"{folder}: is a file; choose another --output.")
+            raise RunFolderError(f"{folder}: is a file; choose another {spelled('output')}.")
         elif not folder.absolute().parent.is_dir():
             raise RunFolderError(f"{folder}: there is no folder {folder.parent}.")
 

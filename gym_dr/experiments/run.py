@@ -15,6 +15,7 @@ from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.training.api import Algorithm, Policy
+from gym_dr.wording import how_to_resume
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +189,7 @@ class Runs(Sequence[Run]):
             return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             raise RunFolderError(
-                f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
+                f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
             ) from None
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:

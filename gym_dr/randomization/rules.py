@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
+from gym_dr.wording import either
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,9 @@ def parse_rule(text: str) -> Rule:
         raise unknown_name("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
-        raise RandomizationError("a mixture cannot be written on the command line; put it in a file.")
+        raise RandomizationError(
+            f"a mixture cannot be written as one text; {either('put it in a file', 'use gym_dr.Mixture')}."
+        )
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):

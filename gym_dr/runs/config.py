@@ -24,6 +24,7 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.training.api import Algorithm
+from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
@@ -80,7 +81,7 @@ class RunConfig:
     context_ranges: ContextRanges | None = None  # of parameters that the policy observes; derived from the others
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``config.json``, which ``--config`` reads back."""
+        """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
         form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
         form["randomization"] = {} if self.randomization is None else self.randomization.to_dict()
         form[self.algorithm] = _plain(self.options)
@@ -177,8 +178,8 @@ def build_config(
         if drawn or run_settings.context != INFO or not _is_none(randomization):
             raise ConfigError(
                 f"env: {run_settings.env} has no parameters, so nothing would be randomized. Use "
-                f"{randomized_id(run_settings.env) or 'a gym_dr/... id (gymdr list envs)'}, or train it as it is, with "
-                "the randomization 'none'."
+                f"{randomized_id(run_settings.env) or _listing()}, or train it as it is, with "
+                f"{spelled('randomization', 'none')}."
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
@@ -202,6 +203,10 @@ def build_config(
         sampler_options=made,
         context_ranges=ranges,
     )
+
+
+def _listing() -> str:
+    return f"a gym_dr/... id ({either('gymdr list envs', 'gymnasium.pprint_registry()')})"
 
 
 def _is_none(randomization: Any) -> bool:

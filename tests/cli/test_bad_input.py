@@ -22,7 +22,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
-        (["play", "--human", "FrozenLake-v1"], "there are no keys"),
+        (["play", "--human", "FrozenLake-v1"], "There are no keys"),
         (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -41,7 +41,7 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--env", ".relative:CartPole-v1"], "module '.relative' cannot be imported"),
         (["--env", "GymV21Environment-v0"], "'GymV21Environment-v0' cannot be made: To use the gym compat"),
         (["--env", "FrozenLake-v1", "--randomization", "none"], "Expected observations in a Box of one dimension"),
-        (["--env", "CartPole-v1"], "Use gym_dr/CartPoleDR-v1, or train it as it is, with the randomization 'none'"),
+        (["--env", "CartPole-v1"], "Use gym_dr/CartPoleDR-v1, or train it as it is, with --randomization none"),
         (["--env", "CartPole-v0"], "Use gym_dr/CartPoleDR-v1, or"),  # any version
         (["--env", "CliffWalking-v1"], "Use a gym_dr/... id (gymdr list envs), or"),
         (["--env", "CartPole-v1", "--randomize", "gravity=-9"], "CartPole-v1 has no parameters"),
@@ -140,7 +140,7 @@ def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_p
 def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
     train(tmp_path / "run")
     before = files(tmp_path)
-    assert "already exists. Continue it with 'gymdr resume" in refused(train(tmp_path / "run"))
+    assert "already exists. Continue it with gymdr resume" in refused(train(tmp_path / "run"))
     assert files(tmp_path) == before
 
 

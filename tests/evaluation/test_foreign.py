@@ -106,7 +106,7 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: dict[str,
 def test_a_file_is_not_unpickled_before_it_is_trusted(tmp_path: Path) -> None:
     path = save(tmp_path / "a.zip", PPO)
     setting = Setting(env="CartPole-v1", has_params=False, randomization=None, trust=["a.zip", str(tmp_path)])
-    with pytest.raises(ConfigError, match=r"hold pickles, which can run any code .* --trust .*a\.zip"):
+    with pytest.raises(ConfigError, match=r"hold pickles, which can run any code .* trust=.*a\.zip"):
         open_foreign(f"sb3:{path}", setting)
 
 

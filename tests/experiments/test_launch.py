@@ -261,7 +261,7 @@ def running_ray_tasks() -> int:
 def test_what_a_task_elsewhere_sends_back_is_the_run(one_by_one: Path, tmp_path: Path) -> None:
     here = RunFolder(one_by_one / "seed-1")
     config = here.config.read_text(encoding="utf-8")
-    message, files = launcher.train_config("seed-1", config, (), "nothing")
+    message, files = launcher.train_config("seed-1", config, (), "nothing", False)
     there = RunFolder.create(tmp_path / "seed-1", config, overwrite=False)
     launcher._unpack(there, files)
     assert message == ""
@@ -307,5 +307,5 @@ def test_a_signal_between_runs_ends_no_process_of_the_pool_but_keeps_it_from_tra
         for _ in range(2):
             os.kill(process, signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing").result()
+            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing", False).result()
         assert pool.submit(os.getpid).result() == process

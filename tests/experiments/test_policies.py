@@ -133,7 +133,7 @@ def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("policies", "options", "message"),
     [
-        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
+        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: trust=\['{MODULE}'\]"),
         (BRAKE, {"trust": ["tests"]}, "If you trust it"),
         ("no_such_module:act", {"trust": ["no_such_module"]}, "cannot be imported: ModuleNotFoundError"),
         (f"{MODULE}:brak", {"trust": [MODULE]}, "cannot be imported: AttributeError"),
@@ -141,10 +141,10 @@ def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None
         ("sb3:none.zip", {}, "none.zip: there is no such file"),
         (object(), {}, "Expected a policy: a run, a callable"),
         ([], {}, "Expected a run or a policy"),
-        (brake, {"env": None}, "Expected --env ID"),
+        (brake, {"env": None}, "Expected env: policies that"),
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
-        ([brake, coast], {}, "Expected --output FOLDER"),
-        (brake, {"stochastic": True}, "--stochastic is for policies of Stable-Baselines3"),
+        ([brake, coast], {}, "Expected output for"),
+        (brake, {"stochastic": True}, "stochastic is for policies of Stable-Baselines3"),
         (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
         (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
         (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
@@ -184,9 +184,9 @@ def test_unknown_environments_and_presets_are_refused() -> None:
 
 
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--env CartPole-v1: .*first was trained on gym_dr/LunarLanderDR-v3"):
+    with pytest.raises(ConfigError, match=r"env='CartPole-v1': .*first was trained on gym_dr/LunarLanderDR-v3"):
         evaluate([run, brake], env="CartPole-v1", output="out")
-    with pytest.raises(ConfigError, match="--randomization is for policies that are not runs"):
+    with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
         evaluate(run, randomization="wide")
 
 

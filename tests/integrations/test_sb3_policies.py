@@ -146,14 +146,14 @@ def test_a_file_that_is_not_trusted_is_not_unpickled(saved: Path, tmp_path: Path
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
         for name, content in {**parts, "data": json.dumps(data).encode()}.items():
             archive.writestr(name, content)
-    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust the source of this one: --trust .*evil\.zip"):
+    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust the source of this one: trust=.*evil\.zip"):
         evaluate(tmp_path / "evil.zip", trust=["ppo.zip"])
     with pytest.raises(ConfigError, match=r"evil\.zip: cannot be loaded: UnpicklingError"):
         evaluate(tmp_path / "evil.zip")
 
 
 def test_trust_in_a_file_is_trust_in_its_statistics_and_says_so(saved: Path) -> None:
-    with pytest.raises(ConfigError, match=r"source of this one and normal_vecnormalize\.pkl beside it: --trust"):
+    with pytest.raises(ConfigError, match=r"source of this one and normal_vecnormalize\.pkl beside it: trust="):
         evaluate(saved / "normal.zip", trust=[])
 
 
