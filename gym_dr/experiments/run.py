@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.html_tables import Cell, html_table, listed
 from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.runs.config import RunConfig, check_device
@@ -140,6 +143,24 @@ class Run:
         settings = self.config.settings
         return f"Run({str(self.path)!r}: {self.algorithm} on {settings.env}, seed {settings.seed})"
 
+    def _repr_html_(self) -> str:
+        """What was trained and what came out of it, for notebooks; as much as the folder has."""
+        settings = self.config.settings
+        rows = [("algorithm", self.algorithm), ("environment", settings.env), ("seed", str(settings.seed))]
+        rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
+        with contextlib.suppress(RunFolderError):
+            last = self.metrics.iloc[-1]
+            rows.append(("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"))
+            rows.append(("environment steps", f"{int(last['steps']):,}"))
+            mean = last["return_mean"]  # NaN before the first episode has ended
+            rows.append(
+                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
+            )
+        tables = [html_table((), rows, str(self.path))]
+        with contextlib.suppress(RunFolderError):
+            tables += [] if (found := self.evaluation) is None else [found._repr_html_()]
+        return "\n".join(tables)
+
 
 class Runs(Sequence[Run]):
     """A sequence of ``Run`` that differ only in their seed, in one folder.
@@ -204,7 +225,21 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
-        return f"Runs({str(self.path)!r}: {', '.join(run.path.name for run in self)})"
+        return f"Runs({str(self.path)!r}: {listed([run.path.name for run in self])})"
+
+    def _repr_html_(self) -> str:
+        """Statistics over seeds, or the runs if they are not all trained, for notebooks."""
+        try:
+            summary = self.summary
+        except RunFolderError:
+            return html_table((), [(run.path.name,) for run in self], str(self.path))
+        rows: list[list[Cell]] = []
+        for name, row in summary.iterrows():
+            numbers = [f"{row[key]:.1f}" for key in ("mean", "std")]
+            interval = f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
+            rows.append([str(name), f"{row['seeds']:.0f}", *numbers, (f"{row['iqm']:.1f}", interval)])
+        columns = ("", "seeds", "mean", "std", "IQM")
+        return html_table(columns, rows, str(self.path), "Statistics and 95% intervals are over seeds.")
 
 
 RunLike = str | Path | Run | Runs

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
+from gym_dr.evaluation.html_tables import listed
 from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config, sampler_option_names
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.plugins.manager import load_plugins
@@ -62,7 +63,7 @@ class Variant:
         return None if steps is None else int(options.updates * steps * self.config.settings.num_envs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Study:
     """Variants, seeds, evaluation sets and comparisons."""
 
@@ -85,6 +86,11 @@ class Study:
         """Whether variants, all by default, train for the same number of environment steps."""
         found = {self.budgets[name] for name in names or self.budgets}
         return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
+
+    def __repr__(self) -> str:
+        return (
+            f"Study({listed([variant.name for variant in self.variants])} on {self.env}, {len(self.seeds)} seeds each)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``study.json``: the whole study, resolved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from gym_dr.errors import (
 )
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.experiments.configure import KEYWORDS, option_names
+from gym_dr.experiments.launch import aggregate_runs
 from gym_dr.options import option
 from gym_dr.randomization.space import COLUMNS
 from gym_dr.runs.session import RunSession
@@ -165,6 +167,19 @@ def test_a_run_has_its_tables(run: Run) -> None:
     assert run.evaluation.sets[0].name == "nominal"
 
 
+def test_a_run_is_shown_in_a_notebook_as_tables_with_as_much_as_there_is(run: Run, tmp_path: Path) -> None:
+    shown = run._repr_html_()
+    assert "<td>draws of gravity</td><td>Normal(-10.0, 1.0, low=-11.99, high=-0.01)</td>" in shown
+    assert "<td>updates</td><td>2 of 2</td>" in shown
+    assert "<td>training</td>" in shown  # of the evaluation
+    shutil.copytree(run.path, tmp_path / "cut")
+    for name in ("metrics.csv", "evaluation/episodes.csv"):
+        (tmp_path / "cut" / name).write_text("damaged\n")
+    cut = gym_dr.load_run(tmp_path / "cut")._repr_html_()
+    assert "<td>algorithm</td><td>a2c</td>" in cut
+    assert "updates" not in cut
+
+
 def test_no_parameter_takes_the_place_of_a_column_in_the_tables(tmp_path: Path) -> None:
     """CartPole has a parameter named length."""
     settings: dict[str, Any] = {"updates": 1, "rollout_steps": 64, "num_envs": 2, "eval_episodes": 2, "progress": False}
@@ -215,6 +230,9 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
     with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gymdr resume"):
         _ = runs.summary
+    assert "<td>seed-2</td>" in runs._repr_html_()
+    aggregate_runs([one.folder for one in runs], runs.path)
+    assert "<th>IQM</th>" in runs._repr_html_()
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
