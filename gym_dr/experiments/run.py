@@ -107,16 +107,31 @@ class Run:
         document = read_document(self.folder.evaluation)
         return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
 
-    def policy(self) -> Policy:
-        """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions for the environment.
+    def policy(self, *, deterministic: bool = False) -> Policy:
+        """The policy in its newest checkpoint, as a function.
+
+        It takes observations ``(N, ...)`` and returns actions for the environment, or one observation ``(...)`` and
+        returns its action. Observations are those of the training environment, unnormalized. A run that was trained
+        with ``context="observation"`` also observes the draw: wrap the environment in
+        ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``.
+
+        Example:
+            >>> act = run.policy(deterministic=True)
+            >>> actions = act(observations)
+            >>> action = act(observations[0])
+
+        Args:
+            deterministic: Whether to take the most likely of discrete actions. If not, they are sampled, as in
+                evaluations, from a generator with a fixed seed. Continuous actions are the mean in both cases.
 
         Raises:
-            ConfigError: The algorithm cannot make a policy from its saved state.
+            ConfigError: The algorithm cannot make a policy from its saved state, or not a deterministic one. Calling
+                the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
         from gym_dr.evaluation.policies import load_run_policy
 
-        return load_run_policy(*self.parts)
+        return load_run_policy(*self.parts, deterministic=deterministic)
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
