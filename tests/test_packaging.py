@@ -69,7 +69,7 @@ def test_metadata_is_valid_and_says_what_an_index_shows(wheel: Path) -> None:
     assert metadata.license_expression == "MIT"
     assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
     assert {"Programming Language :: Python :: 3.13", "Typing :: Typed"} <= set(metadata.classifiers or ())
-    assert {"report", "ray", "video"} <= set(metadata.provides_extra or ())
+    assert {"notebook", "report", "ray", "video"} <= set(metadata.provides_extra or ())
 
 
 def test_the_citation_names_the_version() -> None:

@@ -89,7 +89,7 @@ MISTAKES: dict[str, Callable[[Path], object]] = {
     "an output of something else": lambda place: gym_dr.evaluate(place / "run", output=place),
     "an output that is a file": lambda place: gym_dr.evaluate(place / "run", output=place / "module.toml"),
     "sampled actions": lambda place: gym_dr.evaluate(place / "run", stochastic=True),
-    "a run's randomization": lambda place: gym_dr.evaluate(place / "run", randomization="wide"),
+    "a run's randomization": lambda place: gym_dr.report(place / "run", randomization="wide"),
     "no parameters": lambda place: gym_dr.evaluate(function, env="Blackjack-v1", randomization="wide"),
     "an empty grid": lambda place: gym_dr.evaluate(place / "run", grid={"gravity": (-9, -2, 0)}),
     "an infinite grid": lambda place: gym_dr.evaluate(place / "run", grid={"gravity": (-9, float("inf"), 3)}),

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, policy_options, read_grid
+from gym_dr.cli.options import command_line, physics_options, policy_options, read_grid, read_params, read_randomize
 from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @policy_options
+@physics_options
 @click.option(
     "--grid",
     multiple=True,
@@ -41,7 +42,14 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     metavar="FOLDER",
     help="folder for the results  [default: RUN/evaluation; NAME-evaluation for one --policy; required for several]",
 )
-def command(runs: tuple[str, ...], others: tuple[str, ...], grid: tuple[str, ...], **options: Any) -> None:
+def command(
+    runs: tuple[str, ...],
+    others: tuple[str, ...],
+    grid: tuple[str, ...],
+    params: tuple[str, ...],
+    randomize: tuple[str, ...],
+    **options: Any,
+) -> None:
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
     Policies are runs or, with --policy, from Stable-Baselines3 or your own code. All play the same draws and seeds, so
@@ -50,6 +58,7 @@ def command(runs: tuple[str, ...], others: tuple[str, ...], grid: tuple[str, ...
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **options)
+    physics: Any = {"params": read_params(params), "randomize": read_randomize(randomize)}
+    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **physics, **options)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

@@ -18,8 +18,17 @@ def _options_of(sampler: Sampler) -> str:
     return f"[{options}]" if options else ""
 
 
+class _What(click.Choice[str]):
+    """What can be listed; parameters belong to one environment and have a command of their own."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in ("params", "parameters", "presets"):
+            self.fail(f"the {value} of an environment are shown by: gymdr params ENV_ID", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command()
-@click.argument("what", type=click.Choice(["envs", "algorithms", "samplers", "plugins"]))
+@click.argument("what", type=_What(["envs", "algorithms", "samplers", "plugins"]))
 def command(what: str) -> None:
     """List environments, algorithms, samplers or plugins."""
     plugins = load_plugins()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Union, get_args, get_origin
 
 import click
@@ -34,12 +34,6 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
         click.option(
-            "--randomization",
-            metavar="PRESET|FILE",
-            help="training randomization of --policy, a preset or a file  [default: unknown; draws are those of the "
-            "RUNs, or else of the preset default]",
-        ),
-        click.option(
             "--stochastic",
             is_flag=True,
             help="sample the actions of sb3:FILE.zip instead of taking the most likely one",
@@ -52,6 +46,37 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "repeatable",
         ),
     )
+    return _with_options(command, options)
+
+
+def physics_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that choose the physics to play: ``randomization``, ``randomize`` and ``params``."""
+    options = (
+        click.option(
+            "--set",
+            "params",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="value of a parameter; repeatable; without --randomization and --randomize all others are nominal",
+        ),
+        click.option(
+            "--randomization",
+            metavar="PRESET|FILE",
+            help="draws to play, and the training randomization of --policy  [default: the policy's training draws; "
+            "unknown ones are those of the preset default]",
+        ),
+        click.option(
+            "--randomize",
+            multiple=True,
+            metavar="NAME=DIST",
+            help="draws of one parameter, such as gravity=uniform:-12:-2; repeatable; without --randomization nothing "
+            "else varies",
+        ),
+    )
+    return _with_options(command, options)
+
+
+def _with_options(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
@@ -130,6 +155,23 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
         RandomizationError: A name is given twice.
     """
     return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got")
+
+
+def read_params(texts: tuple[str, ...]) -> dict[str, float]:
+    """Reads ``--set NAME=VALUE`` options.
+
+    Raises:
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
+    """
+    expected = "--set: expected NAME=VALUE such as gravity=-3, got"
+    values: dict[str, float] = {}
+    for name, text in _pairs(texts, expected).items():
+        try:
+            values[name] = float({"true": "1", "false": "0"}.get(text.lower(), text))
+        except ValueError:
+            raise ConfigError(f"{expected} {f'{name}={text}'!r}. For draws: --randomize {name}=DISTRIBUTION") from None
+    return values
 
 
 def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:

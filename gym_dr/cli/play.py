@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import gymnasium as gym
 
-from gym_dr.cli.options import policy_options
+from gym_dr.cli.options import physics_options, policy_options, read_params, read_randomize
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.manager import load_plugins
+
+if TYPE_CHECKING:
+    from gym_dr.experiments.physics import Physics
 
 
 @click.command()
 @click.argument("target", required=False, metavar="[RUN|ENV]")
 @policy_options
+@physics_options
 @click.option("--pretrained", "name", type=click.Choice(names()), help="a policy included in the package")
 @click.option("--human", is_flag=True, help="play ENV yourself with the arrow keys")
 @click.option("--video", metavar="FILE", help="write an .mp4 or .gif file instead of opening a window")
@@ -29,11 +33,13 @@ def command(
     video: str | None,
     episodes: int,
     seed: int,
+    params: tuple[str, ...],
+    randomize: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Watch a trained policy, or play yourself.
+    """Watch a trained policy, or play yourself, under the training draws or under physics that you choose.
 
-    Each episode has a new draw from the policy's training distribution; the values and the return are printed.
+    Each episode has a new draw. Its values stand in the picture and are printed with the return.
     """
     from gym_dr.evaluation import play  # heavy
     from gym_dr.evaluation.policies import training_draws
@@ -45,12 +51,15 @@ def command(
         raise ConfigError(
             f"Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got {len(given)} of them."
         )
+    chosen = {"params": read_params(params), "randomize": read_randomize(randomize)}
+    chosen["randomization"] = options["randomization"]
     if human:
         if video or not target:
             other = "--video" if video else "--policy" if others else "--pretrained"
             raise ConfigError(f"Expected --human or {other}, got both.")
         load_plugins()
-        play.play_by_hand(given[0], seed)
+        physics = _physics(target, chosen)
+        play.play_by_hand(target, seed, *((physics.randomization, physics.params) if physics else ()))
         return
     try:
         policies, _ = open_all(given, **options)
@@ -58,12 +67,28 @@ def command(
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
-    draws = training_draws(policies, param_space_of(policies[0].env))
-    randomization = draws[0] if draws else None
-    for episode in play.play_policy(policies[0], randomization, episodes=episodes, seed=seed, video=video):
-        values = ", ".join(
-            f"{name} {value:g}" for name, value in episode.params.items() if name in (randomization or ())
-        )
+    env = policies[0].env
+    physics = _physics(env, chosen)
+    draws = training_draws(policies, param_space_of(env))
+    randomization = physics.randomization if physics else draws[0] if draws else None
+    exact = physics.params if physics else {}
+    played = play.play_policy(policies[0], randomization, episodes=episodes, seed=seed, video=video, params=exact)
+    for episode in played:
+        shown = {name: episode.params[name] for name in (*exact, *(randomization or ())) if name in episode.params}
+        values = ", ".join(f"{name} {value:g}" for name, value in shown.items())
         click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
     if video:
         click.echo(f"Wrote {video}")
+
+
+def _physics(env: str, chosen: dict[str, Any]) -> Physics | None:
+    """The physics that the user chose, if any; says which switches it turns on."""
+    from gym_dr.experiments.physics import choose_physics  # heavy
+    from gym_dr.runs.environments import param_space_of
+
+    if not any(chosen.values()):
+        return None
+    physics = choose_physics(env, param_space_of(env), **chosen)
+    for note in physics.notes() if physics else ():
+        click.echo(note, err=True)
+    return physics

@@ -13,6 +13,12 @@ from gym_dr.experiments.report import report
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @policy_options
+@click.option(
+    "--randomization",
+    metavar="PRESET|FILE",
+    help="training randomization of --policy, a preset or a file  [default: unknown; draws are those of the RUNs, or "
+    "else of the preset default]",
+)
 @click.option("--output", metavar="HTML", help="file to write  [default: report.html, in RUN if there is a single one]")
 @click.option(
     "--evaluation",

@@ -76,3 +76,29 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
         return actions.astype(space.dtype)
 
     return act
+
+
+def for_one_or_many(policy: Policy, shape: tuple[int, ...], source: str, hint: str = "") -> Policy:
+    """Lets a policy act on a single observation too.
+
+    Args:
+        policy: Observations ``(N, *shape)`` -> actions ``(N, ...)``.
+        shape: Of one observation.
+        source: Where the policy comes from, for messages.
+        hint: Ends the message about observations of another shape.
+
+    Returns:
+        A policy that also takes one observation, of ``shape``, and returns its action. It raises ``ConfigError`` for
+        observations of any other shape.
+    """
+
+    def act(observations: npt.NDArray[Any]) -> Any:
+        given = np.asarray(observations)
+        if given.shape == shape:
+            return policy(given[None])[0]
+        if given.shape[1:] != shape or given.ndim != len(shape) + 1:
+            many = str(("N", *shape)).replace("'", "")
+            raise ConfigError(f"{source}: expected observations of shape {shape} or {many}, got {given.shape}.{hint}")
+        return policy(given)
+
+    return act

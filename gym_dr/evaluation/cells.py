@@ -25,7 +25,7 @@ from gym_dr.wording import either, flag, spelled
 Array = npt.NDArray[np.float64]
 Values = Mapping[str, float]
 
-KINDS = ("nominal", "distribution", "grid", "corners", "sobol", "sobol-box")
+KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
@@ -49,7 +49,8 @@ class CellSet:
     kind: str  # one of KINDS
     episodes: int  # of each cell
     # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points (sobol,
-    # sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed.
+    # sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed, which
+    # replaces draws too.
     definition: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -94,7 +95,7 @@ class CellSet:
         """All parameters that may differ from nominal."""
         if self.randomization is None:
             return (*self.names, *self.fixed)
-        return (*self.randomization, *(self.randomization.switched_on or ()))
+        return tuple(dict.fromkeys((*self.randomization, *(self.randomization.switched_on or ()), *self.fixed)))
 
     @property
     def num_cells(self) -> int:
@@ -140,9 +141,16 @@ def nominal(episodes: int) -> CellSet:
     return CellSet(name="nominal", kind="nominal", episodes=episodes, definition={})
 
 
-def distribution(name: str, randomization: Randomization, episodes: int) -> CellSet:
-    """One cell with a new draw in each episode."""
-    definition = {"randomization": randomization.to_dict()}
+def fixed(name: str, values: Values, episodes: int) -> CellSet:
+    """One cell with these values, checked; other parameters are nominal."""
+    return CellSet(name=name, kind="fixed", episodes=episodes, definition={"fixed": dict(values)})
+
+
+def distribution(name: str, randomization: Randomization, episodes: int, values: Values | None = None) -> CellSet:
+    """One cell with a new draw in each episode, in which ``values``, checked, replace draws."""
+    definition: dict[str, Any] = {"randomization": randomization.to_dict()}
+    if values:
+        definition["fixed"] = dict(values)
     return CellSet(name=name, kind="distribution", episodes=episodes, definition=definition)
 
 

@@ -6,33 +6,48 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.captions import Frame, caption_of, captioned
 from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, param_space_of, wrap_for_policy
 from gym_dr.wording import spelled
+from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
-
-Frame = npt.NDArray[np.uint8]  # (height, width, 3)
+from gym_dr.wrappers.vector_params import with_params
 
 
 def play_policy(
-    policy: FrozenPolicy, randomization: Randomization | None, *, episodes: int, seed: int, video: str | None
+    policy: FrozenPolicy,
+    randomization: Randomization | None,
+    *,
+    episodes: int,
+    seed: int,
+    video: str | None,
+    params: Mapping[str, float] | None = None,
 ) -> Iterator[EpisodeRecord]:
     """Plays a policy on draws of a randomization, in a window or into a video that ends in .mp4 or .gif.
 
-    ``seed``, that of the first episode, determines the draws; environments without parameters have none.
+    The values of what is drawn or given stand in a corner of the video, or in the title of a window that has one.
+
+    Args:
+        policy: The policy.
+        randomization: What is drawn; None for environments without parameters.
+        episodes: Number of episodes.
+        seed: Seed of the first episode, which determines the draws.
+        video: File to write; None for a window.
+        params: name -> value, checked, which replaces a draw.
 
     Yields:
         Each finished episode; the video is complete when the iteration ends.
@@ -47,21 +62,59 @@ def play_policy(
         _check_display(f"write a video with {spelled('video', 'FILE.gif')} instead")
     render_mode = "human" if video is None else "rgb_array"
     envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
+    exact = dict(params or {})
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(wrap_for_policy(envs, randomization, policy.context_ranges), played.append)
+    envs = wrap_for_policy(with_params(envs) if exact else envs, randomization, policy.context_ranges, exact)
+    envs = RecordEpisodes(envs, played.append)
+    space = param_space_of(policy.env) or ParamSpace("", [])
+    shown = dict.fromkeys((*exact, *(randomization or ()), *((randomization and randomization.switched_on) or ())))
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(episodes):
-            observations, _ = envs.reset(seed=seed if episode == 0 else None)
-            add_frame(_picture(envs))
+            options = {"params": exact} if exact else None
+            observations, info = envs.reset(seed=seed if episode == 0 else None, options=options)
+            lines = caption_of(shown, {name: values[0] for name, values in info.get("params", {}).items()}, space)
+            add_frame(_picture(envs), lines)
+            _name_window(lines)
             while len(played) == episode:
                 observations, *_ = envs.step(act(np.asarray(observations)))
-                add_frame(_picture(envs))
+                add_frame(_picture(envs), lines)
             yield played[-1]
 
 
-def play_by_hand(env_id: str, seed: int) -> None:
+class _Chosen(gym.Wrapper[Any, Any, Any, Any]):
+    """Plays every episode with given values and writes them, and the draw, into its pictures."""
+
+    def __init__(self, env: gym.Env[Any, Any], params: Mapping[str, float], space: ParamSpace) -> None:
+        super().__init__(env)
+        self._params, self._space = dict(params), space
+        drawn = env.get_wrapper_attr("randomization") if env.has_wrapper_attr("randomization") else ()
+        self._shown = dict.fromkeys((*params, *drawn))
+        self._lines: list[str] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        chosen = {"params": self._params} if self._params else {}
+        observation, info = self.env.reset(seed=seed, options={**(options or {}), **chosen} or None)
+        self._lines = caption_of(self._shown, info.get("params", {}), self._space)
+        return observation, info
+
+    def render(self) -> Any:
+        return captioned(self.env.render(), self._lines)
+
+
+def play_by_hand(
+    env_id: str,
+    seed: int,
+    randomization: Randomization | None = None,
+    params: Mapping[str, float] | None = None,
+) -> None:
     """Lets the user play with the arrow keys until the window is closed.
+
+    Args:
+        env_id: Id of the environment.
+        seed: Seed of the first episode.
+        randomization: What is drawn; None for the default of the id.
+        params: name -> value, checked, which replaces a draw.
 
     Raises:
         UnknownNameError: There is no such environment.
@@ -69,7 +122,10 @@ def play_by_hand(env_id: str, seed: int) -> None:
     """
     check_env_id(env_id)
     _check_display("playing by hand needs one")
-    env = make_env(env_id, None, render_mode="rgb_array")
+    exact = dict(params or {})
+    if randomization is not None:  # with the disturbances that have values
+        randomization = Randomization({**undisturbed(exact), **randomization}, switched_on=randomization.switched_on)
+    env = make_env(env_id, randomization, render_mode="rgb_array")
     try:
         keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
@@ -77,20 +133,23 @@ def play_by_hand(env_id: str, seed: int) -> None:
             from gymnasium.utils.play import play
 
         noop = keys.pop((), np.zeros(env.action_space.shape or (), env.action_space.dtype))
-        play(env, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
+        chosen = _Chosen(env, exact, param_space_of(env_id) or ParamSpace("", []))
+        play(chosen, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
     finally:
         env.close()
 
 
 @contextlib.contextmanager
-def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
+def open_video(video: str | None, fps: int) -> Iterator[Callable[..., None]]:
     """Opens an MP4 or GIF file, by its suffix, and yields a function that adds a frame; a no-op without a video.
+
+    Besides the frame it takes the lines of its caption.
 
     Raises:
         RunFolderError: The file cannot be written.
     """
     if video is None:
-        yield lambda frame: None
+        yield lambda frame, caption=(): None
         return
     import imageio.v2 as imageio  # heavy; its v3 interface cannot write frame by frame
 
@@ -105,10 +164,10 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
         writer: Any  # imageio declares the common base of readers and writers
         with imageio.get_writer(video, mode="I", **options) as writer:
 
-            def add_frame(frame: Frame) -> None:
+            def add_frame(frame: Frame, caption: Sequence[str] = ()) -> None:
                 nonlocal frames
                 if frames % every == 0:
-                    writer.append_data(np.asarray(frame))
+                    writer.append_data(captioned(frame, caption))
                 frames += 1
 
             yield add_frame
@@ -119,6 +178,13 @@ def open_video(video: str | None, fps: int) -> Iterator[Callable[[Any], None]]:
 def _picture(envs: VectorEnv[Any, Any, Any]) -> Any:
     """The frame of the only sub-environment; None if there is a window."""
     return (envs.render() or [None])[0]
+
+
+def _name_window(lines: Sequence[str]) -> None:
+    """Writes a caption into the title of the window, if there is one of pygame's."""
+    pygame: Any = sys.modules.get("pygame")
+    if lines and pygame is not None and pygame.display.get_surface() is not None:
+        pygame.display.set_caption(", ".join(lines))
 
 
 def _check_display(instead: str) -> None:

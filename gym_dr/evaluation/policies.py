@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import hashlib
+import inspect
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +20,7 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError
-from gym_dr.evaluation.actions import checked, describe_spaces
+from gym_dr.evaluation.actions import checked, describe_spaces, for_one_or_many
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import CUSTOM, NONE, preset_of, presets, resolve
 from gym_dr.randomization.sampler import UNIFORM
@@ -27,7 +30,8 @@ from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.training.api import Algorithm, Policy
+from gym_dr.training.api import Algorithm, LoadPolicy, Policy
+from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wording import either, flag
 from gym_dr.wrappers.vector_params import with_params
 
@@ -192,24 +196,52 @@ def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace 
     return ends
 
 
-def load_run_policy(folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> Policy:
-    """Loads the policy from a run's newest checkpoint.
+def load_run_policy(
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, *, deterministic: bool = False
+) -> Policy:
+    """Loads the policy from a run's newest checkpoint; see ``Run.policy``.
 
     Raises:
-        ConfigError: The algorithm cannot load policies.
+        ConfigError: The algorithm cannot load policies, or not deterministic ones.
         CheckpointError: There is no usable checkpoint.
     """
+    loader = _loader(folder, algorithm)
+    if deterministic:
+        if "deterministic" not in inspect.signature(loader).parameters:
+            raise ConfigError(
+                f"{folder.path}: algorithm {algorithm.name!r} has no deterministic policy: its load_policy takes no "
+                "keyword 'deterministic'. Leave it out."
+            )
+        algorithm = dataclasses.replace(algorithm, load_policy=functools.partial(loader, deterministic=True))
     policy = _open(folder.path.name, folder, config, algorithm)
     with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
-        return policy.make(envs)
+        act, shape = policy.make(envs), envs.single_observation_space.shape
+        if shape is None:  # observations are no arrays
+            return act
+        return for_one_or_many(act, shape, str(folder.path), _about_context(config))
 
 
-def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> FrozenPolicy:
+def _about_context(config: RunConfig) -> str:
+    """A sentence, to follow others, on what a policy observes besides the environment's observations."""
+    if not config.context_ranges:
+        return ""
+    return (
+        f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
+        f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
+    )
+
+
+def _loader(folder: RunFolder, algorithm: Algorithm) -> LoadPolicy:
     loader = algorithm.policy_loader()
     if loader is None:
         raise ConfigError(
             f"{folder.path}: algorithm {algorithm.name!r} has no load_policy: its runs cannot be evaluated or played."
         )
+    return loader
+
+
+def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm) -> FrozenPolicy:
+    loader = _loader(folder, algorithm)
     checkpoint = load_newest(folder)
     path = checkpoint_paths(folder)[-1]
     return FrozenPolicy(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.wording import either, flag, spelled
@@ -43,7 +44,7 @@ def sampler_notes(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """A finished evaluation."""
 
@@ -102,6 +103,31 @@ class Evaluation:
         ]
         return pd.DataFrame(rows, columns=["policy", "set", "statistic", "value", "low", "high"])
 
+    def __repr__(self) -> str:
+        names = [cells.name for cells in self.sets]
+        return (
+            f"Evaluation({str(self.folder)!r}: {listed(self.policies)} on {self.document['env']}, "
+            f"{len(self.episodes):,} episodes of {listed(names)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The main statistics of each policy on each set, for notebooks."""
+        shown = {"mean": "mean return", "cvar_10": "worst 10 %", "success_rate": "solved"}
+        results = self.document["results"]
+        known = [name for name in shown if results and name in results[0]["statistics"]]
+        rows = [
+            (
+                row["policy"],
+                row["set"],
+                f"{row['episodes']:,}",
+                *(_shown(name, row["statistics"][name]) for name in known),
+            )
+            for row in results
+        ]
+        columns = ["policy", "set", "episodes", *(shown[name] for name in known)]
+        note = f"{self.document['confidence']:.0%} intervals are over episodes."
+        return html_table(columns, rows, self.document["env"], note)
+
     def cell_set(self, name: str) -> CellSet:
         """The set with a name."""
         return next(cells for cells in self.sets if cells.name == name)
@@ -111,6 +137,15 @@ class Evaluation:
         cells = self.cell_set(name)
         values: Array = self.episodes.loc[self.episodes["set"] == name, "return"].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
+
+
+def _shown(name: str, found: Mapping[str, float | None]) -> tuple[str, str]:
+    """A statistic and its interval as text."""
+    value, low, high = (
+        "" if found[end] is None else f"{found[end]:.0%}" if name == "success_rate" else f"{found[end]:.1f}"
+        for end in ("value", "low", "high")
+    )
+    return value, f"{low} to {high}" if low and high else ""
 
 
 def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:

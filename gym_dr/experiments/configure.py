@@ -29,7 +29,7 @@ from gym_dr.training.registry import find_algorithm
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
-    *("randomization", "randomize", "overwrite", "progress", "command"),
+    *("randomization", "randomize", "total_steps", "overwrite", "progress", "command"),
 )
 
 
@@ -115,6 +115,30 @@ def resolve_config(
         rules.pop("switched_on", None)  # decided again
         whole = {**rules, **randomize}
     return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole, drawing)
+
+
+def steps_per_update(config: RunConfig) -> int | None:
+    """Environment steps of one update, including reset steps; None if they depend on the length of episodes."""
+    steps = getattr(config.options, "rollout_steps", None)
+    return None if steps is None else int(steps * config.settings.num_envs)
+
+
+def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
+    """The configuration with as many updates as it takes to make at least ``total_steps`` environment steps.
+
+    Raises:
+        ConfigError: It is no whole number above 0, or the steps of an update are not known in advance.
+    """
+    if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
+        raise ConfigError(f"total_steps: expected a whole number of at least 1, got {shortened(total_steps)}.")
+    each = steps_per_update(config)
+    if each is None:
+        raise ConfigError(
+            f"total_steps: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, whose "
+            "updates take complete episodes. Use updates."
+        )
+    options = dataclasses.replace(config.options, updates=-(-total_steps // each))
+    return dataclasses.replace(config, options=options)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:

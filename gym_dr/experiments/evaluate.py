@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, unknown_name
+from gym_dr.experiments.physics import Physics, choose_physics
 from gym_dr.experiments.policies import PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
 from gym_dr.randomization.presets import resolve
@@ -31,6 +32,8 @@ def evaluate(
     *,
     env: str | None = None,
     randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+    params: Mapping[str, float] | None = None,
     stochastic: bool = False,
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
@@ -56,6 +59,7 @@ def evaluate(
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
         >>> found.summary.query("statistic == 'mean'")
         >>> found.episodes.groupby("gravity")["return"].mean()
+        >>> gym_dr.evaluate("runs/first", params={"gravity": -3, "wind_power": 15})  # exactly these values
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
         >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
 
@@ -65,8 +69,13 @@ def evaluate(
             "package.module:function" (optionally after "NAME="), or several of these; a mapping names callables and
             texts.
         env: Id of the environment; required if no policy is a run.
-        randomization: The training randomization of policies that are not runs, in any form that an environment takes.
-            If None, they are evaluated on the training draws of the runs, if any, or of the preset "default".
+        randomization: Draws to play besides the usual ones, in any form that an environment takes. It is also the
+            training randomization of policies that are not runs. If None, these are evaluated on the training draws of
+            the runs, if any, or of the preset "default".
+        randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``, which replace those of
+            ``randomization`` if there is one; otherwise no other parameter varies.
+        params: name -> value to play, such as ``{"gravity": -3}``; it replaces a draw. Without ``randomization`` and
+            ``randomize`` all other parameters are nominal. These three make one set, named after them.
         stochastic: Whether policies of Stable-Baselines3 sample their actions instead of taking the most likely one.
         grid: name -> (lowest, highest, count), both ends included; every combination is played.
         corners: Whether to play the corners of the box of training ranges.
@@ -94,7 +103,7 @@ def evaluate(
             is invalid.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         UnknownNameError: The environment, a parameter, preset or protocol is unknown.
-        RandomizationError: A value of the grid is out of bounds.
+        RandomizationError: A value is out of bounds.
         Interrupted: A signal stopped the evaluation.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
@@ -106,11 +115,17 @@ def evaluate(
     folder = evaluation_folder(folders, output)
     env_id, space = opened[0].env, param_space_of(opened[0].env)
     check_options(env_id, success, protocol)
+    if randomize or params or all(policy.run for policy in opened):
+        physics = choose_physics(env_id, space, randomization, randomize, params)
+    else:  # the training draws of the others
+        physics = None
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
     with playing(progress) as display:
         found = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
         found += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
+        if physics is not None:
+            found += _chosen_set(physics, found, episodes, display.note)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
 
 
@@ -198,6 +213,31 @@ def asked_sets(
             raise ConfigError(f"sets: expected a name that no other set has, got {name!r}. Choose another name.")
         found.append(_named(name, value, space, each["draws"]))
     return found
+
+
+def _chosen_set(
+    physics: Physics, others: Sequence[CellSet], episodes: int | None, note: Callable[[str], None]
+) -> list[CellSet]:
+    """The set of the physics that the user chose; none if it is nominal, or among the others already.
+
+    Raises:
+        ConfigError: Another set has its name.
+    """
+    from gym_dr.evaluation import cells
+
+    for text in physics.notes():
+        note(f"{physics.name}: {text}")
+    count = episodes_of_each(episodes)["draws"]
+    if physics.randomization:
+        chosen = cells.distribution(physics.name, physics.randomization, count, physics.params)
+    elif physics.params:
+        chosen = cells.fixed(physics.name, physics.params, count)
+    else:
+        return []
+    same = [one.to_dict() for one in others if one.name == chosen.name]
+    if any(form != chosen.to_dict() for form in same):
+        raise ConfigError(f"randomization: another set is named {chosen.name!r} already. Rename the file.")
+    return [] if same else [chosen]
 
 
 def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:

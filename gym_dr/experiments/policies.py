@@ -29,7 +29,8 @@ def open_all(
 ) -> tuple[list[FrozenPolicy], list[Path]]:
     """Opens policies and checks that they can be compared.
 
-    For the arguments see ``gym_dr.evaluate``.
+    ``randomization`` is the training randomization of policies that are not runs; for the others see
+    ``gym_dr.evaluate``.
 
     Returns:
         The policies in the order given, and for each item of ``given`` the default folder of its evaluation.
@@ -73,13 +74,11 @@ def open_all(
         raise ConfigError(
             f"{spelled('stochastic')} is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none."
         )
-    if randomization is not None and not others:
-        raise ConfigError(f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs.")
     check_env_id(first)
     space = param_space_of(first)
     if space is None and randomization is not None:
         raise ConfigError(f"{spelled('randomization')}: {first} has no parameters to randomize.")
-    draws = None if space is None or randomization is None else resolve(randomization, space)
+    draws = None if space is None or randomization is None or not others else resolve(randomization, space)
     setting = Setting(env=first, has_params=space is not None, randomization=draws, stochastic=stochastic, trust=trust)
     found: list[RunParts | FrozenPolicy] = []
     folders = []

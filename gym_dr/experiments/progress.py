@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import functools
+import importlib
 import os
 import sys
 import time
@@ -98,17 +99,30 @@ class Progress:
 
 
 def _bar_class() -> Any:
-    """The class that draws a bar here: widgets in a notebook, text on a terminal, or None if neither is possible."""
+    """The class that draws a bar here: widgets or text in a notebook, text on a terminal, else None."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if shell is not None and "IPKernelApp" in shell.config:
-        if importlib.util.find_spec("ipywidgets") is None:
-            return None
+    in_notebook = shell is not None and "IPKernelApp" in shell.config
+    if in_notebook and _has_widgets():
         from tqdm.notebook import tqdm as widgets
 
         return widgets
     # terminals of some CI systems have no size
-    if not (sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0):
+    if not in_notebook and not (sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0):
         return None
     from tqdm import tqdm
 
     return tqdm
+
+
+@functools.cache  # says once what is missing
+def _has_widgets() -> bool:
+    """Whether ipywidgets, which tqdm's bar for notebooks is made of, can be imported."""
+    try:
+        importlib.import_module("ipywidgets")
+    except Exception as error:  # whatever is wrong with it, training goes on
+        text = (
+            f"The progress bar is text, since ipywidgets cannot be imported ({error}): pip install 'gym-dr[notebook]'"
+        )
+        print(text, file=sys.stderr)
+        return False
+    return True

@@ -9,7 +9,7 @@ from typing import Any
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.evaluate import playing
 from gym_dr.experiments.policies import PoliciesLike, open_all
-from gym_dr.wording import spelled
+from gym_dr.wording import either, spelled
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     Args:
         policies: As in ``gym_dr.evaluate``, the baseline first.
         env: As in ``gym_dr.evaluate``.
-        randomization: As in ``gym_dr.evaluate``.
+        randomization: Training randomization of policies that are not runs, in any form that an environment takes.
         stochastic: As in ``gym_dr.evaluate``.
         output: File to write; None for ``report.html``, in the run's folder if there is a single one.
         evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
@@ -62,6 +62,11 @@ def report(
 
     check_installed()
     opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    if randomization is not None and all(policy.run for policy in opened):
+        raise ConfigError(
+            f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs. To play other "
+            f"draws: {either('gymdr evaluate RUN', 'gym_dr.evaluate(run)')} with {spelled('randomization')}."
+        )
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
         raise ConfigError(f"{spelled('output')}: expected a file that ends in .html in an existing folder, got {page}.")

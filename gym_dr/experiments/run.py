@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
+from gym_dr.evaluation.html_tables import Cell, html_table, listed
 from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.runs.config import RunConfig, check_device
@@ -105,16 +108,31 @@ class Run:
         document = read_document(self.folder.evaluation)
         return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
 
-    def policy(self) -> Policy:
-        """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions for the environment.
+    def policy(self, *, deterministic: bool = False) -> Policy:
+        """The policy in its newest checkpoint, as a function.
+
+        It takes observations ``(N, ...)`` and returns actions for the environment, or one observation ``(...)`` and
+        returns its action. Observations are those of the training environment, unnormalized. A run that was trained
+        with ``context="observation"`` also observes the draw: wrap the environment in
+        ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``.
+
+        Example:
+            >>> act = run.policy(deterministic=True)
+            >>> actions = act(observations)
+            >>> action = act(observations[0])
+
+        Args:
+            deterministic: Whether to take the most likely of discrete actions. If not, they are sampled, as in
+                evaluations, from a generator with a fixed seed. Continuous actions are the mean in both cases.
 
         Raises:
-            ConfigError: The algorithm cannot make a policy from its saved state.
+            ConfigError: The algorithm cannot make a policy from its saved state, or not a deterministic one. Calling
+                the policy raises it for observations of another shape.
             CheckpointError: There is no usable checkpoint.
         """
         from gym_dr.evaluation.policies import load_run_policy
 
-        return load_run_policy(*self.parts)
+        return load_run_policy(*self.parts, deterministic=deterministic)
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
@@ -140,6 +158,24 @@ class Run:
     def __repr__(self) -> str:
         settings = self.config.settings
         return f"Run({str(self.path)!r}: {self.algorithm} on {settings.env}, seed {settings.seed})"
+
+    def _repr_html_(self) -> str:
+        """What was trained and what came out of it, for notebooks; as much as the folder has."""
+        settings = self.config.settings
+        rows = [("algorithm", self.algorithm), ("environment", settings.env), ("seed", str(settings.seed))]
+        rows += [(f"draws of {name}", repr(rule)) for name, rule in (self.config.randomization or {}).items()]
+        with contextlib.suppress(RunFolderError):
+            last = self.metrics.iloc[-1]
+            rows.append(("updates", f"{int(last['update']) + 1:,} of {self.config.options.updates:,}"))
+            rows.append(("environment steps", f"{int(last['steps']):,}"))
+            mean = last["return_mean"]  # NaN before the first episode has ended
+            rows.append(
+                ("training return, mean of 100 episodes", "no episode yet" if math.isnan(mean) else f"{mean:.1f}")
+            )
+        tables = [html_table((), rows, str(self.path))]
+        with contextlib.suppress(RunFolderError):
+            tables += [] if (found := self.evaluation) is None else [found._repr_html_()]
+        return "\n".join(tables)
 
 
 class Runs(Sequence[Run]):
@@ -207,7 +243,21 @@ class Runs(Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
-        return f"Runs({str(self.path)!r}: {', '.join(run.path.name for run in self)})"
+        return f"Runs({str(self.path)!r}: {listed([run.path.name for run in self])})"
+
+    def _repr_html_(self) -> str:
+        """Statistics over seeds, or the runs if they are not all trained, for notebooks."""
+        try:
+            summary = self.summary
+        except RunFolderError:
+            return html_table((), [(run.path.name,) for run in self], str(self.path))
+        rows: list[list[Cell]] = []
+        for name, row in summary.iterrows():
+            numbers = [f"{row[key]:.1f}" for key in ("mean", "std")]
+            interval = f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
+            rows.append([str(name), f"{row['seeds']:.0f}", *numbers, (f"{row['iqm']:.1f}", interval)])
+        columns = ("", "seeds", "mean", "std", "IQM")
+        return html_table(columns, rows, str(self.path), "Statistics and 95% intervals are over seeds.")
 
 
 RunLike = str | Path | Run | Runs

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
+from gym_dr.evaluation.html_tables import Cell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
@@ -72,6 +73,22 @@ class StudyResult:
     def missing(self) -> Mapping[str, str]:
         """Runs that are not in the tables: "VARIANT/seed-N" -> reason."""
         return self.tables.missing
+
+    def __repr__(self) -> str:
+        plan = self.tables.study
+        missing = f", {len(self.missing)} runs missing" if self.missing else ""
+        names = listed([variant.name for variant in plan.variants])
+        return f"StudyResult({str(self.folder)!r}: {names} on {plan.env}, {len(plan.seeds)} seeds each{missing})"
+
+    def _repr_html_(self) -> str:
+        """All tables, for notebooks."""
+        tables = []
+        for table in self.tables.tables:
+            rows: list[list[Cell]] = [
+                [name, *((cell.value, cell.interval) for cell in cells)] for name, cells in table.rows
+            ]
+            tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
+        return "\n".join(tables)
 
 
 @dataclass(frozen=True)

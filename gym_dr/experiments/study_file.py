@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
-from gym_dr.experiments.configure import SETTINGS, file_beside, option_names, resolve_config, sampler_option_names
+from gym_dr.evaluation.html_tables import listed
+from gym_dr.experiments.configure import (
+    SETTINGS,
+    file_beside,
+    option_names,
+    resolve_config,
+    sampler_option_names,
+    steps_per_update,
+)
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.files import read_table
@@ -58,12 +66,11 @@ class Variant:
     @property
     def budget(self) -> int | None:
         """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
-        options = self.config.options
-        steps = getattr(options, "rollout_steps", None)
-        return None if steps is None else int(options.updates * steps * self.config.settings.num_envs)
+        each = steps_per_update(self.config)
+        return None if each is None else int(self.config.options.updates * each)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Study:
     """Variants, seeds, evaluation sets and comparisons."""
 
@@ -86,6 +93,11 @@ class Study:
         """Whether variants, all by default, train for the same number of environment steps."""
         found = {self.budgets[name] for name in names or self.budgets}
         return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
+
+    def __repr__(self) -> str:
+        return (
+            f"Study({listed([variant.name for variant in self.variants])} on {self.env}, {len(self.seeds)} seeds each)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``study.json``: the whole study, resolved."""

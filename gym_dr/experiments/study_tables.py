@@ -41,7 +41,7 @@ METHOD = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class StudyTables:
     """The numbers of a study whose runs have been evaluated."""
 
@@ -49,6 +49,9 @@ class StudyTables:
     evaluation: Evaluation
     runs: Mapping[str, Sequence[int]]  # variant -> seeds of the evaluated runs, in the evaluation's order
     missing: Mapping[str, str]  # "VARIANT/seed-N" -> why the run is missing
+
+    def __repr__(self) -> str:
+        return f"StudyTables({self.study!r})"
 
     @cached_property
     def values(self) -> dict[tuple[str, str, str], dict[int, float]]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, LostRunError
-from gym_dr.experiments.configure import resolve_config
+from gym_dr.experiments.configure import resolve_config, steps_per_update, with_total_steps
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
+from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.presets import preset_of
@@ -33,6 +34,7 @@ def train(
     trust: Collection[str] = (),
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
+    total_steps: int | None = None,
     overwrite: bool = False,
     progress: bool = True,
     command: str = "",
@@ -61,6 +63,7 @@ def train(
             "default".
         randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``, added to ``randomization`` if
             there is one; otherwise no other parameter varies.
+        total_steps: Environment steps to train for, in place of ``updates``, rounded up to whole updates.
         overwrite: Whether to replace an existing run in the folder.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the run folder.
@@ -84,11 +87,17 @@ def train(
     _check_seeds(seeds, options, launching)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     configs = [resolve_config(found, given, config, trust, randomization, randomize) for given in each]
+    if total_steps is not None:
+        if "updates" in options:
+            raise ConfigError("Expected updates or total_steps, got both.")
+        configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_launcher(launcher)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
     runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
+    if total_steps is not None and progress:
+        _tell_updates(configs[0], total_steps)
     try:
         if seeds is None:
             from gym_dr.experiments.one_run import train_run  # heavy
@@ -108,6 +117,14 @@ def train(
     finally:
         for folder in folders:
             folder.delete_replaced()
+
+
+def _tell_updates(config: RunConfig, total_steps: int) -> None:
+    """Says how many updates the steps that the user asked for make."""
+    updates, each = config.options.updates, steps_per_update(config) or 0
+    made = f"{updates:,} update{'s' if updates > 1 else ''} of {each:,} steps, {updates * each:,} in all"
+    text = f"total_steps {total_steps:,}: {made}"
+    Progress("update", "lines").note(text)
 
 
 def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launching: Mapping[str, Any]) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
 from gym_dr.randomization.rules import Rule, as_rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gym_dr.randomization.space import ParamSpace
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,50 @@ class Randomization(Mapping[str, Rule]):
         correlation = self.correlation and self.correlation.without(names)
         rules = {name: rule for name, rule in self.rules if name not in names}
         return Randomization(rules, correlation=correlation, switched_on=self.switched_on)
+
+    def sample(self, n: int, seed: int = 0, space: ParamSpace | None = None) -> pd.DataFrame:
+        """Draws as a table: a row for each draw, a column for each parameter.
+
+        Row i is draw i of a sub-environment that was reset with this seed.
+
+        Example:
+            >>> table = Randomization({"gravity": (-12, -6), "wind_power": (0, 20)}).sample(1000, seed=1)
+            >>> table["gravity"].mean()
+
+        Args:
+            n: Number of draws.
+            seed: Seed of the sub-environment, at least 0.
+            space: The environment's parameters, ``envs.param_space``; needed for Scale, Add and names with ``*``.
+
+        Returns:
+            Shape ``(n, parameters)``, in each parameter's unit.
+
+        Raises:
+            RandomizationError: The number or the seed is impossible, or ``space`` is needed or does not fit.
+            UnknownNameError: The space has no such parameter.
+        """
+        from gym_dr.randomization.samples import sample  # it draws, which needs this class
+
+        return sample(self, n, seed, space)
+
+    def plot(self, n: int = 5000, seed: int = 0, space: ParamSpace | None = None) -> Any:
+        """Plots the distribution of each parameter: a histogram of draws, or bars for a few values.
+
+        Args:
+            n: Number of draws.
+            seed: See ``sample``.
+            space: See ``sample``; if given, units and nominal values are shown too.
+
+        Returns:
+            An array of Matplotlib's ``Axes``, one for each parameter. Outside a notebook, call
+            ``matplotlib.pyplot.show()``.
+
+        Raises:
+            RandomizationError: As for ``sample``, or nothing varies.
+        """
+        from gym_dr.randomization.samples import plot
+
+        return plot(self, n, seed, space)
 
     def to_dict(self) -> dict[str, Any]:
         """The form for TOML and JSON; ``Randomization.from_dict`` restores an equal one."""

@@ -58,8 +58,10 @@ def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, floa
     return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*losses, strict=True), strict=True)}
 
 
-def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig) -> Policy:
+def load_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig, *, deterministic: bool = False
+) -> Policy:
     """The trained actor; see ``actor_policy``."""
     normalized = config.normalize_observations
     actor = make_actor(envs, config.hidden_sizes, config.activation, normalize_observations=normalized)
-    return actor_policy(actor, state)
+    return actor_policy(actor, state, deterministic)

@@ -300,14 +300,14 @@ def training_update(
     session.save(update, agent.state)
 
 
-def actor_policy(actor: Actor, state: Mapping[str, Any]) -> Policy:
+def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:
     """The policy of an actor with the weights from ``ActorCritic.state``; see ``trained_policy``.
 
     Raises:
         CheckpointError: The weights do not fit.
     """
     _load_weights(actor, state, "actor")
-    return trained_policy(actor)
+    return trained_policy(actor, deterministic=deterministic)
 
 
 def _finite(tensors: Sequence[Tensor]) -> bool:

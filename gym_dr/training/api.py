@@ -10,16 +10,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordEpisodes
-
-if TYPE_CHECKING:
-    import gymnasium as gym
 
 Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...) for the environment
 
@@ -82,7 +79,7 @@ class Session(Protocol):
 
 
 Train = Callable[[Session, Any], None]  # session, configuration -> trained; its last ``save`` is the result
-LoadPolicy = Callable[[Mapping[str, Any], "gym.vector.VectorEnv[Any, Any, Any]", Any], Policy]
+LoadPolicy = Callable[..., Policy]  # saved state, envs, configuration, perhaps deterministic=... -> policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +91,9 @@ class Algorithm:
     config: type | str  # frozen dataclass whose fields were made with ``option``; has ``updates: int``
     train: Train | str  # called as train(session, config)
     num_envs: int = 10  # default number of sub-environments
-    load_policy: LoadPolicy | str | None = None  # (saved state, envs, config) -> policy; without it no evaluation
+    # (saved state, envs, config) -> policy; without it no evaluation. A keyword ``deterministic`` (False by default)
+    # makes ``Run.policy(deterministic=True)`` possible
+    load_policy: LoadPolicy | str | None = None
     offers: tuple[str, ...] = ()  # SCORES and MASKS (randomization/sampler.py), for samplers that need them
 
     def config_class(self) -> type:

@@ -53,6 +53,11 @@ class CategoricalActor(nn.Module):
         actions: Tensor = (noise >= reached[..., :-1]).sum(-1)
         return actions
 
+    def most_likely(self, observations: Tensor) -> Tensor:
+        """The actions ``(N,)`` of highest probability, counted from 0, for observations ``(N, obs)``."""
+        actions: Tensor = self.network(observations).argmax(-1)
+        return actions
+
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""
         log_probs = self.network(observations).log_softmax(-1)
@@ -93,6 +98,10 @@ class _NormalActor(nn.Module):
         """Random actions ``(N, actions)``, not clipped, for observations ``(N, obs)`` and noise ``(N, actions)``."""
         mean, std = self.distribution(observations)
         return mean + std * noise
+
+    def most_likely(self, observations: Tensor) -> Tensor:
+        """The means ``(N, actions)``, not clipped, for observations ``(N, obs)``."""
+        return self.distribution(observations)[0]
 
     def log_prob_and_entropy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of sampled actions and entropies, both ``(B,)``, for observations ``(B, obs)``."""

@@ -100,10 +100,12 @@ def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: 
     return actor_loss.item(), critic_loss.item(), entropy.item(), approx_kl.item(), clip_fraction.item()
 
 
-def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig) -> Policy:
+def load_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig, *, deterministic: bool = False
+) -> Policy:
     """The trained actor; see ``actor_policy``."""
     actor = make_actor(envs, config.hidden_sizes, config.activation, _continuous(config), config.normalize_observations)
-    return actor_policy(actor, state)
+    return actor_policy(actor, state, deterministic)
 
 
 def _continuous(config: PPOConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:

@@ -92,6 +92,8 @@ def losses_of(config: ReinforceConfig) -> tuple[str, ...]:
     return ("actor_loss", "entropy", "critic_loss") if config.baseline == "learned" else ("actor_loss", "entropy")
 
 
-def load_policy(state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: ReinforceConfig) -> Policy:
+def load_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, *, deterministic: bool = False
+) -> Policy:
     """The trained policy; see ``actor_policy``."""
-    return actor_policy(make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor), state)
+    return actor_policy(make_actor(envs, config.hidden_sizes, "tanh", TwoHeadedGaussianActor), state, deterministic)

@@ -106,13 +106,17 @@ def draw_noise(sampler: Sampler, steps: int, num_envs: int) -> Array:
     return noise
 
 
-def trained_policy(actor: Actor) -> Policy:
+def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
     """The policy of a trained actor: the mean of continuous actions, samples of discrete ones.
+
+    ``deterministic`` gives the most likely discrete action instead.
 
     The spread of continuous actions is for exploration. The most likely discrete action is often worse than a sample:
     a half-trained lander would hover forever. Samples come from a generator with a fixed seed, so that an evaluation
     can be repeated.
     """
+    if deterministic:
+        return _most_likely(actor)
     generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
     samplers: dict[int, Sampler] = {}  # by the number of observations
     ahead: list[Array] = []
@@ -130,5 +134,14 @@ def trained_policy(actor: Actor) -> Policy:
             noise = np.zeros_like(noise)
         _, env_actions = sampler.act(np.ascontiguousarray(observations, np.float32), noise)
         return env_actions
+
+    return policy
+
+
+def _most_likely(actor: Actor) -> Policy:
+    def policy(observations: Array) -> Array:
+        with torch.no_grad():
+            inputs = torch.as_tensor(np.ascontiguousarray(observations, np.float32))
+            return actor.to_env(actor.most_likely(inputs))
 
     return policy

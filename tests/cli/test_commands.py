@@ -49,6 +49,13 @@ def test_list_envs_names_every_id() -> None:
     assert all(env_id in out for env_id in ENVIRONMENTS)
 
 
+@pytest.mark.parametrize("what", ["params", "presets"])
+def test_what_belongs_to_one_environment_is_listed_by_another_command(what: str) -> None:
+    result = gymdr("list", what)
+    assert result.code == 2
+    assert f"the {what} of an environment are shown by: gymdr params ENV_ID" in result.err
+
+
 def test_list_algorithms_has_a_line_for_each() -> None:
     assert "a2c" in gymdr("list", "algorithms").out
 

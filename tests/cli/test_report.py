@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import html
+import re
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import gym_dr
 from gym_dr.evaluation.report import evaluation
+from gym_dr.evaluation.results import Evaluation
 from tests.cli.command import files, gymdr, refused, train
+from tests.evaluation.own_policies import coast
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +64,37 @@ def test_the_command_that_trained_a_run_is_kept(tmp_path: Path) -> None:
     typed = (tmp_path / "a run/command.txt").read_text()
     assert typed.startswith("gymdr train a2c --updates 2")
     assert typed.endswith(f"--run-dir '{tmp_path}/a run' --seed 3\n")
+
+
+def lines_to_copy(page: Path) -> list[str]:
+    """The commands of a page that play a policy in its worst cell."""
+    found = re.findall(r"<code>(gymdr play .*?)</code>", page.read_text(), flags=re.DOTALL)
+    return [html.unescape(line) for line in found]
+
+
+MODULE = "tests.evaluation.own_policies"
+POLICY = ("--policy", f"{MODULE}:brake", "--env", "gym_dr/LunarLanderDR-v3", "--trust", MODULE)
+
+
+def test_the_line_for_the_worst_cell_plays_that_cell(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+    monkeypatch.setattr("pygame.time.Clock", lambda: SimpleNamespace(tick=lambda fps: 0))  # nobody watches
+    assert gymdr("report", run, *POLICY, "--output", tmp_path / "page.html").code == 0
+    lines = lines_to_copy(tmp_path / "page.html")
+    assert len(lines) == 2
+    document = Evaluation.load(tmp_path / "page-evaluation").document
+    worst = {row["policy"]: row["worst_cell"]["params"] for row in document["results"] if row["set"] == "sobol"}
+    for line, params in zip(lines, worst.values(), strict=True):
+        result = gymdr(*shlex.split(line)[1:])
+        assert result.code == 0, result.err
+        values = ", ".join(f"{name} {value:g}" for name, value in params.items())
+        assert result.out.count(f"({values})") == 3  # episodes
+
+
+def test_a_callable_has_no_line_to_copy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+    page = gym_dr.report([run, coast], env=POLICY[3], output=tmp_path / "page.html", progress=False)
+    (line,) = lines_to_copy(page)
+    assert line.startswith(f"gymdr play {run} --set ")

@@ -11,6 +11,8 @@ from gym_dr.runs.session import RunSession
 from gym_dr.training.config import A2CConfig
 from tests.cli.command import gymdr, refused, train
 
+STEPS = ["--num-envs", "2", "--rollout-steps", "8", "--eval-episodes", "0"]  # 16 steps an update
+
 
 def config_of(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "config.json").read_text())
@@ -164,3 +166,47 @@ def test_a_run_trained_on_another_device_can_be_evaluated_but_not_resumed_here(t
     config.write_text(config.read_text().replace('"device": "cpu"', '"device": "cuda:99"'))
     assert gymdr("evaluate", tmp_path / "run", "--episodes", "2").code == 0
     assert "got 'cuda:99'" in refused(gymdr("resume", tmp_path / "run"))
+
+
+@pytest.mark.parametrize(("steps", "updates", "said"), [(32, 2, "2 updates"), (33, 3, "3 updates"), (1, 1, "1 update")])
+def test_total_steps_are_rounded_up_to_whole_updates_and_said(
+    tmp_path: Path, steps: int, updates: int, said: str
+) -> None:
+    result = gymdr("train", "a2c", *STEPS, "--total-steps", str(steps), "--run-dir", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert f"total_steps {steps}: {said} of 16 steps, {16 * updates} in all" in result.err
+    assert config_of(tmp_path / "run")["a2c"]["updates"] == updates
+    assert len((tmp_path / "run/metrics.csv").read_text().splitlines()) == updates + 1
+
+
+def test_total_steps_replace_the_updates_of_a_file_and_give_the_same_run(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[a2c]\nupdates = 900\n")
+    file = ("--config", tmp_path / "c.toml")
+    assert gymdr("train", "a2c", *STEPS, *file, "--total-steps", "32", "--run-dir", tmp_path / "steps").code == 0
+    assert gymdr("train", "a2c", *STEPS, *file, "--updates", "2", "--run-dir", tmp_path / "updates").code == 0
+    assert config_of(tmp_path / "steps") == config_of(tmp_path / "updates")
+
+
+def test_a_run_of_total_steps_resumes_to_as_many(tmp_path: Path) -> None:
+    train = ("train", "a2c", *STEPS, "--total-steps", "64", "--checkpoint-every", "2", "--run-dir")
+    gymdr(*train, tmp_path / "whole")
+    gymdr(*train, tmp_path / "cut")
+    for path in (tmp_path / "cut/checkpoints").glob("*4.safetensors"):
+        path.unlink()
+    assert gymdr("resume", tmp_path / "cut").code == 0
+    assert (tmp_path / "cut/actor.pt").read_bytes() == (tmp_path / "whole/actor.pt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (("a2c", "--total-steps", "32", "--updates", "2"), "Expected updates or total_steps, got both"),
+        (("a2c", "--total-steps", "0"), "total_steps: expected a whole number of at least 1, got 0"),
+        (("a2c", "--total-timesteps", "32"), "--total-timesteps is called --total-steps here: --total-steps 32"),
+        (("reinforce", "--total-steps", "32"), "got reinforce, whose updates take complete episodes. Use updates"),
+    ],
+    ids=str,
+)
+def test_steps_that_cannot_be_are_refused(tmp_path: Path, args: tuple[str, ...], expected: str) -> None:
+    assert expected in refused(gymdr("train", *args, "--run-dir", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gym_dr.errors import ConfigError, InvalidActionError
-from gym_dr.evaluation.actions import checked
+from gym_dr.evaluation.actions import checked, for_one_or_many
 
 OBSERVATIONS = np.zeros((3, 4), np.float32)
 
@@ -82,3 +82,17 @@ def test_observations_that_are_no_array_are_refused() -> None:
     envs = gym.vector.SyncVectorEnv([Named])
     with pytest.raises(ConfigError, match="expected observations that are arrays"):
         checked(lambda observations: [0], envs, "mine", "Named-v0")
+
+
+@pytest.mark.parametrize("shape", [(3,), (), (2, 3)])
+def test_a_policy_for_many_acts_on_one_observation_too(shape: tuple[int, ...]) -> None:
+    def sums(observations: Any) -> Any:
+        return observations.reshape(len(observations), -1).sum(1)
+
+    act = for_one_or_many(sums, shape, "here")
+    many = np.arange(4 * np.prod(shape)).reshape(4, *shape)
+    assert act(many).shape == (4,)
+    assert [act(one) for one in many] == act(many).tolist()
+    for wrong in (np.zeros((*shape, 5)), np.zeros((2, 2, *shape))):
+        with pytest.raises(ConfigError, match=r"here: expected observations of shape \(.*\) or \(N,.*\), got .* Wrap"):
+            for_one_or_many(sums, (*shape, 7), "here", " Wrap it.")(wrong)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import pickle
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ from gym_dr.errors import (
 )
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.experiments.configure import KEYWORDS, option_names
+from gym_dr.experiments.launch import aggregate_runs
+from gym_dr.experiments.pretrained import names
 from gym_dr.options import option
 from gym_dr.randomization.space import COLUMNS
 from gym_dr.runs.session import RunSession
@@ -69,6 +73,8 @@ def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
     [
         ({"gama": 0.9}, UnknownNameError, "Unknown setting 'gama'. Did you mean 'gamma'?"),
         ({"num_env": 3}, UnknownNameError, "Did you mean 'num_envs'?"),
+        ({"total_timesteps": 100}, UnknownNameError, "Did you mean 'total_steps'?"),
+        ({"total_steps": 100}, ConfigError, "Expected updates or total_steps, got both"),
         ({"overwrit": True}, UnknownNameError, "Did you mean 'overwrite'?"),
         ({"seed": "1"}, ConfigError, "seed: expected int, got '1'"),
         ({"gamma": 2.0}, ConfigError, "gamma: expected between 0 and 1"),
@@ -95,8 +101,16 @@ def test_an_unknown_algorithm_is_answered_with_the_nearest() -> None:
         gym_dr.train("a2d")
 
 
+def test_total_steps_train_as_many_updates_as_they_take(tmp_path: Path) -> None:
+    steps = {name: value for name, value in TINY.items() if name != "updates"}
+    runs = gym_dr.train("a2c", run_dir=tmp_path / "run", total_steps=17, **steps)
+    assert isinstance(runs, Run)
+    assert list(runs.metrics["update"]) == [0, 1]  # of 16 steps
+
+
 def test_without_progress_nothing_is_printed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
+    steps = {name: value for name, value in TINY.items() if name != "updates"}
+    gym_dr.train("a2c", run_dir=tmp_path / "run", total_steps=17, **steps)
     assert capfd.readouterr() == ("", "")
 
 
@@ -165,6 +179,19 @@ def test_a_run_has_its_tables(run: Run) -> None:
     assert run.evaluation.sets[0].name == "nominal"
 
 
+def test_a_run_is_shown_in_a_notebook_as_tables_with_as_much_as_there_is(run: Run, tmp_path: Path) -> None:
+    shown = run._repr_html_()
+    assert "<td>draws of gravity</td><td>Normal(-10.0, 1.0, low=-11.99, high=-0.01)</td>" in shown
+    assert "<td>updates</td><td>2 of 2</td>" in shown
+    assert "<td>training</td>" in shown  # of the evaluation
+    shutil.copytree(run.path, tmp_path / "cut")
+    for name in ("metrics.csv", "evaluation/episodes.csv"):
+        (tmp_path / "cut" / name).write_text("damaged\n")
+    cut = gym_dr.load_run(tmp_path / "cut")._repr_html_()
+    assert "<td>algorithm</td><td>a2c</td>" in cut
+    assert "updates" not in cut
+
+
 def test_no_parameter_takes_the_place_of_a_column_in_the_tables(tmp_path: Path) -> None:
     """CartPole has a parameter named length."""
     settings: dict[str, Any] = {"updates": 1, "rollout_steps": 64, "num_envs": 2, "eval_episodes": 2, "progress": False}
@@ -196,6 +223,48 @@ def test_a_loaded_run_is_the_trained_one_and_its_policy_acts(run: Run) -> None:
     envs.close()
 
 
+@pytest.mark.parametrize("name", names())
+def test_the_deterministic_policy_is_a_function_of_the_observation(name: str) -> None:
+    run = gym_dr.load_run(gym_dr.pretrained(name))
+    assert isinstance(run, Run)
+    act = run.policy(deterministic=True)
+    envs = gym.make_vec(run.config.settings.env, num_envs=16)
+    observations, _ = envs.reset(seed=1)
+    actions = act(observations)
+    assert envs.action_space.contains(actions)
+    np.testing.assert_array_equal(act(observations), actions)
+    alone = [act(one) for one in observations]
+    assert envs.single_action_space.contains(alone[0])
+    np.testing.assert_allclose(alone, actions, rtol=1e-5, atol=1e-5)
+    envs.close()
+
+
+def test_a_policy_that_observes_the_draw_says_how_to_show_it(tmp_path: Path) -> None:
+    shown = {"gravity": (-11, -9), "lander_density": (4, 6)}
+    run = gym_dr.train("a2c", run_dir=tmp_path / "run", context="observation", randomize=shown, **TINY)
+    assert isinstance(run, Run)
+    act = run.policy(deterministic=True)
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=3, randomization="wide")
+    observations, _ = envs.reset(seed=1)
+    with pytest.raises(
+        ConfigError, match=r"shape \(10,\) or \(N, 10\), got \(3, 8\)\. .* draw of gravity, lander_density"
+    ):
+        act(observations)
+    observations, _ = gym_dr.DrawContext(envs, "observation", run.config.context_ranges, span=0.25).reset(seed=1)
+    assert act(observations).shape == (3,)
+    envs.close()
+
+
+def test_an_algorithm_without_a_deterministic_policy_says_so(run: Run) -> None:
+    def load_policy(state: Any, envs: Any, config: Any) -> Any:
+        return lambda observations: np.zeros(len(observations), np.int64)
+
+    own = dataclasses.replace(run, _algorithm=dataclasses.replace(run.parts[2], load_policy=load_policy))
+    assert own.policy()(np.zeros(8)) == 0
+    with pytest.raises(ConfigError, match="algorithm 'a2c' has no deterministic policy: its load_policy takes no"):
+        own.policy(deterministic=True)
+
+
 def test_what_to_do_about_failed_updates_is_changed_when_a_run_goes_on(tmp_path: Path) -> None:
     gym_dr.train("a2c", run_dir=tmp_path / "run", **TINY)
     loaded = gym_dr.load_run(tmp_path / "run")
@@ -215,6 +284,9 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
     with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gym_dr\.load_run"):
         _ = runs.summary
+    assert "<td>seed-2</td>" in runs._repr_html_()
+    aggregate_runs([one.folder for one in runs], runs.path)
+    assert "<th>IQM</th>" in runs._repr_html_()
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_a_callable_is_evaluated_in_a_folder_of_its_name(tmp_path: Path) -> None
     assert found.runs == []
 
 
+def test_an_evaluation_is_short_as_text_and_a_table_in_a_notebook() -> None:
+    found = evaluate({"brakes": brake, "rests": coast}, grid={"gravity": (-11, -3, 3)}, output="out", success=200)
+    assert repr(found) == f"Evaluation('out': brakes, rests on {LANDER}, 20 episodes of nominal, default, grid)"
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == 1 + 2 * 3
+    mean = found.returns("grid")[0].mean()
+    assert f"<td>brakes</td><td>grid</td><td>6</td><td>{mean:.1f}<br>" in shown
+    assert "intervals are over episodes" in shown
+
+
 def test_sets_of_your_own_are_played_with_their_draws_and_may_leave_nominal_values_out() -> None:
     found = evaluate(brake, sets={"weak": {"gravity": "uniform:-5:-3"}})  # without the nominal -10
     assert [cells.name for cells in found.sets] == ["nominal", "default", "weak"]
@@ -187,7 +197,7 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
     with pytest.raises(ConfigError, match=r"env='CartPole-v1': .*first was trained on gym_dr/LunarLanderDR-v3"):
         evaluate([run, brake], env="CartPole-v1", output="out")
     with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
-        evaluate(run, randomization="wide")
+        gym_dr.report(run, randomization="wide")
 
 
 # pages

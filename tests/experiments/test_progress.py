@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -141,6 +142,7 @@ def _notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = ModuleType("IPython")
     module.get_ipython = lambda: SimpleNamespace(config={"IPKernelApp": {}})
     monkeypatch.setitem(sys.modules, "IPython", module)
+    progress._has_widgets.cache_clear()
 
 
 @pytest.mark.usefixtures("_notebook")
@@ -150,7 +152,7 @@ def test_a_notebook_with_widgets_gets_a_bar_of_them(
     module: Any = ModuleType("tqdm.notebook")
     module.tqdm = Widgets
     monkeypatch.setitem(sys.modules, "tqdm.notebook", module)
-    monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setitem(sys.modules, "ipywidgets", ModuleType("ipywidgets"))
     with Progress("update") as show:
         show("t", 0, 2)
         show("t", 2, 2)
@@ -159,11 +161,27 @@ def test_a_notebook_with_widgets_gets_a_bar_of_them(
 
 
 @pytest.mark.usefixtures("_notebook")
-def test_a_notebook_without_widgets_gets_lines_and_no_warning(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_notebook_without_widgets_gets_a_bar_of_text_and_says_once_what_is_missing(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)  # as if it were not installed
+    for _ in range(2):
+        with Progress("update") as show:
+            show("t", 0, 1)
+            clock.now += 1
+            show("t", 1, 1)
+    text = capsys.readouterr().err
+    assert text.count("pip install 'gym-dr[notebook]'") == 1
+    assert text.count("| 1/1 [") == 2
+
+
+@pytest.mark.usefixtures("_notebook")
+def test_widgets_that_are_broken_do_not_stop_a_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "ipywidgets.py").write_text("raise RuntimeError('of another version')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ipywidgets", raising=False)
     with Progress("update") as show:
-        show("t", 0, 1)
         show("t", 1, 1)
-    assert lines(capsys) == ["t: update 1/1"]
+    assert "ipywidgets cannot be imported (of another version)" in capsys.readouterr().err

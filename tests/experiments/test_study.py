@@ -107,6 +107,18 @@ def test_comparisons_are_paired_by_seed_and_corrected_in_a_family(finished: tupl
     assert smallest["p_holm"] == pytest.approx(min(1.0, 6 * smallest["p"]))
 
 
+def test_a_study_is_one_line_of_text_and_its_tables_in_a_notebook(
+    finished: tuple[StudyResult, dict[str, Any]],
+) -> None:
+    result, _ = finished
+    text = f"nominal, wide, critic on {TINY['env']}, 2 seeds each"
+    assert repr(result) == f"StudyResult({str(result.folder)!r}: {text})"
+    assert repr(result.tables) == f"StudyTables(Study({text}))"
+    shown = result._repr_html_()
+    assert shown.count("<table>") == len(result.tables.tables)
+    assert "<td>wide minus nominal</td>" in shown
+
+
 def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]]) -> None:
     folder = finished[0].folder
     pd.testing.assert_frame_equal(pd.read_csv(folder / "results.csv"), finished[0].results.reset_index(drop=True))

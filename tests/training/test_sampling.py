@@ -116,3 +116,19 @@ def test_a_continuous_policy_acts_by_its_mean() -> None:
     with torch.no_grad():
         expected = actor.to_env(actor.network(observations))
     np.testing.assert_allclose(trained_policy(actor)(observations.numpy()), expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("space", "continuous"), ACTORS)
+def test_a_deterministic_policy_takes_the_most_likely_action_each_time(space: gym.Space[Any], continuous: Any) -> None:
+    torch.manual_seed(0)
+    actor = actor_of(space, continuous, "tanh")
+    observations = np.random.default_rng(0).standard_normal((7, 5))
+    policy = trained_policy(actor, deterministic=True)
+    with torch.no_grad():
+        outputs = actor.network(torch.as_tensor(observations, dtype=torch.float32)).numpy()
+    if isinstance(space, gym.spaces.Discrete):
+        expected = outputs.argmax(1) + space.start
+    else:  # the mean, the first half of two heads, as the environment takes it
+        expected = actor.to_env(torch.as_tensor(outputs[:, : actor.size]))
+    np.testing.assert_array_equal(policy(observations), expected)
+    np.testing.assert_array_equal(policy(observations), expected)

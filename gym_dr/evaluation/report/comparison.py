@@ -21,7 +21,7 @@ from gym_dr.evaluation.results import Evaluation
 
 Array = npt.NDArray[np.float64]
 
-MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "nominal")  # kinds of sets
+MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
     "nominal": ("On", "nominal physics"),
     "sobol": ("Over", "the training distribution"),
@@ -143,6 +143,8 @@ class Comparison:
         kind, (what, _, owner) = self.cells(set_name).kind, set_name.partition(": ")
         if kind == "sobol" and owner:
             return "Over", f"the distribution of {owner}"
+        if kind == "fixed":
+            return "At", set_name
         return PLACES.get(kind, ("On the", f"draws of {what} ({owner})" if owner else f"draws of {what}"))
 
     def cells(self, set_name: str) -> CellSet:

@@ -65,6 +65,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Cell]]]
     notes: Sequence[str] = ()
+    commands: Sequence[tuple[str, str]] = ()  # description, command
 
 
 @dataclass(frozen=True, kw_only=True)

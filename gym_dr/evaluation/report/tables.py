@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gym_dr.evaluation.captions import exact_text
+from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
 from gym_dr.runs.config import RunConfig
+from gym_dr.wording import flag
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "Mean return",
@@ -175,7 +180,46 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
     note += "parameter that changes most, as a share of the parameter's range."
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
-    return Table(caption=f"What breaks it, {place[0].lower()}{place[1:]}", columns=columns, rows=rows, notes=[note])
+    return Table(
+        caption=f"What breaks it, {place[0].lower()}{place[1:]}",
+        columns=columns,
+        rows=rows,
+        notes=[note],
+        commands=_watch_commands(comparison, set_name),
+    )
+
+
+def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
+    """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
+    policies = {policy.digest: policy for group in comparison.groups for policy in group.policies}
+    named = {entry["name"]: policies[entry["digest"]] for entry in comparison.document["policies"]}
+    found = []
+    for result in _results(comparison, set_name):
+        if (words := _as_typed(named[result["policy"]])) is not None:
+            values = [f"{name}={exact_text(value)}" for name, value in result["worst_cell"]["params"].items()]
+            sets = [word for value in values for word in (flag("set"), value)]
+            command = shlex.join(["gymdr", "play", *words, *sets])
+            found.append((f"Watch {result['policy']} in its worst cell", command))
+    return found
+
+
+def _as_typed(policy: FrozenPolicy) -> list[str] | None:
+    """How a policy is named on the command line; None if it cannot be."""
+    module = policy.env.rpartition(":")[0]
+    trusted = [module] if module else []
+    record, sb3 = policy.record, policy.record["kind"] == "sb3"
+    if policy.run is not None:
+        words = [str(policy.run.folder.path)]
+    elif sb3 or record["kind"] == "function":
+        text = f"sb3:{record['path']}" if sb3 else record["function"]
+        words = [flag("policy"), text, flag("env"), policy.env]
+        words += [flag("stochastic")] if record["actions"] == "stochastic" else []
+        trusted.append(record["path"] if sb3 else text.partition(":")[0])
+        if record.get("statistics"):
+            trusted.append(str(Path(record["path"]).parent / record["statistics"]))
+    else:
+        return None
+    return [*words, *(word for name in trusted for word in (flag("trust"), name))]
 
 
 def generalization_tables(comparison: Comparison) -> list[Table]:

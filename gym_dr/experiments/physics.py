@@ -1,0 +1,96 @@
+"""The physics that a user chooses to play policies under, instead of their training draws."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import ConfigError
+from gym_dr.evaluation.captions import exact_text
+from gym_dr.randomization.distributions import Constant
+from gym_dr.randomization.presets import CUSTOM, presets, resolve
+from gym_dr.randomization.rules import Rule, as_rule
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.spec import Randomization
+from gym_dr.wording import either
+from gym_dr.wrappers.disturbances import check_pushes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Physics:
+    """Draws, and exact values that replace draws; other parameters are nominal."""
+
+    name: str  # "wide, gravity=-3"
+    randomization: Randomization
+    params: Mapping[str, float]  # name -> value, with the switches that they turn on
+    switched_on: tuple[str, ...]  # those switches
+
+    def notes(self) -> list[str]:
+        """Remarks for the user."""
+        return [f"{switch} is on, since a parameter has no effect without it." for switch in self.switched_on]
+
+
+def choose_physics(
+    env: str,
+    space: ParamSpace | None,
+    randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+    params: Mapping[str, float] | None = None,
+) -> Physics | None:
+    """Checks the physics that a user chose.
+
+    Args:
+        env: Id of the environment, for messages.
+        space: Its parameters; None if it has none.
+        randomization: Draws, in any form that an environment takes.
+        randomize: Rules for single parameters, which replace those of ``randomization``.
+        params: name -> value, which replaces a draw.
+
+    Returns:
+        The physics; None if nothing was chosen.
+
+    Raises:
+        ConfigError: The environment has no parameters, or a file cannot be read.
+        UnknownNameError: There is no such parameter or preset.
+        RandomizationError: A range or a value is impossible.
+    """
+    if randomization is None and not randomize and not params:
+        return None
+    if space is None:
+        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
+        raise ConfigError(f"{env} has no parameters to vary. {listing} shows environments that have some.")
+    values = space.check(params or {})
+    with nominal_may_be_outside():  # on purpose
+        drawn = resolve(randomization, space)
+        if randomize:
+            rules = drawn.to_dict()
+            rules.pop("switched_on", None)  # decided again
+            drawn = resolve({**rules, **randomize}, space)
+    check_pushes({**drawn, **values})
+    on = drawn.switched_on or ()
+    needed = {space[name].switch for name in values} - {"", *values, *drawn, *on}
+    switched_on = tuple(sorted(switch for switch in needed if space[switch].nominal != 1.0))
+    parts = [] if randomization is None else [_name(randomization, space)]
+    parts += [f"{name}={_rule_text(as_rule(rule))}" for name, rule in (randomize or {}).items()]
+    parts += [f"{name}={exact_text(values[name])}" for name in sorted(values, key=list(space).index)]
+    return Physics(
+        name=", ".join(parts),
+        randomization=drawn,
+        params={**values, **dict.fromkeys(switched_on, 1.0)},
+        switched_on=switched_on,
+    )
+
+
+def _rule_text(rule: Rule) -> str:
+    number = isinstance(rule.distribution, Constant) and rule.operation == "absolute"
+    return exact_text(rule.distribution.support[0]) if number else repr(rule)
+
+
+def _name(randomization: Any, space: ParamSpace) -> str:
+    """The name of a preset or of a file."""
+    if isinstance(randomization, str) and randomization in presets(space.name):
+        return randomization
+    return Path(os.fspath(randomization)).stem if isinstance(randomization, str | os.PathLike) else CUSTOM

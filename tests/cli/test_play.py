@@ -1,0 +1,194 @@
+"""``gymdr play`` and ``gymdr evaluate`` under physics that the user chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.evaluation import play
+from gym_dr.evaluation.results import Evaluation
+from tests.cli.command import files, gymdr, refused, train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    assert train(folder, "--randomize", "gravity=uniform:-11:-9").code == 0
+    return folder
+
+
+@pytest.fixture
+def captions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """The caption of every frame; drawing the frames takes most of the time."""
+    written: list[list[str]] = []
+
+    def captioned(picture: Any, lines: Any) -> Any:
+        written.append(list(lines))
+        return picture
+
+    monkeypatch.setattr(play, "_picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    monkeypatch.setattr(play, "captioned", captioned)
+    monkeypatch.chdir(tmp_path)
+    return written
+
+
+def watch(run: Path, *args: str | Path) -> Any:
+    return gymdr("play", run, "--episodes", "2", "--video", "out.gif", *args)
+
+
+# gymdr play
+
+
+def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:
+    result = watch(run, "--set", "gravity=-3", "--set", "wind_power=15")
+    assert result.code == 0, result.err
+    assert "enable_wind is on, since a parameter has no effect without it" in result.err
+    assert result.out.count("(gravity -3, wind_power 15, enable_wind 1)") == 2  # in both episodes
+    assert {tuple(lines) for lines in captions} == {("gravity -3 m/s^2", "wind_power 15 N", "enable_wind 1")}
+
+
+def test_other_values_make_other_episodes(run: Path, captions: list[list[str]]) -> None:
+    nominal, weak = watch(run, "--randomization", "none").out, watch(run, "--set", "gravity=-3").out
+    assert nominal.splitlines()[0].partition("(")[0] != weak.splitlines()[0].partition("(")[0]
+    assert "gravity" not in nominal
+
+
+def test_without_a_choice_the_training_draws_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:
+    assert watch(run).code == 0
+    shown = {tuple(lines) for lines in captions}
+    assert len(shown) == 2
+    assert all(len(lines) == 1 and -11 <= float(lines[0].split()[1]) <= -9 for lines in shown)
+
+
+def test_draws_of_a_preset_or_a_file_are_played(run: Path, captions: list[list[str]], tmp_path: Path) -> None:
+    (tmp_path / "heavy.toml").write_text("lander_density = [8, 9]\n")
+    assert "wind_power" in watch(run, "--randomization", "wide").out
+    out = watch(run, "--randomization", tmp_path / "heavy.toml").out
+    assert all(8 <= float(line.partition("lander_density ")[2].rstrip(")")) <= 9 for line in out.splitlines()[:2])
+
+
+def test_a_rule_and_a_value_replace_draws_of_a_preset(run: Path, captions: list[list[str]]) -> None:
+    args = ("--randomization", "default", "--randomize", "lander_density=4", "--set", "gravity=-1.5")
+    out = watch(run, *args).out
+    assert out.count("gravity -1.5") == out.count("lander_density 4") == out.count("turbulence_power") == 2
+
+
+def test_a_policy_that_observes_the_draw_is_played_under_other_values(
+    captions: list[list[str]], tmp_path: Path
+) -> None:
+    train(tmp_path / "shown", "--randomize", "gravity=uniform:-11:-9", "--context", "observation")
+    result = watch(tmp_path / "shown", "--set", "gravity=-3", "--set", "obs_delay=2")
+    assert result.code == 0, result.err
+    assert "(gravity -3, obs_delay 2)" in result.out
+
+
+def test_a_factor_of_a_robot_is_set_by_its_value(captions: list[list[str]]) -> None:
+    args = ("--pretrained", "hopper", "--episodes", "1", "--video", "out.gif", "--set", "body_mass=1.2")
+    result = gymdr("play", *args, "--set", "geom_friction:foot_geom.slide=1.5")
+    assert result.code == 0, result.err
+    assert "(body_mass 1.2, geom_friction:foot_geom.slide 1.5)" in result.out
+    assert captions[0] == ["body_mass 1.2 x", "geom_friction:foot_geom.slide 1.5"]
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--set", "gravty=-3"], "Did you mean 'gravity'"),
+        (["--set", "gravity=5"], "'gravity': expected a value from -12 to 0 m/s^2, got 5"),
+        (["--set", "gravity"], "--set: expected NAME=VALUE such as gravity=-3, got 'gravity'"),
+        (["--set", "gravity=uniform:-3:-2"], "For draws: --randomize gravity=DISTRIBUTION"),
+        (["--set", "gravity=-3", "--set", "gravity=-4"], "--set: parameter 'gravity' is given twice"),
+        (["--set", "obs_delay=0.5"], "'obs_delay': expected a whole number"),
+        (["--randomize", "gravity=-40"], "'gravity': expected a value from -12 to 0"),
+        (["--randomization", "wid"], "Did you mean 'wide'"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("command", ["play", "evaluate"])
+def test_impossible_physics_is_refused_before_anything_is_played(
+    run: Path, command: str, args: list[str], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = files(run)
+    assert expected in refused(gymdr(command, run, *args, *(["--video", "out.gif"] if command == "play" else [])))
+    assert files(run) == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_hand_plays_under_chosen_values_too(monkeypatch: pytest.MonkeyPatch, captions: list[list[str]]) -> None:
+    seen: list[Any] = []
+
+    def played(env: Any, **_: Any) -> None:
+        _, info = env.reset(seed=1)
+        env.render()
+        seen.append(info["params"])
+
+    monkeypatch.setattr("gymnasium.utils.play.play", played)
+    for args in ((), ("--set", "gravity=-3"), ("--randomization", "wide", "--set", "obs_noise=0.1")):
+        result = gymdr("play", "--human", "gym_dr/LunarLanderDR-v3", *args)
+        assert result.code == 0, result.err
+    assert seen[1]["gravity"] == -3.0
+    assert seen[1]["lander_density"] == 5.0
+    assert seen[2]["obs_noise"] == 0.1
+    assert captions[1] == ["gravity -3 m/s^2"]
+    assert captions[0][0] == f"enable_wind {seen[0]['enable_wind']:g}"  # the default draw
+
+
+# gymdr evaluate
+
+
+def sets_of(run: Path, *args: str | Path, output: Path) -> Evaluation:
+    result = gymdr("evaluate", run, "--episodes", "2", "--output", output, *args)
+    assert result.code == 0, result.err
+    return Evaluation.load(output)
+
+
+def test_chosen_values_are_a_set_beside_the_usual_ones_and_are_kept(run: Path, tmp_path: Path) -> None:
+    found = sets_of(run, "--set", "wind_power=15", "--set", "gravity=-3", output=tmp_path / "out")
+    name = "gravity=-3, wind_power=15"
+    assert [cells.name for cells in found.sets] == ["nominal", "training", name]
+    rows = found.episodes[found.episodes["set"] == name]
+    assert set(rows["gravity"]) == {-3.0}
+    assert set(rows["wind_power"]) == {15.0}
+    assert set(rows["enable_wind"]) == {1.0}
+    nominal = found.episodes[found.episodes["set"] == "nominal"]
+    assert set(nominal["enable_wind"]) == {0.0}
+    assert nominal["return"].tolist() != rows["return"].tolist()
+    again = sets_of(run, "--set", "gravity=-4", output=tmp_path / "out")
+    assert [cells.name for cells in again.sets] == ["nominal", "training", "gravity=-4", name]
+
+
+def test_chosen_draws_are_a_set_named_after_them(run: Path, tmp_path: Path) -> None:
+    args = ("--randomization", "wide", "--randomize", "lander_density=uniform:4:6", "--set", "gravity=-3")
+    found = sets_of(run, *args, output=tmp_path / "out")
+    name = "wide, lander_density=Uniform(4.0, 6.0), gravity=-3"
+    rows = found.episodes[found.episodes["set"] == name]
+    assert set(rows["gravity"]) == {-3.0}
+    assert rows["lander_density"].between(4, 6).all()
+    assert rows["wind_power"].nunique() == 2
+
+
+def test_nothing_is_played_twice_for_the_protocols_own_draws(run: Path, tmp_path: Path) -> None:
+    found = sets_of(run, "--protocol", "dre", "--randomization", "random", output=tmp_path / "out")
+    assert [cells.name for cells in found.sets] == ["nominal", "training", "random", "extreme"]
+
+
+def test_a_file_named_like_a_set_is_refused(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "nominal.toml").write_text("gravity = -3\n")
+    result = gymdr("evaluate", run, "--randomization", tmp_path / "nominal.toml", "--output", tmp_path / "out")
+    assert "another set is named 'nominal' already. Rename the file" in refused(result)
+
+
+def test_a_function_is_evaluated_on_chosen_values_and_trained_on_what_is_said(tmp_path: Path) -> None:
+    module = "tests.evaluation.own_policies"
+    args = ("--policy", f"{module}:brake", "--env", "gym_dr/LunarLanderDR-v3", "--trust", module, "--set", "gravity=-3")
+    for more, sets in (
+        ((), ["default", "gravity=-3"]),
+        (("--randomization", "wide"), ["training", "wide, gravity=-3"]),
+    ):
+        output = tmp_path / f"out{len(more)}"
+        assert gymdr("evaluate", *args, *more, "--episodes", "1", "--output", output).code == 0
+        assert [cells.name for cells in Evaluation.load(output).sets] == ["nominal", *sets]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gym_dr.evaluation.captions import MAX_LINES, caption_of, captioned, exact_text
+from gym_dr.randomization.space import Param, ParamSpace
+
+SPACE = ParamSpace(
+    "test",
+    [
+        Param(name="gravity", nominal=-10.0, low=-12.0, high=0.0, unit="m/s^2"),
+        Param(name="enable_wind", nominal=0, low=0, high=1, kind="bool", unit="ignored"),
+        *(Param(name=f"p{i}", nominal=0.0, low=-1.0, high=1.0) for i in range(9)),
+    ],
+)
+
+
+def test_a_caption_has_a_line_for_each_parameter_that_has_a_value() -> None:
+    lines = caption_of(["gravity", "enable_wind", "absent"], {"gravity": -3.14159, "enable_wind": 1.0}, SPACE)
+    assert lines == ["gravity -3.142 m/s^2", "enable_wind 1"]
+
+
+def test_a_long_caption_says_how_many_lines_it_leaves_out() -> None:
+    names = [f"p{i}" for i in range(9)]
+    lines = caption_of(names, dict.fromkeys(names, 0.5), SPACE)
+    assert lines == [*(f"p{i} 0.5" for i in range(7)), "and 2 more"]
+    assert len(lines) == MAX_LINES
+
+
+@pytest.mark.parametrize("shape", [(400, 600, 3), (480, 480, 3), (16, 16, 3)])
+def test_text_changes_the_upper_left_corner_and_nothing_else(shape: tuple[int, int, int]) -> None:
+    picture = np.full(shape, 200, np.uint8)
+    written = captioned(picture, ["gravity -3", "wind_power 15"])
+    assert written.shape == shape
+    assert written[: shape[0] // 4, : shape[1] // 2].min() < 200
+    assert (picture == 200).all()  # the environment may keep its array
+    assert (written[shape[0] // 2 :, shape[1] // 2 :] == 200).all() or shape[0] == 16
+
+
+def test_without_lines_a_picture_stays_as_it_is() -> None:
+    picture = np.random.default_rng(1).integers(0, 255, (64, 64, 3), np.uint8)
+    np.testing.assert_array_equal(captioned(picture, []), picture)
+
+
+@pytest.mark.parametrize("value", [-3.0, 15.0, 1 / 3, 1e-7, 123456789.0, 0.1])
+def test_a_number_as_text_is_read_as_the_same_number(value: float) -> None:
+    assert float(exact_text(value)) == value
+    assert len(exact_text(value)) <= len(repr(value))

@@ -1,0 +1,104 @@
+"""Physics that a user chooses: what is drawn, what is exact, what it is called, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr import Constant, Uniform
+from gym_dr.errors import ConfigError, GymDrError, RandomizationError, UnknownNameError
+from gym_dr.experiments.physics import choose_physics
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.runs.environments import param_space_of
+
+LANDER = "gym_dr/LunarLanderDR-v3"
+
+
+@pytest.fixture(scope="module")
+def space() -> ParamSpace:
+    found = param_space_of(LANDER)
+    assert found is not None
+    return found
+
+
+def test_without_a_choice_there_is_no_physics(space: ParamSpace) -> None:
+    assert choose_physics(LANDER, space, None, {}, {}) is None
+    assert choose_physics("CartPole-v1", None) is None
+
+
+def test_values_leave_everything_else_nominal_and_turn_switches_on(space: ParamSpace) -> None:
+    physics = choose_physics(LANDER, space, params={"wind_power": 15, "gravity": -3})
+    assert physics is not None
+    assert not physics.randomization
+    assert physics.params == {"gravity": -3.0, "wind_power": 15.0, "enable_wind": 1.0}
+    assert physics.name == "gravity=-3, wind_power=15"  # in the order of the space
+    assert physics.notes() == ["enable_wind is on, since a parameter has no effect without it."]
+
+
+def test_a_switch_that_the_user_sets_or_that_is_drawn_stays_the_users(space: ParamSpace) -> None:
+    off = choose_physics(LANDER, space, params={"wind_power": 15, "enable_wind": 0})
+    drawn = choose_physics(LANDER, space, randomize={"enable_wind": "bernoulli:0.5"}, params={"wind_power": 15})
+    assert off is not None
+    assert off.params["enable_wind"] == 0.0
+    assert drawn is not None
+    assert drawn.params == {"wind_power": 15.0}
+    assert drawn.switched_on == off.switched_on == ()
+
+
+def test_rules_replace_those_of_a_preset_and_values_replace_draws(space: ParamSpace) -> None:
+    rules = {"gravity": Uniform(-4, -3), "lander_density": 4}
+    physics = choose_physics(LANDER, space, "wide", rules, {"wind_power": 1})
+    assert physics is not None
+    assert physics.randomization["gravity"].distribution == Uniform(-4, -3)
+    assert physics.randomization["lander_density"].distribution == Constant(4)
+    assert set(physics.randomization) == {*resolve("wide", space), "lander_density"}
+    assert physics.params == {"wind_power": 1.0}
+    assert physics.name == "wide, gravity=Uniform(-4.0, -3.0), lander_density=4, wind_power=1"
+
+
+def test_a_file_gives_its_name_and_another_randomization_is_ones_own(space: ParamSpace, tmp_path: Path) -> None:
+    (tmp_path / "stormy.toml").write_text("wind_power = [10, 20]\n")
+    for given, name in ((str(tmp_path / "stormy.toml"), "stormy"), ({"gravity": (-4, -3)}, "own"), ("none", "none")):
+        physics = choose_physics(LANDER, space, given)
+        assert physics is not None
+        assert physics.name == name
+
+
+def test_a_number_in_a_name_is_the_number_that_is_played(space: ParamSpace) -> None:
+    physics = choose_physics(LANDER, space, params={"gravity": -1 / 3})
+    assert physics is not None
+    assert physics.name == "gravity=-0.3333333333333333"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "message"),
+    [
+        ({"params": {"gravty": -3}}, UnknownNameError, "Did you mean 'gravity'"),
+        ({"params": {"gravity": 3}}, RandomizationError, r"'gravity': expected a value from -12 to 0 m/s\^2, got 3"),
+        ({"params": {"gravity": "low"}}, RandomizationError, "'gravity': expected numbers, got 'low'"),
+        ({"params": {"push_speed": 1}}, RandomizationError, "together with push_probability"),
+        ({"randomize": {"gravity": (-20, -3)}}, RandomizationError, "'gravity': expected a value from -12 to 0"),
+        ({"randomize": {"gravty": -3}}, UnknownNameError, "Did you mean 'gravity'"),
+        ({"randomization": "wid"}, UnknownNameError, "Did you mean 'wide'"),
+        ({"randomization": "no.toml"}, ConfigError, "no.toml: cannot be read"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(chosen: dict[str, Any], error: type[GymDrError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        choose_physics(LANDER, param_space_of(LANDER), **chosen)
+
+
+def test_an_environment_without_parameters_has_no_physics_to_choose() -> None:
+    with pytest.raises(ConfigError, match="CartPole-v1 has no parameters to vary"):
+        choose_physics("CartPole-v1", None, params={"length": 1.0})
+
+
+def test_one_half_of_a_push_that_is_drawn_may_be_set(space: ParamSpace) -> None:
+    pushes = {"push_probability": 0.1, "push_speed": (0, 2)}
+    physics = choose_physics(LANDER, space, randomize=pushes, params={"push_speed": 1})
+    assert physics is not None
+    assert physics.params == {"push_speed": 1.0}

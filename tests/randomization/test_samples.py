@@ -1,0 +1,112 @@
+"""Samples of a randomization as a table, and their pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+import gym_dr
+from gym_dr import Bernoulli, Choice, Constant, Correlation, Integer, Normal, Randomization, Scale, Uniform
+from gym_dr.errors import RandomizationError, UnknownNameError
+
+DRAWN = Randomization({"gravity": (-12, -6), "enable_wind": Bernoulli(0.5), "main_engine_power": Scale((0.9, 1.1))})
+
+
+@pytest.fixture
+def envs() -> Iterator[Any]:
+    made = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=1, randomization=DRAWN)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def no_open_figures() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def test_the_rows_are_the_draws_that_an_environment_with_this_seed_makes(envs: Any) -> None:
+    table = DRAWN.sample(4, seed=7, space=envs.param_space)
+    assert list(table) == ["enable_wind", "gravity", "main_engine_power"]
+    for i in range(4):
+        _, info = envs.reset(seed=7 if i == 0 else None)
+        assert {name: info["params"][name][0] for name in table} == table.loc[i].to_dict()
+
+
+def test_more_rows_or_parameters_change_no_other_draw() -> None:
+    table = Randomization({"a": (0, 1)}).sample(5, seed=3)
+    assert table.index.name == "draw_index"
+    more = Randomization({"a": (0, 1), "b": Normal(0, 1)}).sample(50, seed=3)
+    assert more["a"][:5].tolist() == table["a"].tolist()
+    assert Randomization({"a": (0, 1)}).sample(5, seed=4)["a"].tolist() != table["a"].tolist()
+
+
+def test_samples_have_their_distributions_and_correlations() -> None:
+    drawn = Randomization(
+        {"a": Normal(0, 1), "b": Normal(5, 2), "c": Integer(1, 3)},
+        correlation=Correlation(("a", "b"), [[1, 0.8], [0.8, 1]]),
+    )
+    table = drawn.sample(20_000)
+    assert table["a"].corr(table["b"]) == pytest.approx(0.8, abs=0.01)  # standard error 0.36 / sqrt(20000) = 0.003
+    assert table["b"].mean() == pytest.approx(5.0, abs=0.06)  # 4 standard errors of 2 / sqrt(20000)
+    assert set(table["c"]) == {1.0, 2.0, 3.0}
+
+
+@pytest.mark.parametrize(
+    ("rules", "keywords", "error", "message"),
+    [
+        ({"a": Scale((0.9, 1.1))}, {}, RandomizationError, r"'a': Scale\(.*\) starts from the nominal value. Pass"),
+        ({"body_mass:*": (1, 2)}, {}, RandomizationError, "stands for several parameters. Pass the environment's"),
+        ({"a": (0, 1)}, {"n": 0}, RandomizationError, "number of draws of at least 1, got 0"),
+        ({"a": (0, 1)}, {"n": 2.5}, RandomizationError, "number of draws of at least 1, got 2.5"),
+        ({"a": (0, 1)}, {"seed": -1}, RandomizationError, "Expected a seed >= 0"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_drawn_is_refused(
+    rules: dict[str, Any], keywords: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Randomization(rules).sample(**{"n": 3, **keywords})
+
+
+def test_a_space_of_another_environment_is_refused(envs: Any) -> None:
+    with pytest.raises(UnknownNameError, match=r"'gravty'\. Did you mean 'gravity'"):
+        Randomization({"gravty": (-12, -6)}).sample(3, space=envs.param_space)
+
+
+def test_names_that_stand_for_several_parameters_get_a_column_each() -> None:
+    envs: Any = gym.make_vec("gym_dr/HopperDR-v5", num_envs=1, randomization="none")
+    table = Randomization({"body_mass:*leg*": Scale((0.8, 1.2))}).sample(3, space=envs.param_space)
+    nominal = [envs.param_space[name].nominal for name in table]
+    envs.close()
+    assert set(table) == {"body_mass:leg"}
+    assert np.all((table >= 0.8 * np.array(nominal)) & (table <= 1.2 * np.array(nominal)))
+
+
+def test_a_plot_has_a_panel_for_each_parameter(envs: Any) -> None:
+    axes = DRAWN.plot(n=400, space=envs.param_space)
+    assert [panel.get_xlabel() for panel in axes] == ["enable_wind", "gravity [m/s^2]", "main_engine_power [N s/m]"]
+    bars = axes[0].patches
+    assert len(bars) == 2  # off and on
+    assert sum(bar.get_height() for bar in bars) == pytest.approx(1.0)
+    (nominal,) = (line for line in axes[1].lines if line.get_label() == "nominal")
+    assert nominal.get_xdata()[0] == -10.0
+
+
+def test_panels_are_as_many_as_parameters_and_need_no_space() -> None:
+    rules = {"a": Uniform(0, 1), "b": Choice((1, 2.5, 7)), "c": Constant(3), "d": Normal(0, 1)}
+    axes = Randomization(rules).plot(n=200)
+    assert len(axes) == len(axes[0].figure.axes) == 4
+    assert [len(panel.patches) for panel in axes] == [40, 3, 1, 40]
+
+
+def test_nothing_has_no_plot() -> None:
+    with pytest.raises(RandomizationError, match="Expected a randomization with parameters to plot"):
+        Randomization().plot()
+    assert gym_dr.Randomization().sample(2).shape == (2, 0)
