@@ -47,8 +47,8 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--trust",
             multiple=True,
             metavar="MODULE|FILE",
-            help="a module or sb3 file of --policy, or a module of a RUN's configuration, whose code may run; "
-            "repeatable",
+            help="a module, sb3 file or VecNormalize file of --policy, or a module of a RUN's configuration, whose "
+            "code may run; repeatable",
         ),
     )
     for option in reversed(options):

@@ -1,7 +1,7 @@
 """Policies that are not runs: callables, functions by name and files of Stable-Baselines3.
 
-Functions are code, and files of Stable-Baselines3 are pickles, which can run code: neither is loaded by name unless
-the user trusts it.
+Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
+loaded unless the user names it as trusted.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import dataclasses
 import hashlib
 import importlib
 import re
+import shlex
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation.actions import checked
 from gym_dr.evaluation.policies import FrozenPolicy
-from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.randomization.spec import Randomization
 from gym_dr.training.api import Policy
 
@@ -84,22 +85,17 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
 
 def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     saved = read_saved(Path(text))
-    if not any(Path(trusted).resolve() == saved.path.resolve() for trusted in setting.trust):
-        also = f" and {saved.statistics.name} beside it" if saved.statistics else ""
-        raise ConfigError(
-            f"--policy sb3:{text}: files of Stable-Baselines3 hold pickles, which can run any code when they are read. "
-            f"If you trust the source of this one{also}: --trust {text}"
-        )
-    make = load_policy(saved, stochastic=setting.stochastic)
-    actions = "stochastic" if setting.stochastic else "deterministic"
     source, statistics = f"sb3:{text}", saved.statistics
+    _check_trust(source, [saved.path, *([] if statistics is None else [statistics])], setting.trust)
+    make, digest = load_policy(saved, stochastic=setting.stochastic), digest_of(saved)
+    actions = "stochastic" if setting.stochastic else "deterministic"
     return FrozenPolicy(
         name=name or saved.path.stem,
         env=setting.env,
         source=source,
         has_params=setting.has_params,
         randomization=setting.randomization,
-        digest=hashlib.sha256(f"{actions} {saved.digest}".encode()).hexdigest(),
+        digest=hashlib.sha256(f"{actions} {digest}".encode()).hexdigest(),
         load=lambda envs: checked(make(envs), envs, source, setting.env),
         record={
             "kind": "sb3",
@@ -112,6 +108,23 @@ def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
             "stable_baselines3": saved.version,
         },
     )
+
+
+def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> None:
+    """Checks that the user names every file whose code would run; a file beside a trusted one is not trusted.
+
+    Raises:
+        ConfigError: One is not named; the message has the options that name it.
+    """
+    trusted = {Path(one).resolve() for one in trust}
+    if missing := [file for file in files if file.resolve() not in trusted]:
+        statistics = files[1:] and files[1] in missing
+        raise ConfigError(
+            f"--policy {source}: files of Stable-Baselines3 and of VecNormalize hold pickles, which can run any code "
+            f"when they are read. If you trust the source of {' and '.join(file.name for file in missing)}: "
+            f"{' '.join(f'--trust {shlex.quote(str(file))}' for file in missing)}"
+            + (f" (if {files[1].name} does not belong to the policy, move it elsewhere)" if statistics else "")
+        )
 
 
 def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy:

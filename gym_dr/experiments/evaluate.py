@@ -79,8 +79,8 @@ def evaluate(
         success: Return from which an episode is a success; None for the environment's threshold.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
             the current folder for a single other policy.
-        trust: Files of Stable-Baselines3 and modules of functions whose code may run, and modules that configurations
-            of runs may import.
+        trust: Files of Stable-Baselines3, their ``VecNormalize`` statistics and modules of functions whose code may
+            run, each named itself, and modules that configurations of runs may import.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the folder.
 

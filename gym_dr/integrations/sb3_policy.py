@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, shortened
 
 Act = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
 
+MAX_PART = 2**26  # bytes of a file's metadata, which is read before anybody trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
 _MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> its algorithm
 
@@ -32,8 +33,7 @@ class SavedPolicy:
     """Metadata of a saved policy."""
 
     path: Path
-    statistics: Path | None  # of ``VecNormalize``, beside the file
-    digest: str  # of both files
+    statistics: Path | None  # of ``VecNormalize``, beside the file; not opened yet
     algorithm: str | None  # None if unknown
     seed: int | None
     steps: int | None  # of training
@@ -42,21 +42,22 @@ class SavedPolicy:
 
 
 def read_saved(path: Path) -> SavedPolicy:
-    """Reads the plain-text metadata of a file, without running code from it.
+    """Reads the plain-text metadata of a file, without running code from it and without opening any other file.
 
     Raises:
         ConfigError: It is not a policy of Stable-Baselines3, the policy is recurrent, or the statistics of
             ``VecNormalize`` are missing or do not belong to it.
     """
     try:
-        content = path.read_bytes()
         with zipfile.ZipFile(path) as archive:
-            data = json.loads(archive.read("data"))
-            version = archive.read("_stable_baselines3_version").decode().strip()
+            data = json.loads(_read_part(archive, "data"))
+            version = _read_part(archive, "_stable_baselines3_version").decode().strip()
         module, policy_class = data["policy_class"]["__module__"], data["policy_class"]
+        if not isinstance(module, str):
+            raise TypeError(f"the module of its policy is {shortened(module)}")
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive may raise anything
         raise ConfigError(
             f"{path}: expected a file from model.save() of Stable-Baselines3, got one that cannot be read as such: "
             f"{type(error).__name__}: {error}"
@@ -66,19 +67,21 @@ def read_saved(path: Path) -> SavedPolicy:
             f"{path}: its policy is recurrent. Expected a policy that takes observations and returns actions, without "
             "memory. Stack observations instead, or evaluate it with its own package."
         )
-    statistics = _statistics(path, data)
-    if statistics is not None:
-        content += statistics.read_bytes()
     return SavedPolicy(
         path=path,
-        statistics=statistics,
-        digest=hashlib.sha256(content).hexdigest(),
+        statistics=_statistics(path, data),
         algorithm=_algorithm(module, data),
         seed=data.get("seed"),
         steps=data.get("num_timesteps"),
         version=version,
         use_sde=data.get("use_sde") is True,
     )
+
+
+def digest_of(saved: SavedPolicy) -> str:
+    """Digest of the file and of its statistics; opens both, so both must be trusted."""
+    files = [saved.path, *([] if saved.statistics is None else [saved.statistics])]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[Any, Any, Any]], Act]:
@@ -117,9 +120,9 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
         policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
         policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
-        statistics: Any = None if saved.statistics is None else pickle.loads(saved.statistics.read_bytes())
     except Exception as error:  # unpickling may raise anything
         raise ConfigError(f"{saved.path}: cannot be loaded: {type(error).__name__}: {error}") from error
+    statistics = None if saved.statistics is None else _load_statistics(saved.statistics)
     normalize: Act = np.asarray if statistics is None else statistics.normalize_obs
     if statistics is not None and statistics.observation_space.shape != spaces[0].shape:
         raise ConfigError(
@@ -147,6 +150,41 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
     return make
 
 
+def _read_part(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Reads a part of an archive that nobody trusts yet, up to ``MAX_PART`` bytes.
+
+    Raises:
+        ValueError: It is larger, or compressed in a way whose size cannot be bounded.
+    """
+    if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name!r} is compressed in an unusual way")
+    with archive.open(name) as file:
+        content = file.read(MAX_PART + 1)
+    if len(content) > MAX_PART:
+        raise ValueError(f"{name!r} is larger than {MAX_PART} bytes")
+    return content
+
+
+def _load_statistics(path: Path) -> Any:
+    """Loads the ``VecNormalize`` in a file, which may run any code in it.
+
+    Raises:
+        ConfigError: It holds something else, or cannot be loaded.
+    """
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    try:
+        found = pickle.loads(path.read_bytes())
+        if isinstance(found, VecNormalize):
+            found.normalize_obs(np.zeros(found.observation_space.shape, np.float32))  # a damaged one may lack parts
+    except Exception as error:  # unpickling may raise anything
+        raise ConfigError(f"{path}: cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, VecNormalize):
+        kind = f"{type(found).__module__}.{type(found).__qualname__}"
+        raise ConfigError(f"{path}: expected statistics from VecNormalize.save(), got {kind}.")
+    return found
+
+
 def _algorithm(module: str, data: dict[str, Any]) -> str | None:
     """Guesses the algorithm, which files do not name, from the policy's module or the algorithm's attributes."""
     package, _, rest = module.partition(".")
@@ -162,8 +200,9 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
     Raises:
         ConfigError: The policy needs statistics and there are none, or the other way round.
     """
-    checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", path.stem)  # as CheckpointCallback names them
-    own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl", f"{checkpoint}.pkl"]
+    checkpoint = re.fullmatch(r"(.*)_(\d+_steps)", path.stem)  # as CheckpointCallback names them
+    own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl"]
+    own += [f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl"] if checkpoint else []
     beside = [path.parent / name for name in (*own, "vecnormalize.pkl", "vec_normalize.pkl")]
     found = next((candidate for candidate in beside if candidate.is_file()), None)
     on_policy = "gae_lambda" in data  # other algorithms always keep an original observation
