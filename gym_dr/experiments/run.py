@@ -14,6 +14,7 @@ from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
+from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm, Policy
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from gym_dr.evaluation.results import Evaluation
     from gym_dr.randomization.sampler import ParamSampler
+
+
+MAX_SUMMARY = 2**26  # bytes that are read
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -182,9 +186,9 @@ class Runs(Sequence[Run]):
         from gym_dr.evaluation.aggregate import SUMMARY
 
         try:
-            rows = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
+            rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
             return pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
                 f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
             ) from None

@@ -16,7 +16,7 @@ from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.environments import param_space_of
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.training.registry import find_algorithm
 
 
@@ -132,6 +132,8 @@ def _make_folders(
     others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
     if others:
         raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another command; choose another --run-dir.")
+    if several:
+        check_seeds(root, paths)
     for path in paths:  # check all before creating the first
         RunFolder(path).check_free(overwrite=overwrite)
     return [

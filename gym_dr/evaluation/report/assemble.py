@@ -24,7 +24,9 @@ from gym_dr.evaluation.report.tables import (
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.plain import read_plain
 
+MAX_COMMAND = 2**20  # bytes that are read
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
 
 
@@ -131,7 +133,7 @@ def _provenance(group: Group) -> Provenance:
 def _typed(folder: RunFolder) -> str | None:
     """The command that trained a run; None for runs trained from Python."""
     try:
-        return str(folder.command.read_text(encoding="utf-8")).strip()
+        return read_plain(folder.command, MAX_COMMAND).decode().strip()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
