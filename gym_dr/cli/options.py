@@ -11,8 +11,10 @@ from typing import Any, Union, get_args, get_origin
 import click
 
 from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
+from gym_dr.runs.config import CONTEXTS
 
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
@@ -28,8 +30,8 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="[NAME=]POLICY",
             callback=_check_policies,
-            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions); "
-            "repeatable",
+            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions, or "
+            "observations, episode_starts -> actions); repeatable",
         ),
         click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
         click.option(
@@ -37,6 +39,22 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="PRESET|FILE",
             help="training randomization of --policy, a preset or a file  [default: unknown; draws are those of the "
             "RUNs, or else of the preset default]",
+        ),
+        click.option(
+            "--context",
+            metavar="|".join(CONTEXTS),
+            default=INFO,
+            show_default=True,
+            help="observation: --policy was trained on environments with context='observation'; "
+            "needs --randomization or --context-params",
+        ),
+        click.option(
+            "--context-params",
+            multiple=True,
+            metavar="NAME[=LOW:HIGH]",
+            callback=lambda ctx, param, texts: read_context_params(texts),
+            help="a parameter that --policy observes, and the range that was mapped to [-1, 1]; repeatable  [default: "
+            "all of --randomization, with their ranges]",
         ),
         click.option(
             "--stochastic",
@@ -119,6 +137,29 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
         except ValueError:
             raise ConfigError(f"{expected} {f'{name}={numbers}'!r}.") from None
     return axes
+
+
+def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float] | None] | None:
+    """Reads ``--context-params NAME`` and ``NAME=LOW:HIGH`` options; None without any.
+
+    Raises:
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
+    """
+    expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
+    ranges: dict[str, tuple[float, float] | None] = {}
+    for text in texts:
+        name, given, ends = (part.strip() for part in text.partition("="))
+        try:
+            low, high = map(float, ends.split(":")) if given else (0.0, 0.0)
+        except ValueError:
+            raise ConfigError(f"{expected} {text!r}.") from None
+        if not name:
+            raise ConfigError(f"{expected} {text!r}.")
+        if name in ranges:
+            raise RandomizationError(f"--context-params: parameter {name!r} is given twice.")
+        ranges[name] = (low, high) if given else None
+    return ranges or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:

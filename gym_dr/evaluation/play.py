@@ -18,9 +18,10 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, wrap_for_policy
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
@@ -47,15 +48,14 @@ def play_policy(
     render_mode = "human" if video is None else "rgb_array"
     envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
     played: list[EpisodeRecord] = []
-    envs = RecordEpisodes(wrap_for_policy(envs, randomization, policy.context_ranges), played.append)
+    envs = RecordEpisodes(policy.wrap(envs, randomization), played.append)
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(episodes):
-            observations, _ = envs.reset(seed=seed if episode == 0 else None)
-            add_frame(_picture(envs))
-            while len(played) == episode:
-                observations, *_ = envs.step(act(np.asarray(observations)))
+            for _ in drive(act, envs, seed=seed if episode == 0 else None):
                 add_frame(_picture(envs))
+                if len(played) > episode:
+                    break
             yield played[-1]
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, unknown_name
-from gym_dr.experiments.policies import PoliciesLike, open_all
+from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
+from gym_dr.randomization.context import INFO
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -30,6 +31,8 @@ def evaluate(
     *,
     env: str | None = None,
     randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
     stochastic: bool = False,
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
@@ -60,12 +63,18 @@ def evaluate(
 
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
-            that takes observations ``(N, ...)`` and returns actions, a text "sb3:FILE.zip" or
+            that takes observations ``(N, ...)`` and returns actions ``(N, ...)``, a text "sb3:FILE.zip" or
             "package.module:function" (optionally after "NAME="), or several of these; a mapping names callables and
-            texts.
+            texts. A callable with memory is one with a second positional parameter that has no default or is named
+            ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode, so everywhere at
+            its first call. It keeps its state itself.
         env: Id of the environment; required if no policy is a run.
         randomization: The training randomization of policies that are not runs, in any form that an environment takes.
             If None, they are evaluated on the training draws of the runs, if any, or of the preset "default".
+        context: "observation" for policies that are not runs and were trained on environments made with
+            ``context="observation"``: they observe the draw, mapped to [-1, 1].
+        context_params: Which parameters they observe, as their environments had it: names, or name -> (low, high). If
+            None, all of ``randomization``, with its ranges.
         stochastic: Whether policies of Stable-Baselines3 sample their actions instead of taking the most likely one.
         grid: name -> (lowest, highest, count), both ends included; every combination is played.
         corners: Whether to play the corners of the box of training ranges.
@@ -93,7 +102,7 @@ def evaluate(
             is invalid.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         UnknownNameError: The environment, a parameter, preset or protocol is unknown.
-        RandomizationError: A value of the grid is out of bounds.
+        RandomizationError: A value of the grid is out of bounds, or there is nothing to observe.
         Interrupted: A signal stopped the evaluation.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
@@ -101,7 +110,15 @@ def evaluate(
     from gym_dr.evaluation.results import evaluation_folder
     from gym_dr.runs.environments import param_space_of
 
-    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     folder = evaluation_folder(folders, output)
     env_id, space = opened[0].env, param_space_of(opened[0].env)
     check_options(env_id, success, protocol)

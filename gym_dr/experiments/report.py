@@ -8,7 +8,8 @@ from typing import Any
 
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.evaluate import playing
-from gym_dr.experiments.policies import PoliciesLike, open_all
+from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
+from gym_dr.randomization.context import INFO
 
 
 def report(
@@ -16,6 +17,8 @@ def report(
     *,
     env: str | None = None,
     randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
     stochastic: bool = False,
     output: str | Path | None = None,
     evaluation: str | Path | None = None,
@@ -36,6 +39,8 @@ def report(
         policies: As in ``gym_dr.evaluate``, the baseline first.
         env: As in ``gym_dr.evaluate``.
         randomization: As in ``gym_dr.evaluate``.
+        context: As in ``gym_dr.evaluate``.
+        context_params: As in ``gym_dr.evaluate``.
         stochastic: As in ``gym_dr.evaluate``.
         output: File to write; None for ``report.html``, in the run's folder if there is a single one.
         evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
@@ -60,7 +65,15 @@ def report(
     from gym_dr.evaluation.results import evaluation_folder
 
     check_installed()
-    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
         raise ConfigError(f"--output: expected a file that ends in .html in an existing folder, got {page}.")

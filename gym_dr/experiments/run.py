@@ -109,7 +109,9 @@ class Run:
         return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
 
     def policy(self) -> Policy:
-        """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions for the environment.
+        """The policy in its newest checkpoint: observations ``(N, ...)`` -> actions ``(N, ...)`` for the environment.
+
+        One with memory also takes ``episode_starts`` ``(N,)``, True where an observation is the first of an episode.
 
         Raises:
             ConfigError: The algorithm cannot make a policy from its saved state.

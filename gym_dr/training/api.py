@@ -21,7 +21,12 @@ from gym_dr.wrappers.record import RecordEpisodes
 if TYPE_CHECKING:
     import gymnasium as gym
 
-Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...) for the environment
+EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the first of an episode
+# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. It keeps its state itself, and
+# forgets where an episode starts; where all start, N may be another one than before
+PolicyWithMemory = Callable[[npt.NDArray[Any], EpisodeStarts], npt.NDArray[Any]]
+# one without memory takes observations only; which of the two it is, its signature says (evaluation/acting.py)
+Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | PolicyWithMemory
 
 
 class Session(Protocol):

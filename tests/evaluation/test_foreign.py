@@ -56,6 +56,7 @@ def test_a_file_is_described_without_running_its_code(tmp_path: Path) -> None:
         ("sb3_contrib.tqc.policies", {}, "TQC"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True}, "A2C"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True, "cg_max_steps": 15}, "TRPO"),
+        ("sb3_contrib.common.recurrent.policies", {"clip_range": 0.2, "normalize_advantage": True}, "RecurrentPPO"),
         ("my_package.policies", {"clip_range": 0.2}, None),
     ],
 )
@@ -98,18 +99,6 @@ def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> 
     save(path, PPO)
     with pytest.raises(ConfigError, match=r"vecnormalize\.pkl: is beside a\.zip, which was trained without"):
         read_saved(path)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {**PPO, "policy_class": {"__module__": "sb3_contrib.common.recurrent.policies"}},
-        {**PPO, "policy_class": {"__module__": "mine", "lstm_hidden_size": 8}},
-    ],
-)
-def test_a_recurrent_policy_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="its policy is recurrent"):
-        read_saved(save(tmp_path / "a.zip", data))
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def _provenance(group: Group) -> Provenance:
     """The provenance of one policy."""
     if not group.runs:
         policy = group.policies[0]
-        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
+        hidden, ranges = ("path", "context"), policy.record.get("context", {})
+        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key not in hidden]
+        shown += [f"observes {name} from {low:g} to {high:g}" for name, (low, high) in ranges.items()]
         text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
         text += "settings are unknown."
         return Provenance(name=group.name, text=text, commands=[], config="")
