@@ -27,7 +27,7 @@ Act = Callable[[npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[Any]]
 
 MAX_PART = 2**26  # bytes of a file's metadata, which is read before anybody trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
-_PACKAGES = {"stable_baselines3": "'stable-baselines3>=2.9,<3'", "sb3_contrib": "'sb3-contrib>=2.9,<3'"}
+_PACKAGES = ("stable_baselines3", "sb3_contrib")  # of the extra gym-dr[sb3]
 _MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> its algorithm
 
 
@@ -110,8 +110,9 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
         policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
     except ModuleNotFoundError as error:
-        hint = f": pip install {_PACKAGES[error.name]}" if error.name in _PACKAGES else ""
-        raise ConfigError(f"{saved.path}: needs the package {error.name!r}, which is not installed{hint}") from None
+        package = str(error.name).partition(".")[0]
+        hint = ": pip install 'gym-dr[sb3]'" if package in _PACKAGES else ""
+        raise ConfigError(f"{saved.path}: needs the package {package!r}, which is not installed{hint}") from None
     except Exception as error:  # unpickling may raise anything
         raise ConfigError(f"{saved.path}: cannot be loaded: {type(error).__name__}: {error}") from error
     statistics = None if saved.statistics is None else _load_statistics(saved.statistics)

@@ -150,6 +150,15 @@ def test_a_damaged_archive_is_refused_within_bounds(
         read_saved(path)
 
 
+def test_without_stable_baselines_the_extra_that_has_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    path = save(tmp_path / "a.zip", PPO)
+    with pytest.raises(ConfigError, match=r"needs the package 'stable_baselines3'.*pip install 'gym-dr\[sb3\]'$"):
+        open_foreign(f"sb3:{path}", setting(path))
+
+
 # what is opened, and whose code runs
 
 

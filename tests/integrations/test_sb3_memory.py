@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,17 @@ def refusal(saved: Path, name: str, **others: Any) -> str:
     with pytest.raises((ConfigError, CheckpointError)) as refused:
         evaluate(saved, name, **others)
     return str(refused.value)
+
+
+def test_a_missing_package_of_a_file_is_named_with_the_extra_that_has_it(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sb3_contrib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sb3_contrib", None)
+    assert "needs the package 'sb3_contrib', which is not installed: pip install 'gym-dr[sb3]'" in refusal(
+        saved, "recurrent"
+    )
 
 
 def test_a_policy_that_observes_the_draw_says_how_to_show_it(saved: Path) -> None:
