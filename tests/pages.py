@@ -6,6 +6,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+BUILT = {"_build", "families"}  # by Sphinx
+
+
+def pages() -> list[Path]:
+    """README and the pages that people wrote."""
+    return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if not BUILT & set(path.parts))]
 
 
 def blocks(page: Path, language: str) -> list[str]:

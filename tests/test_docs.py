@@ -21,12 +21,11 @@ from gym_dr.randomization.presets import presets
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
-from tests.pages import ROOT, blocks, run_program
+from tests.pages import BUILT, ROOT, blocks, pages, run_program
 from tests.toml_text import toml_text
 
 README = ROOT / "README.md"
-MADE = {"_build", "families"}  # by Sphinx
-PAGES = [README, *sorted(path for path in (ROOT / "docs").rglob("*.md") if not MADE & set(path.parts))]
+PAGES = pages()
 NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.py runs it
 
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
@@ -144,7 +143,7 @@ def test_the_presets_in_the_table_are_those_that_there_are() -> None:
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     paths = [(page.parent / target).resolve() for target in targets]
-    assert not [path for path in paths if not path.exists() and not MADE & set(path.parts)]
+    assert not [path for path in paths if not path.exists() and not BUILT & set(path.parts)]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)

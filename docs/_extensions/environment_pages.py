@@ -6,15 +6,17 @@ family becomes part of its page.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from gym_dr.envs.family import FAMILIES, EnvFamily
+from gym_dr.evaluation.play import arrow_keys
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param
-from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.environments import make_env, param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
 FACTOR = "x"  # unit of parameters that scale others
@@ -58,7 +60,7 @@ def page(family: EnvFamily, folder: Path) -> str:
                 for env in family.ids
             ],
         ),
-        f"```sh\ngymdr train ppo --env {first.id}\ngymdr play --human {first.id}\ngymdr params {first.id}\n```",
+        "\n".join(("```sh", *commands(family), "```")),
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
         table(("name", "nominal", "lowest", "highest", "unit", "meaning", "needs"), parameter_rows(params)),
@@ -70,6 +72,14 @@ def page(family: EnvFamily, folder: Path) -> str:
         ),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def commands(family: EnvFamily) -> list[str]:
+    """What to type first."""
+    first = family.ids[0].id
+    with contextlib.closing(make_env(first, None)) as env:
+        by_hand = [f"gymdr play --human {first}"] if arrow_keys(env) else []
+    return [f"gymdr train ppo --env {first}", *by_hand, f"gymdr params {first}"]
 
 
 def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:

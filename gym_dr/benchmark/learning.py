@@ -15,6 +15,7 @@ from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
 from gym_dr.training.api import Algorithm
@@ -110,7 +111,8 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, see
     settings: dict[str, Any] = {"env": env_id, "seed": seed, "eval_episodes": 0}
     if num_envs is not None:
         settings["num_envs"] = num_envs
-    return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, None)
+    randomization = "none" if param_space_of(env_id) is None else "default"
+    return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, randomization)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from gym_dr.benchmark.throughput import measure_throughput
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.training.api import Algorithm
+from gym_dr.wording import either, flag
 
 FORMAT = 3  # of bench.json
 RESULT = "bench.json"
@@ -81,7 +82,9 @@ def prepare(folder: Path) -> None:
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise RunFolderError(f"{folder}: already exists and is not empty. Choose another --output.")
+            raise RunFolderError(
+                f"{folder}: already exists and is not empty. Choose another {either(flag('output'), 'folder')}."
+            )
 
 
 def write(result: dict[str, Any], folder: Path) -> list[Path]:

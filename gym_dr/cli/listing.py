@@ -8,12 +8,13 @@ from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.training.registry import ALGORITHMS
+from gym_dr.wording import flag
 
 
 def _options_of(sampler: Sampler) -> str:
     """A sampler's command-line options with their defaults."""
-    typed = [(f"--{field.name.replace('_', '-')}", field.default) for field in sampler.option_fields()]
-    options = ", ".join(flag if value is None else f"{flag} {value}" for flag, value in typed)
+    typed = [(flag(field.name), field.default) for field in sampler.option_fields()]
+    options = ", ".join(name if value is None else f"{name} {value}" for name, value in typed)
     return f"[{options}]" if options else ""
 
 

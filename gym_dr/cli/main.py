@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gym_dr.errors import GymDrError, Interrupted, RandomizationWarning, unknown_name
+from gym_dr.wording import addressing
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -66,8 +67,9 @@ def main(args: Sequence[str] | None = None) -> None:
     warnings.formatwarning = _short_warning
     warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
     try:
-        # the root context has the command line, which run folders record
-        cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
+        with addressing(command_line=True):
+            # the root context has the command line, which run folders record
+            cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:

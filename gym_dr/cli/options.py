@@ -15,6 +15,7 @@ from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
+from gym_dr.wording import flag
 
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
@@ -169,7 +170,7 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=uniform:-12:-2, got")
+    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got")
 
 
 def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -197,15 +198,15 @@ def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
 def _option(
     field: dataclasses.Field[Any], hint: Any, default: Any, help: str | None = None, shown: bool | str = True
 ) -> click.Option:
-    flag = "--" + field.name.replace("_", "-")
+    name = flag(field.name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default, "show_default": shown}
     if hint is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}"], **shared)
+        return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default))
-        return click.Option([flag], type=NumberList(get_args(hint)[0]), **shared)
+        return click.Option([name], type=NumberList(get_args(hint)[0]), **shared)
     choices = field.metadata.get("choices")  # checked by the configuration, for files too
-    return click.Option([flag], type=hint, metavar="|".join(choices) if choices else None, **shared)
+    return click.Option([name], type=hint, metavar="|".join(choices) if choices else None, **shared)

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from gym_dr.evaluation.results import Evaluation, sampler_notes
+from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.experiments.run import Run, Runs
 
 _COLUMNS = {  # statistic -> heading
-    "mean": "mean [95 % interval]",
+    "mean": "mean [95 % over episodes]",
     "median": "median",
     "iqm": "IQM",
     "std": "std",
@@ -24,10 +25,13 @@ _COLUMNS = {  # statistic -> heading
 def show_training(trained: Run | Runs) -> None:
     """Prints a line for each set of a run's evaluation, or a table over seeds."""
     if isinstance(trained, Runs):
-        table = [["", "seeds", "mean", "std", "IQM", "95 % interval"]]
-        for name, row in trained.summary.iterrows():
-            numbers = (f"{row[column]:.1f}" for column in ("mean", "std", "iqm"))
-            table.append([str(name), f"{row['seeds']:.0f}", *numbers, f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"])
+        table = [["", "seeds", "mean", "std", "IQM", "95 % over seeds"]]
+        for name, row in trained.summary.to_dict("index").items():
+            mean, std, iqm, low, high = (f"{row[k]:.1f}" for k in ("mean", "std", "iqm", "iqm_low", "iqm_high"))
+            one = row["seeds"] < 2
+            table.append(
+                [str(name), f"{row['seeds']:.0f}", mean, "-" if one else std, iqm, "-" if one else f"{low} to {high}"]
+            )
         show_table(table)
         click.echo(f"Run folders: {trained.path}/seed-*")
         return
@@ -65,6 +69,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
         _show_differences(differences, evaluation.policies[0])
     for row in evaluation.document["generalization"] or ():
         _show_generalization(row)
+    click.echo(f"\n{ONE_TRAINING}")
 
 
 def _show_statistics(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -61,7 +61,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
             ["--randomize"],
             multiple=True,
             metavar="NAME=DIST",
-            help="randomize one parameter, such as gravity=uniform:-12:-2, gravity=scale:uniform:0.8:1.2 or "
+            help="randomize one parameter, such as gravity=-12:-2, gravity=scale:normal:1:0.1:0.8:1.2 or "
             "wind_power=10; repeatable; without --randomization nothing else varies",
         ),
         click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),

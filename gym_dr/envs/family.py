@@ -51,6 +51,12 @@ def family_of(env_id: str) -> EnvFamily | None:
     return next((family for family in FAMILIES.values() if name in [env.id for env in family.ids]), None)
 
 
+def randomized_id(env_id: str) -> str | None:
+    """The id that is registered with the physics of another one, any version of it; None if there is none."""
+    name = env_id.rpartition(":")[2].rpartition("-v")[0]
+    return next((env.id for env in ENVIRONMENTS.values() if env.stock and name == env.stock.rpartition("-v")[0]), None)
+
+
 def point_camera(env: gym.Env[Any, Any]) -> None:
     """Points the camera of any environment at what matters, before rendering."""
     for camera in {family.camera for family in FAMILIES.values() if family.camera}:

@@ -28,7 +28,8 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
 
     Returns:
         The content of ``summary.json``: for the training return and each evaluation, each seed's value and their mean,
-        standard deviation, and interquartile mean with its 95 % bootstrap interval.
+        standard deviation, and interquartile mean with its 95 % bootstrap interval over seeds. A single seed has
+        neither deviation nor interval.
 
     Raises:
         RunFolderError: A run has no metrics, or a file is damaged or cannot be written.
@@ -51,7 +52,7 @@ def aggregate(folders: Sequence[RunFolder], root: Path) -> dict[str, Any]:
     for name, by_seed in values.items():
         known = {seed: value for seed, value in by_seed.items() if math.isfinite(value)}  # NaN before the first episode
         if numbers := list(known.values()):
-            spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+            spread = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None
             iqm = dict(zip(("iqm", "iqm_low", "iqm_high"), iqm_with_interval(numbers), strict=True))
             summary[name] = {"seeds": known, "mean": float(np.mean(numbers)), "std": spread, **iqm}
     write_atomically(root / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())

@@ -20,6 +20,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.wording import either, flag, spelled
 
 Array = npt.NDArray[np.float64]
 Values = Mapping[str, float]
@@ -29,11 +30,6 @@ MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 _HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
-
-NOTHING_VARIES = (
-    "--sobol, --sobol-box and --corners cover the randomization that policies were trained on: expected runs trained "
-    "with randomized parameters, or --randomization for other policies, got none. Choose values with --grid."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +152,7 @@ def axis(name: str, low: float, high: float, count: int) -> Array:
     Raises:
         ConfigError: The ends or the count describe no values.
     """
-    given = f"--grid {name}={low:g}:{high:g}:{count}"
+    given = either(f"{flag('grid')} {name}={low:g}:{high:g}:{count}", f"grid: {name}: ({low:g}, {high:g}, {count})")
     if count < 1:
         raise ConfigError(f"{given}: the grid is empty; expected a count of at least 1, got {count}.")
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
@@ -209,10 +205,12 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
     ranges = {name: (min(ends[name]), max(ends[name])) for name in space if name in ends}
     unbounded = [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]
     if unbounded:
-        raise ConfigError(f"The training range of {', '.join(unbounded)} is unbounded; choose values with --grid.")
+        raise ConfigError(
+            f"The training range of {', '.join(unbounded)} is unbounded; choose values with {spelled('grid')}."
+        )
     varying = {name: pair for name, pair in ranges.items() if pair[0] < pair[1]}
     if not varying:
-        raise ConfigError(NOTHING_VARIES)
+        raise nothing_varies()
     whole = tuple(name for name in varying if space[name].kind != "float")
     return Box(ranges=varying, fixed={name: low for name, (low, high) in ranges.items() if low == high}, whole=whole)
 
@@ -238,6 +236,15 @@ def corners(box: Box, episodes: int) -> CellSet:
 def varies(space: ParamSpace, randomization: Randomization) -> bool:
     """Whether a parameter can have more than one value."""
     return any(np.ptp(rule.support(space[name].nominal)) > 0 for name, rule in randomization.items())
+
+
+def nothing_varies() -> ConfigError:
+    """The error for sets that need a training randomization, without one."""
+    return ConfigError(
+        f"{spelled('sobol')}, {spelled('sobol_box')} and {spelled('corners')} cover the randomization that policies "
+        f"were trained on: expected runs trained with randomized parameters, or {spelled('randomization')} for other "
+        f"policies, got none. Choose values with {spelled('grid')}."
+    )
 
 
 def correlated(randomization: Randomization) -> tuple[str, ...]:
@@ -268,7 +275,7 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     names = [name for name in space if name in randomization]
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
     constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
-    _check_points("--sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
+    _check_points("sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)
     fixed = constant | _switches(space, randomization)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
@@ -282,7 +289,7 @@ def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
     Raises:
         ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
-    _check_points("--sobol-box", points, len(box.ranges) + 2)
+    _check_points("sobol_box", points, len(box.ranges) + 2)
     definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
     return CellSet(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
 
@@ -344,8 +351,8 @@ def _saved(definition: Mapping[str, Any]) -> Randomization:
 def _check_points(option: str, points: int, cells_each: int) -> None:
     if points < 2 or points & (points - 1):
         near = 2 ** max(1, round(math.log2(max(points, 1))))
-        raise ConfigError(f"{option}: expected a power of 2, at least 2, got {points}; {near} is near.")
-    _check_count(f"{option} {points}", points * cells_each)
+        raise ConfigError(f"{spelled(option)}: expected a power of 2, at least 2, got {points}; {near} is near.")
+    _check_count(spelled(option, points), points * cells_each)
 
 
 def _check_count(what: str, cells: int) -> None:

@@ -31,6 +31,7 @@ from gym_dr.evaluation.summary import initial_document, summarize
 from gym_dr.runs.durable import os_errors
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.metrics import CsvLog
+from gym_dr.wording import spelled
 from gym_dr.wrappers.record import EpisodeRecord
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
     if document is None:
         return [], table[:0]
     if document["env"] != policies[0].env:
-        raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another --output.")
+        raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another {spelled('output')}.")
     run, names = policies[0].run, [policy.name for policy in policies]
     names_now: dict[str, str] = {}  # a run folder may have been renamed since
     for policy in document["policies"]:
@@ -131,7 +132,8 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
             names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
         elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
             raise RunFolderError(
-                f"{folder}: holds an evaluation of {policy['name']}; evaluate it too, or choose another --output."
+                f"{folder}: holds an evaluation of {policy['name']}; evaluate it too, or choose "
+                f"another {spelled('output')}."
             )
     rows = table[table["policy"].isin(list(names_now))]
     sets = [CellSet.from_dict(form) for form in document["sets"]]

@@ -12,7 +12,6 @@ import hashlib
 import importlib
 import json
 import re
-import shlex
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.training.api import Policy
+from gym_dr.wording import at_command_line, either, flag, spelled
 
 EXPECTED = "[NAME=]sb3:FILE.zip or [NAME=]package.module:function"
 PROBED = 64  # episodes on whose first observations functions are compared ...
@@ -87,7 +87,7 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
         return _policy(own_name, source, lambda envs: act, setting, uuid.uuid4().bytes, record)
     match = _TEXT.fullmatch(given)
     if match is None:
-        raise ConfigError(f"--policy: expected {EXPECTED}, got {shortened(given)}.")
+        raise ConfigError(f"{either(flag('policy'), 'policies')}: expected {EXPECTED}, got {shortened(given)}.")
     name = name or match["name"]
     return (
         _open_file(match["file"], name, setting) if match["file"] else _open_function(match["function"], name, setting)
@@ -127,9 +127,9 @@ def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> 
     if missing := [file for file in files if file.resolve() not in trusted]:
         statistics = files[1:] and files[1] in missing
         raise ConfigError(
-            f"--policy {source}: files of Stable-Baselines3 and of VecNormalize hold pickles, which can run any code "
+            f"policy {source}: files of Stable-Baselines3 and of VecNormalize hold pickles, which can run any code "
             f"when they are read. If you trust the source of {' and '.join(file.name for file in missing)}: "
-            f"{' '.join(f'--trust {shlex.quote(str(file))}' for file in missing)}"
+            f"{spelled('trust', [str(file) for file in (missing if at_command_line() else files)])}"
             + (f" (if {files[1].name} does not belong to the policy, move it elsewhere)" if statistics else "")
         )
 
@@ -138,7 +138,7 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
     module_name, _, path = text.partition(":")
     if module_name not in setting.trust:
         raise ConfigError(
-            f"--policy {text}: importing {module_name} runs its code. If you trust it: --trust {module_name}"
+            f"policy {text}: importing {module_name} runs its code. If you trust it: {spelled('trust', [module_name])}"
         )
     try:
         module = found = importlib.import_module(module_name)
@@ -146,11 +146,11 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
             found = getattr(found, part)
     except Exception as error:  # a module may raise anything when it is imported
         raise ConfigError(
-            f"--policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
+            f"policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "
             "folder to PYTHONPATH."
         ) from error
     if not callable(found):
-        raise ConfigError(f"--policy {text}: expected a function, got {shortened(found)}.")
+        raise ConfigError(f"policy {text}: expected a function, got {shortened(found)}.")
     file = getattr(module, "__file__", None)
     source = Path(file).read_bytes() if file else b""
     record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}

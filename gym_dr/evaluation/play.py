@@ -22,6 +22,7 @@ from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import check_env_id, make_env, make_vector_env
+from gym_dr.wording import spelled
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
 Frame = npt.NDArray[np.uint8]  # (height, width, 3)
@@ -44,7 +45,7 @@ def play_policy(
     if video is not None:
         _check_video(video)
     else:
-        _check_display("write a video with --video FILE.gif instead")
+        _check_display(f"write a video with {spelled('video', 'FILE.gif')} instead")
     render_mode = "human" if video is None else "rgb_array"
     envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
     played: list[EpisodeRecord] = []
@@ -70,7 +71,7 @@ def play_by_hand(env_id: str, seed: int) -> None:
     _check_display("playing by hand needs one")
     env = make_env(env_id, None, render_mode="rgb_array")
     try:
-        keys = _keys_for(env)
+        keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
             warnings.simplefilter("ignore")
             from gymnasium.utils.play import play
@@ -128,29 +129,36 @@ def _check_display(instead: str) -> None:
 def _check_video(video: str) -> None:
     suffix = Path(video).suffix
     if suffix not in (".mp4", ".gif"):
-        raise ConfigError(f"--video: expected a file that ends in .mp4 or .gif, got {video!r}.")
+        raise ConfigError(f"{spelled('video')}: expected a file that ends in .mp4 or .gif, got {video!r}.")
     if not Path(video).absolute().parent.is_dir():
-        raise ConfigError(f"--video: there is no folder {Path(video).parent}.")
+        raise ConfigError(f"{spelled('video')}: there is no folder {Path(video).parent}.")
     if suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401  imageio imports it
         except ImportError:
-            raise ConfigError("--video: MP4 needs 'pip install gym-dr[video]'; GIF works without it.") from None
+            raise ConfigError(
+                f"{spelled('video')}: MP4 needs 'pip install gym-dr[video]'; GIF works without it."
+            ) from None
 
 
-def _keys_for(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
+def arrow_keys(env: gym.Env[Any, Any]) -> dict[tuple[str, ...], Any]:
     """Arrow keys -> actions: those of the environment's family, else left and right for the first and last action.
 
-    With three actions, no key is the middle one.
+    With three actions, no key is the middle one. Empty if the environment cannot be played by hand.
     """
-    import pygame  # opens no window yet
-
     space, name = env.action_space, env.spec.id if env.spec is not None else ""
-    actions = ENVIRONMENTS.get(name).keys if name in ENVIRONMENTS else {}
+    actions = dict(ENVIRONMENTS.get(name).keys) if name in ENVIRONMENTS else {}
     if not actions and isinstance(space, gym.spaces.Discrete) and space.n in (2, 3):
         actions = {("left",): int(space.start), ("right",): int(space.start + space.n - 1)}
         actions |= {(): int(space.start + 1)} if space.n == 3 else {}
+    return actions
+
+
+def _key_codes(env: gym.Env[Any, Any]) -> dict[tuple[int, ...], Any]:
+    import pygame  # opens no window yet
+
+    space, actions = env.action_space, arrow_keys(env)
     if not actions:
-        raise ConfigError(f"--human: there are no keys for actions {space}; try {DEFAULT_ENV}.")
+        raise ConfigError(f"There are no keys for the actions {space}; play {DEFAULT_ENV}.")
     codes = {"left": pygame.K_LEFT, "right": pygame.K_RIGHT, "up": pygame.K_UP, "down": pygame.K_DOWN}
     return {tuple(sorted(codes[key] for key in keys)): np.array(act, space.dtype) for keys, act in actions.items()}

@@ -30,6 +30,7 @@ from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_po
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, EpisodeStarts, Policy
 from gym_dr.training.config import CONTEXT_SPAN
+from gym_dr.wording import either, flag
 from gym_dr.wrappers.vector_params import with_params
 
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
@@ -157,7 +158,9 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
     twice = [name for name, count in Counter(policy.name for policy in policies).items() if count > 1]
     if twice:
         raise ConfigError(
-            f"Two policies are named {twice[0]!r}; name one of them: --policy NAME=..., in Python {{'NAME': ...}}."
+            f"Two policies are named {twice[0]!r}; name one of them: "
+            + either(f"{flag('policy')} NAME=...", "policies={'NAME': ...}")
+            + "."
         )
     for policy in policies:
         policy.check()

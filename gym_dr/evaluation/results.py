@@ -20,6 +20,7 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
+from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,9 @@ class Evaluation:
         """
         document = read_document(folder)
         if document is None:
-            raise RunFolderError(f"{folder}: holds no evaluation. Make one with 'gymdr evaluate'.")
+            raise RunFolderError(
+                f"{folder}: holds no evaluation. Make one with {either('gymdr evaluate', 'gym_dr.evaluate')}."
+            )
         if not document.get("complete"):
             raise RunFolderError(f"{folder}: the evaluation was interrupted. {_resume_hint(document)}")
         evaluation = cls(folder, document, read_episodes(folder / EPISODES))
@@ -126,7 +129,8 @@ def _resume_hint(document: dict[str, Any]) -> str:
     except ValueError:
         words = []
     plain = words[:1] == ["gymdr"] and shlex.join(words) == command and command.isprintable()
-    return f"Continue with: {command if plain and '--trust' not in command else 'gymdr evaluate RUN'}"
+    typed = command if plain and "--trust" not in command else "gymdr evaluate RUN"
+    return f"Continue with: {either(typed, 'the same call of gym_dr.evaluate')}"
 
 
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
@@ -138,7 +142,8 @@ def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Pa
     if output is not None:
         return Path(output)
     if len(defaults) != 1:
-        raise ConfigError("Expected --output FOLDER for an evaluation of several runs or policies.")
+        wanted = either(f"{flag('output')} FOLDER", "output")
+        raise ConfigError(f"Expected {wanted} for an evaluation of several runs or policies, got none.")
     return defaults[0]
 
 
@@ -151,11 +156,13 @@ def check_folder(folder: Path) -> None:
     with os_errors(folder, "read"):
         if folder.is_dir():
             if (folder / CONFIG).is_file():
-                raise RunFolderError(f"{folder}: is a run folder; choose another --output.")
+                raise RunFolderError(f"{folder}: is a run folder; choose another {spelled('output')}.")
             if not (folder / DOCUMENT).is_file() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise RunFolderError(f"{folder}: already exists and holds no evaluation; choose another --output.")
+                raise RunFolderError(
+                    f"{folder}: already exists and holds no evaluation; choose another {spelled('output')}."
+                )
         elif folder.exists():
-            raise RunFolderError(f"{folder}: is a file; choose another --output.")
+            raise RunFolderError(f"{folder}: is a file; choose another {spelled('output')}.")
         elif not folder.absolute().parent.is_dir():
             raise RunFolderError(f"{folder}: there is no folder {folder.parent}.")
 

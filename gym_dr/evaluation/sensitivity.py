@@ -130,7 +130,7 @@ def least_perturbation(
     keys = ("distance", "cell", "params", "moved", "success_rate", "reason")
     result: dict[str, Any] = {"found": False, **dict.fromkeys(keys)}
     if success is None:
-        return {**result, "reason": "there is no success threshold; give --success"}
+        return {**result, "reason": "there is no success threshold, and none was given"}
     if fails_at_nominal:
         return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:

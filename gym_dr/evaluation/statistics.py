@@ -29,6 +29,9 @@ _BATCH = 4_000_000  # numbers in memory during a bootstrap
 
 Interval = dict[str, Any]  # value, low and high; low and high are None if there is no interval
 
+# what an interval does not cover: the policies are given, and their training is not repeated
+ONE_TRAINING = "Intervals over episodes say nothing about another training: for that, compare several seeds."
+
 
 def statistic_names(success: float | None) -> list[str]:
     """Names of the statistics from ``policy_statistics``, in its order."""
@@ -115,26 +118,27 @@ def mean_with_interval(values: Array) -> Interval:
     return {"value": float(values.mean()), "low": low, "high": high}
 
 
-def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
+def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, float | None]:
     """Interquartile mean over runs and its bootstrap interval.
 
     It has less variance than the median and is less affected by one lucky or failed seed than the mean (Agarwal et al.
     2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice"). The interval is that of the
-    percentile bootstrap, which is too narrow for a handful of seeds.
+    percentile bootstrap over runs, which is too narrow for a handful of seeds.
 
     Args:
         values: One number for each run, at least one.
 
     Returns:
-        The interquartile mean, and the lower and upper end of its 95 % interval; all are equal for a single run.
+        The interquartile mean, and the lower and upper end of its 95 % interval, None for a single run: it says nothing
+        about another.
     """
     from scipy import stats  # heavy
 
     sample = np.asarray(values, dtype=np.float64)
     centre = float(stats.trim_mean(sample, 0.25))
-    low = high = centre
-    if len(sample) > 1:
-        low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
+    if len(sample) == 1:
+        return centre, None, None
+    low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
     return centre, low, high
 
 

@@ -58,8 +58,8 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
     taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
     if taken:
         raise PluginError(
-            f"Sampler {sampler.name!r}: gymdr train {algorithm.name} already has an option {', '.join(taken)}; rename "
-            "the sampler's."
+            f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
+            "sampler's."
         )
     return names
 
@@ -134,7 +134,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     parts = read_config_file(str(folder.config), algorithm)
     try:
         check_module(parts["settings"].get("env", ""), trust)
-        saved = parts.get("randomization")
+        saved = parts.get("randomization", {})  # 0.2 left it out for environments without parameters
         if isinstance(saved, str):
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(saved, Mapping):
@@ -164,7 +164,6 @@ def file_beside(path: Path, named: str) -> str:
     folder = path.parent
     if not (folder / named).resolve().is_relative_to(folder.resolve()):
         raise ConfigError(
-            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. "
-            "Name it on the command line: --randomization FILE."
+            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
         )
     return str(folder / named)

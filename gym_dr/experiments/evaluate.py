@@ -16,6 +16,7 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.wording import either, spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -59,7 +60,7 @@ def evaluate(
         >>> found.summary.query("statistic == 'mean'")
         >>> found.episodes.groupby("gravity")["return"].mean()
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
-        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/comparison")
+        >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
 
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
@@ -139,7 +140,9 @@ def playing(progress: bool) -> Iterator[Progress]:
     """
     from gym_dr.experiments.one_run import one_thread  # heavy
 
-    message = "Stopped. Finished episodes are saved; run the same command to continue."
+    message = (
+        f"Stopped. Finished episodes are saved; {either('run the same command', 'make the same call')} to continue."
+    )
     with one_thread(), Progress("episode", "bar" if progress else "nothing") as display, explain_interrupt(message):
         yield display
 
@@ -193,11 +196,12 @@ def asked_sets(
         axes = {name: cells.axis(name, *ends) for name, ends in grid.items()}
         found.append(cells.grid(space, axes, each["cell"]))
         for switch in found[-1].fixed:
-            note(f"--grid: {switch} is on in every cell, since a parameter of the grid has no effect without it.")
+            on = f"{switch} is on in every cell, since a parameter of the grid has no effect without it."
+            note(f"{spelled('grid')}: {on}")
     if sobol is not None:
         varied = {end: randomization for end, randomization in trained.items() if cells.varies(space, randomization)}
         if not varied:
-            raise ConfigError(cells.NOTHING_VARIES)
+            raise cells.nothing_varies()
         found += [cells.sobol(f"sobol{end}", r, space, sobol, each["sobol"]) for end, r in varied.items()]
     if corners or sobol_box is not None:
         box = cells.training_box(space, trained.values())
@@ -239,8 +243,10 @@ def check_options(env: str, success: float | None, protocol: str | None) -> None
     from gym_dr.evaluation.evaluate import success_threshold  # heavy
 
     if success is not None and not math.isfinite(success):
-        raise ConfigError(f"--success: expected a finite return, got {success}.")
+        raise ConfigError(f"{spelled('success')}: expected a finite return, got {success}.")
     if protocol not in (None, *PROTOCOLS):
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if protocol and success_threshold(env, success) is None:
-        raise ConfigError(f"--protocol {protocol} counts successes, but {env} has no threshold: set --success.")
+        raise ConfigError(
+            f"{spelled('protocol', protocol)} counts successes, but {env} has no threshold: set {spelled('success')}."
+        )

@@ -28,6 +28,7 @@ from gym_dr.experiments.progress import Display
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
+from gym_dr.wording import addressing, at_command_line, how_to_resume, spelled
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -45,7 +46,7 @@ def check_launcher(launcher: str) -> None:
     if launcher not in LAUNCHERS:
         raise unknown_name("launcher", launcher, LAUNCHERS)
     if launcher == "ray" and importlib.util.find_spec("ray") is None:
-        raise ConfigError("--launcher ray needs Ray: pip install 'gym-dr[ray]'.")
+        raise ConfigError(f"{spelled('launcher', 'ray')} needs Ray: pip install 'gym-dr[ray]'.")
 
 
 def launch(
@@ -118,7 +119,9 @@ def train_folder(path: str, trust: Collection[str], display: Display, stop: Stop
     return ""
 
 
-def train_config(name: str, config_json: str, trust: Collection[str], display: Display) -> tuple[str, dict[str, bytes]]:
+def train_config(
+    name: str, config_json: str, trust: Collection[str], display: Display, command_line: bool
+) -> tuple[str, dict[str, bytes]]:
     """Trains a run in a temporary folder; returns the result of ``train_folder`` and the files that the run wrote.
 
     A task on another machine cannot write to this one's folders, so the files travel back with the result. They contain
@@ -126,7 +129,8 @@ def train_config(name: str, config_json: str, trust: Collection[str], display: D
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = RunFolder.create(Path(temporary) / name, config_json, overwrite=False)
-        message = train_folder(str(folder.path), trust, display)
+        with addressing(command_line=command_line):
+            message = train_folder(str(folder.path), trust, display)
         written = [path for path in folder.path.rglob("*") if path.is_file() and not path.name.startswith(".")]
         files = {str(path.relative_to(folder.path)): path.read_bytes() for path in written}
     return message, files
@@ -152,7 +156,8 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
         ProcessPoolExecutor(max_workers=size, mp_context=context, initializer=_begin_worker) as pool,
     ):
         with children_end_with_us():
-            futures = {pool.submit(_train_in_worker, str(folder.path), trust, display): folder for folder in folders}
+            shared = trust, display, at_command_line()
+            futures = {pool.submit(_train_in_worker, str(folder.path), *shared): folder for folder in folders}
         try:
             for future in as_completed(futures):
                 path = str(futures[future].path)
@@ -160,14 +165,15 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
                     if message := future.result():
                         failed[path] = TrainingError(message)
                 except BrokenProcessPool:
-                    failed[path] = LostRunError(f"its process was killed. Continue with: gymdr resume {path}")
+                    failed[path] = LostRunError(f"its process was killed. Continue with: {how_to_resume(path)}")
                 if received:
                     raise KeyboardInterrupt(received[0])
             if received:  # after the last run had ended
                 raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise Interrupted(f"Stopped. Continue with: gymdr resume {folders[0].path.parent}", *received[:1]) from None
+            how = how_to_resume(folders[0].path.parent)
+            raise Interrupted(f"Stopped. Continue with: {how}", *received[:1]) from None
     return failed
 
 
@@ -191,12 +197,13 @@ def _request_stop(number: int) -> None:
         _stop.number = _stop.number or number
 
 
-def _train_in_worker(path: str, trust: Collection[str], display: Display) -> str:
+def _train_in_worker(path: str, trust: Collection[str], display: Display, command_line: bool) -> str:
     """Calls ``train_folder``, unless this process has been asked to stop."""
     _training.set()
     try:
         _stop.check()
-        return train_folder(path, trust, display, _stop)
+        with addressing(command_line=command_line):
+            return train_folder(path, trust, display, _stop)
     finally:
         _training.clear()
 
@@ -224,12 +231,14 @@ def _launch_ray(
     try:
         ray.init(address=named, ignore_reinit_error=True, log_to_driver=True, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"--ray-address: there is no Ray cluster at {named!r}: {error}") from None
+        raise ConfigError(f"{spelled('ray_address')}: there is no Ray cluster at {named!r}: {error}") from None
     try:
         # Ray restarts a task whose worker or machine is lost; the seed gives the same result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)
         waiting = {
-            task.remote(folder.path.name, folder.config.read_text(encoding="utf-8"), trust, display): folder
+            task.remote(
+                folder.path.name, folder.config.read_text(encoding="utf-8"), trust, display, at_command_line()
+            ): folder
             for folder in folders
         }
         failed: Failures = {}
@@ -273,7 +282,7 @@ def aggregate_runs(folders: Sequence[RunFolder], root: Path) -> None:
     from gym_dr.evaluation.aggregate import aggregate  # heavy
 
     stop = StopRequest()
-    with explain_interrupt(f"All runs are trained. Aggregate them with: gymdr resume {root}"):
+    with explain_interrupt(f"All runs are trained. Aggregate them with: {how_to_resume(root)}"):
         with stop_signals(stop):
             aggregate(folders, root)
         stop.check()

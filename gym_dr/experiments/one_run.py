@@ -18,6 +18,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.training.api import Algorithm
+from gym_dr.wording import how_to_resume
 
 
 def train_run(
@@ -50,7 +51,7 @@ def train_run(
     with one_thread(), folder.locked(), stop_signals(stop):
         _train(folder, config, algorithm, stop, resume, display)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
-        with explain_interrupt(f"{unfinished} Continue with: gymdr resume {folder.path}"):
+        with explain_interrupt(f"{unfinished} Continue with: {how_to_resume(folder.path)}"):
             _plot_and_evaluate(folder, config, algorithm, stop)
     if stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
@@ -98,7 +99,7 @@ def _train(
         except KeyboardInterrupt as stopped:
             raise Interrupted(
                 f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "
-                f"Continue, to the same result as without the stop, with: gymdr resume {folder.path}",
+                f"Continue, to the same result as without the stop, with: {how_to_resume(folder.path)}",
                 *stopped.args[-1:],
             ) from None
         finally:

@@ -16,6 +16,7 @@ from gym_dr.runs.config import CONTEXTS
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
 from gym_dr.training.api import Policy
+from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
@@ -66,23 +67,29 @@ def open_all(
     ]
     others = [one for _, one in opened if not isinstance(one, Run | Runs)]
     if not opened:
-        raise ConfigError("Expected a run or a policy: RUN, or --policy POLICY --env ID.")
+        typed = f"RUN, or {flag('policy')} POLICY {flag('env')} ID"
+        raise ConfigError(f"Expected a run or a policy: {either(typed, 'policies, and env if none is a run')}.")
     if env is None and not runs:
-        raise ConfigError("Expected --env ID: policies that are not runs do not record their environment.")
+        typed = f"{flag('env')} ID"
+        raise ConfigError(
+            f"Expected {either(typed, 'env')}: policies that are not runs do not record their environment."
+        )
     first = env or runs[0].config.settings.env
     for run in runs:
         if env not in (None, run.config.settings.env):
-            raise ConfigError(f"--env {env}: {run.path} was trained on {run.config.settings.env}.")
+            raise ConfigError(f"{spelled('env', env)}: {run.path} was trained on {run.config.settings.env}.")
     if stochastic and not any(map(is_file_text, others)):
-        raise ConfigError("--stochastic is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none.")
+        raise ConfigError(
+            f"{spelled('stochastic')} is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none."
+        )
     if randomization is not None and not others:
-        raise ConfigError("--randomization is for policies that are not runs: expected a --policy, got only runs.")
+        raise ConfigError(f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs.")
     if context != INFO and not others:
-        raise ConfigError("--context is for policies that are not runs: expected a --policy, got only runs.")
+        raise ConfigError(f"{spelled('context')} is for policies that are not runs: expected one, got only runs.")
     check_env_id(first)
     space = param_space_of(first)
     if space is None and randomization is not None:
-        raise ConfigError(f"--randomization: {first} has no parameters to randomize.")
+        raise ConfigError(f"{spelled('randomization')}: {first} has no parameters to randomize.")
     draws = None if space is None or randomization is None else resolve(randomization, space)
     setting = Setting(
         env=first,
@@ -120,14 +127,15 @@ def _context_ranges(
     check_context(context, chosen)
     if context != OBSERVATION:
         return None
+    observes = spelled("context", OBSERVATION)
     if space is None:
-        raise ConfigError("--context observation: expected an environment with parameters to observe, got one without.")
+        raise ConfigError(f"{observes}: expected an environment with parameters to observe, got one without.")
     named = isinstance(chosen, Mapping) and None not in chosen.values()
     if draws is None and not named:
         raise ConfigError(
-            "--context observation: what a policy observes is scaled by the ranges that it was trained with. Give its "
-            "training randomization, --randomization default if none was given then, or each parameter's range: "
-            "--context-params NAME=LOW:HIGH."
+            f"{observes}: what a policy observes is scaled by the ranges that it was trained with. Give its training "
+            f"randomization, {spelled('randomization', 'default')} if none was given then, or each parameter's range: "
+            f"{either('--context-params NAME=LOW:HIGH', 'context_params={NAME: (LOW, HIGH)}')}."
         )
     ranges = context_ranges(space, Randomization() if draws is None else draws, chosen)
     return {one.name: (one.low, one.high) for one in ranges}

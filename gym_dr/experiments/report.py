@@ -10,6 +10,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.experiments.evaluate import playing
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.randomization.context import INFO
+from gym_dr.wording import spelled
 
 
 def report(
@@ -33,7 +34,7 @@ def report(
     curves, settings or training draws.
 
     Example:
-        >>> gym_dr.report(["runs/first", "runs/wind"], output="comparison.html")
+        >>> gym_dr.report(["runs/first", "runs/wind"], output="first_and_wind.html")
 
     Args:
         policies: As in ``gym_dr.evaluate``, the baseline first.
@@ -76,7 +77,7 @@ def report(
     )
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
-        raise ConfigError(f"--output: expected a file that ends in .html in an existing folder, got {page}.")
+        raise ConfigError(f"{spelled('output')}: expected a file that ends in .html in an existing folder, got {page}.")
     if evaluation is None and len(folders) > 1:
         evaluation = page.with_name(f"{page.stem}-evaluation")
     folder = evaluation_folder(folders, evaluation)

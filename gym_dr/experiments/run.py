@@ -16,6 +16,7 @@ from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm, Policy
+from gym_dr.wording import how_to_resume
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +179,8 @@ class Runs(Sequence[Run]):
     def summary(self) -> pd.DataFrame:
         """Statistics over seeds of the final training return and each evaluation, one row each.
 
-        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval.
+        Columns are the number of seeds, mean, standard deviation, and interquartile mean with its interval over
+        seeds; deviation and interval are nan for a single seed.
 
         Raises:
             RunFolderError: There is no summary yet, since not all runs are trained.
@@ -189,10 +191,11 @@ class Runs(Sequence[Run]):
 
         try:
             rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
-            return pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+            table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
+            return table.astype(float)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
-                f"{self.path}: holds no summary of its runs. Continue with: gymdr resume {self.path}"
+                f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
             ) from None
 
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:

@@ -26,6 +26,7 @@ from gym_dr.runs.folder import CONFIG, RunFolder, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.wording import either, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +125,7 @@ def study(
     ``if __name__ == "__main__":``, since each run's process imports the script.
 
     Example:
-        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/lander")
+        >>> found = gym_dr.study("examples/studies/lander.toml", output="runs/pay")
         >>> found.comparisons.query("statistic == 'mean' and p_holm < 0.05")
 
     Args:
@@ -155,7 +156,9 @@ def study(
     check_installed()
     check_launcher(launcher)
     if launcher != "ray" and ray_address is not None:
-        raise ConfigError("--ray-address: expected with --launcher ray, got another launcher.")
+        raise ConfigError(
+            f"{spelled('ray_address')}: expected with {spelled('launcher', 'ray')}, got another launcher."
+        )
     plan = read_study(study, trust)
     for name in overwrite:
         if name not in plan.budgets:
@@ -168,7 +171,7 @@ def study(
         folder.mkdir(parents=True, exist_ok=True)
     with (
         _locked(folder),
-        explain_interrupt("Stopped. Run the same command to continue."),
+        explain_interrupt(f"Stopped. {either('Run the same command', 'Call gym_dr.study again')} to continue."),
         Progress("", "bar" if progress else "nothing") as display,
     ):
         _check_folder(folder, plan)  # again: another process may have changed it
@@ -201,7 +204,7 @@ def study(
 
 def _check_folder(folder: Path, plan: Study) -> None:
     """Checks that a folder is free for the study or holds it; changes nothing."""
-    choose = "choose another --output"
+    choose = f"choose another {spelled('output')}"
     with os_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise RunFolderError(f"{folder}: is a file; {choose}.")
@@ -257,7 +260,7 @@ def _check_edits(runs: Sequence[_StudyRun], overwrite: Collection[str]) -> set[s
     edited = [(run, changes) for run in runs if (changes := run.changes())]
     refused = {run.variant.name: changes for run, changes in edited if run.variant.name not in overwrite}
     lines = [
-        f"  {name}: {', '.join(changes)}. Give it another name, or train it again: --overwrite {name}"
+        f"  {name}: {', '.join(changes)}. Give it another name, or train it again: {spelled('overwrite', [name])}"
         for name, changes in refused.items()
     ]
     if lines:

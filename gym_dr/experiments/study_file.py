@@ -24,6 +24,7 @@ from gym_dr.runs.config import RunConfig, RunSettings, check_fields
 from gym_dr.runs.environments import check_module, param_space_of
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
+from gym_dr.wording import addressing
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -148,7 +149,8 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
     table = read_table(given)
     try:
         check_module(str(table.get("env", "")), trust)
-        return _read(table, Path(given))
+        with addressing(command_line=False):  # its keys are the keywords of Python
+            return _read(table, Path(given))
     except GymDrError as error:
         raise type(error)(f"{given}: {error}") from None
 

@@ -18,6 +18,7 @@ from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import spelled
 
 
 def train(
@@ -44,7 +45,7 @@ def train(
     ``if __name__ == "__main__":``, since each seed's process imports the script.
 
     Example:
-        >>> run = gym_dr.train("a2c", run_dir="runs/wind", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
+        >>> run = gym_dr.train("a2c", run_dir="runs/gusty", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
         >>> run.evaluation.summary
 
     Args:
@@ -114,12 +115,12 @@ def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launch
     if seeds is None:
         for name, value in launching.items():
             if value not in (None, "local"):
-                raise ConfigError(f"--{name.replace('_', '-')}: expected with --seeds, got no --seeds.")
+                raise ConfigError(f"{spelled(name)}: expected with {spelled('seeds')}, got none.")
         return
     if "seed" in options:
-        raise ConfigError("Expected --seed or --seeds, got both.")
+        raise ConfigError(f"Expected {spelled('seed')} or {spelled('seeds')}, got both.")
     if not seeds or len(set(seeds)) != len(seeds):
-        raise ConfigError(f"--seeds: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
+        raise ConfigError(f"{spelled('seeds')}: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
 
 
 def _make_folders(
@@ -128,10 +129,14 @@ def _make_folders(
     """Makes the folders of new runs with their configurations, or none if one cannot be made."""
     paths = [root / f"seed-{config.settings.seed}" for config in configs] if several else [root]
     if several and (root / "config.json").is_file():
-        raise ConfigError(f"{root}: is the run folder of a single seed; choose another --run-dir for several seeds.")
+        raise ConfigError(
+            f"{root}: is the run folder of a single seed; choose another {spelled('run_dir')} for several seeds."
+        )
     others = sorted({child.name for child in root.glob("seed-*")} - {path.name for path in paths}) if several else []
     if others:
-        raise ConfigError(f"{root}: holds the runs {', '.join(others)} of another command; choose another --run-dir.")
+        raise ConfigError(
+            f"{root}: holds the runs {', '.join(others)} of another training; choose another {spelled('run_dir')}."
+        )
     if several:
         check_seeds(root, paths)
     for path in paths:  # check all before creating the first

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError, unknown_name
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
+from gym_dr.wording import either
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,10 @@ def as_rule(value: Any) -> Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """Reads the command line's form: ``uniform:-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
+    """Reads the command line's form: ``-12:-2``, ``scale:normal:1:0.1:0.8:1.2``, ``choice:1,2,3``, ``-9.8``.
 
-    Fields follow the distribution's name in the order of its constructor; commas separate the items of a list.
+    Fields follow the distribution's name in the order of its constructor; commas separate the items of a list. Two
+    numbers alone are the ends of a uniform distribution.
 
     Raises:
         RandomizationError: The text is malformed.
@@ -107,11 +109,17 @@ def parse_rule(text: str) -> Rule:
         operation, head, rest = head, rest[0], rest[1:]
     if not rest and (number := _read_number(head)) is not None:
         return Rule(Constant(number), operation)
+    if _read_number(head) is not None:
+        if len(rest) != 1:
+            raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
+        head, rest = "uniform", [head, *rest]
     if head not in DISTRIBUTIONS:
         raise unknown_name("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
-        raise RandomizationError("a mixture cannot be written on the command line; put it in a file.")
+        raise RandomizationError(
+            f"a mixture cannot be written as one text; {either('put it in a file', 'use gym_dr.Mixture')}."
+        )
     known = fields(cls)
     needed = sum(f.default is MISSING for f in known)
     if not needed <= len(rest) <= len(known):

@@ -153,7 +153,7 @@ class Task:
 class Sampler:
     """A kind of sampler that a run can use. A string "module:name" is imported when needed."""
 
-    name: str  # gymdr train ... --sampler NAME
+    name: str  # as in gym_dr.train(..., sampler=NAME)
     summary: str  # one line for ``gymdr list samplers``
     make: Callable[..., ParamSampler] | str  # called with space and randomization, then options and task if it has any
     options: type | str | None = None  # frozen dataclass whose fields were made with ``option``

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
 from gym_dr.envs.families import DEFAULT_ENV
-from gym_dr.envs.family import family_of
+from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.options import check_choices, expect, option
@@ -24,6 +24,7 @@ from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
 from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
 from gym_dr.training.api import Algorithm
+from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
@@ -80,10 +81,9 @@ class RunConfig:
     context_ranges: ContextRanges | None = None  # of parameters that the policy observes; derived from the others
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``config.json``, which ``--config`` reads back."""
+        """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
         form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
-        if self.randomization is not None:
-            form["randomization"] = self.randomization.to_dict()
+        form["randomization"] = {} if self.randomization is None else self.randomization.to_dict()
         form[self.algorithm] = _plain(self.options)
         if self.sampler_options is not None:
             form[self.settings.sampler] = _plain(self.sampler_options)
@@ -142,7 +142,8 @@ def build_config(
         algorithm: The algorithm of the run.
         settings: Fields of ``RunSettings``.
         options: Fields of the algorithm's configuration.
-        randomization: In any form that environments accept; None for the preset "default".
+        randomization: In any form that environments accept; None for the preset "default". An environment without
+            parameters needs one that draws nothing, since its user may expect a randomization.
         sampler_options: Fields of the sampler's configuration.
 
     Raises:
@@ -174,10 +175,11 @@ def build_config(
     check_vectorization(run_settings.env, run_settings.vectorization)
     if space is None:
         drawn = run_settings.resample_every or run_settings.sampler != UNIFORM
-        if randomization is not None or drawn or run_settings.context != INFO:
+        if drawn or run_settings.context != INFO or not _is_none(randomization):
             raise ConfigError(
-                f"{run_settings.env} has no parameters to randomize. Use a gym_dr/... id (gymdr list envs), "
-                "or leave the randomization out."
+                f"env: {run_settings.env} has no parameters, so nothing would be randomized. Use "
+                f"{randomized_id(run_settings.env) or _listing()}, or train it as it is, with "
+                f"{spelled('randomization', 'none')}."
             )
         return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
     resolved = resolve("default" if randomization is None else randomization, space)
@@ -201,6 +203,15 @@ def build_config(
         sampler_options=made,
         context_ranges=ranges,
     )
+
+
+def _listing() -> str:
+    return f"a gym_dr/... id ({either('gymdr list envs', 'gymnasium.pprint_registry()')})"
+
+
+def _is_none(randomization: Any) -> bool:
+    """Whether a randomization draws nothing in any environment."""
+    return randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
 
 
 def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
@@ -282,7 +293,7 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
         sections[config.settings.sampler] = config.sampler_options
     filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
-    return _differences({**_defaults(config.settings), **saved, **filled}, config.to_dict())
+    return _differences({"randomization": {}, **_defaults(config.settings), **saved, **filled}, config.to_dict())
 
 
 def _defaults(options: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
 from gym_dr.runs.plain import check_plain
+from gym_dr.wording import how_to_resume, spelled
 
 CONFIG = "config.json"
 EVALUATION = "evaluation"  # folder in that of a run, or of several seeds
@@ -107,11 +108,11 @@ class RunFolder:
         if not self._is_run():
             runs = _runs_inside(self.path)
             what = f"holds the runs {', '.join(runs)}" if runs else "is not a run folder"
-            raise RunFolderError(f"{self.path}: already exists and {what}. Choose another --run-dir.")
+            raise RunFolderError(f"{self.path}: already exists and {what}. Choose another {spelled('run_dir')}.")
         if not overwrite:
             raise RunFolderError(
-                f"{self.path}: already exists. Continue it with 'gymdr resume {self.path}', replace it with "
-                "--overwrite, or choose another --run-dir."
+                f"{self.path}: already exists. Continue it with {how_to_resume(self.path)}, replace it with "
+                f"{spelled('overwrite', True)}, or choose another {spelled('run_dir')}."
             )
         self._check_files()
 

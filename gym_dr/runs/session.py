@@ -33,6 +33,7 @@ from gym_dr.runs.environments import make_vector_env, param_space_of, task_of, w
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
+from gym_dr.wording import how_to_resume, spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.finite import RequireFinite
@@ -41,7 +42,7 @@ from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import with_params
 
 WINDOW = 100  # episodes in the running means of return and length
-MAX_SKIPS = 10  # consecutive updates that --on-nan skip allows
+MAX_SKIPS = 10  # consecutive updates that may be skipped
 RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
 
 ProgressCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
@@ -147,7 +148,7 @@ class RunSession:
             if not isinstance(error, NotFiniteError):
                 raise TrainingError(f"{cause} {self._last_good()}") from error
             if self.config.settings.on_nan == "stop":
-                hint = f"To skip such updates: gymdr resume {self.folder.path} --on-nan skip"
+                hint = f"To skip such updates: {how_to_resume(self.folder.path, on_nan='skip')}"
                 raise TrainingError(f"{cause} {self._last_good()} {hint}") from error
             self._skipped, self._skipped_in_row = self._skipped + 1, self._skipped_in_row + 1
             if self._skipped_in_row > MAX_SKIPS:
@@ -225,7 +226,7 @@ class RunSession:
         elif last_update(self.folder.metrics) >= self.config.settings.checkpoint_every:
             raise CheckpointError(
                 f"{self.folder.checkpoints}: there is no checkpoint, but {self.folder.metrics} shows that the run "
-                "saved one. Put it back, or train again with --overwrite."
+                f"saved one. Put it back, or train again with {spelled('overwrite', True)}."
             )
         # drop rows of updates that will be repeated
         for path in (self.folder.metrics, self.folder.draws, self.folder.sampler):

@@ -32,7 +32,7 @@ Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | PolicyWithMemory
 class Session(Protocol):
     """The first argument of ``train``: makes the environments and stores the results.
 
-    Training is divided into segments of ``--checkpoint-every`` updates. The environments are reset with the segment's
+    Training is divided into segments of ``checkpoint_every`` updates. The environments are reset with the segment's
     own seed at its start, and a checkpoint is saved at its end. A killed run resumes from the last checkpoint, with the
     same seeds, and so reaches the same result as an uninterrupted one.
     """
@@ -46,7 +46,7 @@ class Session(Protocol):
         """Makes the randomized vector environment, with NEXT_STEP autoreset and finished episodes recorded.
 
         Args:
-            rollout_steps: Vector steps of one rollout, the unit of ``--resample-every``; None if rollouts have no fixed
+            rollout_steps: Vector steps of one rollout, the unit of ``resample_every``; None if rollouts have no fixed
                 length, which makes updates the unit.
         """
         ...
@@ -58,7 +58,7 @@ class Session(Protocol):
     def guard_update(self, update: int) -> AbstractContextManager[None]:
         """Guards an update, all but ``log`` and ``save``, against numbers that are not finite.
 
-        They stop the run or, with ``--on-nan skip``, end the block. The algorithm raises ``NotFiniteError`` for a loss
+        They stop the run or, with ``on_nan="skip"``, end the block. The algorithm raises ``NotFiniteError`` for a loss
         or gradient before it changes anything; the environments of ``make_envs`` check observations and rewards. After
         a skipped update, ``segment_seed`` gives the next one a seed to reset with.
         """

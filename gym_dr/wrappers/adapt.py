@@ -16,6 +16,7 @@ from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect
 from gym_dr.randomization.sampler import MASKS, SAMPLERS, ParamSampler, Row, Task, restore
+from gym_dr.wording import spelled
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams, with_params
@@ -297,7 +298,8 @@ class AdaptParams(RecordEpisodes):
         if self._complete <= _ENDING * self._cut_off:
             warnings.warn(
                 f"Resets have cut off {self._cut_off} episodes, and only {self._complete} have ended, so the sampler "
-                "learns next to nothing. Reset less often: in a run, save checkpoints less often (--checkpoint-every).",
+                "learns next to nothing. Reset less often: in a run, save checkpoints less often "
+                f"({spelled('checkpoint_every')}).",
                 RandomizationWarning,
                 stacklevel=3,
             )

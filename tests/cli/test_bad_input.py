@@ -22,7 +22,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
         (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
-        (["play", "--human", "FrozenLake-v1"], "there are no keys"),
+        (["play", "--human", "FrozenLake-v1"], "There are no keys"),
         (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -40,7 +40,10 @@ def test_an_unknown_word_is_refused_with_the_nearest_known_one(args: list[str], 
         (["--env", ":CartPole-v1"], "module '' cannot be imported"),
         (["--env", ".relative:CartPole-v1"], "module '.relative' cannot be imported"),
         (["--env", "GymV21Environment-v0"], "'GymV21Environment-v0' cannot be made: To use the gym compat"),
-        (["--env", "FrozenLake-v1"], "Expected observations in a Box of one dimension"),
+        (["--env", "FrozenLake-v1", "--randomization", "none"], "Expected observations in a Box of one dimension"),
+        (["--env", "CartPole-v1"], "Use gym_dr/CartPoleDR-v1, or train it as it is, with --randomization none"),
+        (["--env", "CartPole-v0"], "Use gym_dr/CartPoleDR-v1, or"),  # any version
+        (["--env", "CliffWalking-v1"], "Use a gym_dr/... id (gymdr list envs), or"),
         (["--env", "CartPole-v1", "--randomize", "gravity=-9"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--randomization", "wide"], "CartPole-v1 has no parameters"),
         (["--env", "CartPole-v1", "--resample-every", "2"], "CartPole-v1 has no parameters"),
@@ -137,7 +140,7 @@ def test_every_command_on_runs_says_when_a_folder_is_not_one(command: str, tmp_p
 def test_a_run_is_not_replaced_unless_told_to(tmp_path: Path) -> None:
     train(tmp_path / "run")
     before = files(tmp_path)
-    assert "already exists. Continue it with 'gymdr resume" in refused(train(tmp_path / "run"))
+    assert "already exists. Continue it with gymdr resume" in refused(train(tmp_path / "run"))
     assert files(tmp_path) == before
 
 
@@ -193,7 +196,7 @@ def test_a_seed_that_exists_already_stops_the_others_from_being_made(tmp_path: P
 
 def test_settings_that_only_training_can_refuse_delete_no_run_of_another_seed(tmp_path: Path) -> None:
     train(tmp_path / "runs/seed-3", "--seed", "3", "--updates", "1")
-    refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1"))
+    refused(train(tmp_path / "runs", "--seeds", "1,2", "--env", "FrozenLake-v1", "--randomization", "none"))
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["seed-3"]
 
 
@@ -242,7 +245,7 @@ def test_a_command_that_fails_before_its_first_update_gives_the_overwritten_run_
     folder = tmp_path / "run"
     train(folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    refused(train(folder, "--env", "FrozenLake-v1", "--overwrite"))
+    refused(train(folder, "--env", "FrozenLake-v1", "--randomization", "none", "--overwrite"))
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 

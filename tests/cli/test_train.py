@@ -108,8 +108,16 @@ def test_a_randomization_may_be_a_file(tmp_path: Path) -> None:
 
 
 def test_an_environment_without_parameters_trains(tmp_path: Path) -> None:
-    assert train(tmp_path / "run", "--env", "CartPole-v1").code == 0
-    assert "randomization" not in config_of(tmp_path / "run")
+    assert train(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none").code == 0
+    assert config_of(tmp_path / "run")["randomization"] == {}
+    again = gymdr("train", "a2c", "--config", tmp_path / "run" / "config.json", "--run-dir", tmp_path / "again")
+    assert again.code == 0  # its configuration says "none" too
+
+
+def test_an_environment_without_parameters_does_not_train_in_silence(tmp_path: Path) -> None:
+    message = refused(train(tmp_path / "run", "--env", "CartPole-v1"))
+    assert "Use gym_dr/CartPoleDR-v1" in message
+    assert not (tmp_path / "run").exists()
 
 
 def test_ctrl_c_says_how_to_go_on_and_exits_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

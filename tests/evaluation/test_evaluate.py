@@ -242,7 +242,7 @@ def test_the_order_of_policies_and_sets_does_not_change_an_episode(
 
 
 def test_an_environment_without_parameters_is_evaluated(tmp_path: Path) -> None:
-    train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     evaluation = play([tmp_path / "run"], tmp_path / "run/evaluation", cells.nominal(12))
     assert evaluation.document["parameters"] == {}
     assert evaluation.document["success"] == 475.0

@@ -18,6 +18,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign
 from gym_dr.integrations import sb3_policy
 from gym_dr.integrations.sb3_policy import digest_of, read_saved
+from gym_dr.wording import addressing
 from tests.pages import ROOT
 
 PPO = {
@@ -179,7 +180,7 @@ class Explode:
 def test_a_file_is_not_unpickled_before_it_is_trusted(tmp_path: Path) -> None:
     path = save(tmp_path / "a.zip", PPO)
     with pytest.raises(
-        ConfigError, match=r"hold pickles, which can run any code .* source of a\.zip: --trust .*/a\.zip$"
+        ConfigError, match=r"hold pickles, which can run any code .* source of a\.zip: trust=\['.*/a\.zip'\]$"
     ):
         open_foreign(f"sb3:{path}", setting("a.zip", tmp_path))
 
@@ -188,20 +189,20 @@ def test_a_file_is_not_unpickled_before_it_is_trusted(tmp_path: Path) -> None:
 def test_trust_in_a_file_is_no_trust_in_the_statistics_beside_it(tmp_path: Path, data: dict[str, Any]) -> None:
     path, statistics = save(tmp_path / "a.zip", data), tmp_path / "vecnormalize.pkl"
     statistics.write_bytes(pickle.dumps(Explode(tmp_path / "exploded")))
-    message = rf"source of vecnormalize\.pkl: --trust {statistics} \(if vecnormalize\.pkl does not belong"
+    message = rf"source of vecnormalize\.pkl: trust=\['{path}', '{statistics}'\] \(if vecnormalize\.pkl does not belong"
     with pytest.raises(ConfigError, match=message):
         open_foreign(f"sb3:{path}", setting(path))
-    both = rf"source of a\.zip and vecnormalize\.pkl: --trust {path} --trust {statistics}"
+    both = rf"source of a\.zip and vecnormalize\.pkl: trust=\['{path}', '{statistics}'\]"
     with pytest.raises(ConfigError, match=both):
         open_foreign(f"sb3:{path}", setting())
-    with pytest.raises(ConfigError, match=rf"source of a\.zip: --trust {path}$"):
+    with pytest.raises(ConfigError, match=rf"source of a\.zip: trust=\['{path}', '{statistics}'\]$"):
         open_foreign(f"sb3:{path}", setting(statistics))
     assert not (tmp_path / "exploded").exists()
 
 
 def test_the_option_is_written_as_a_shell_reads_it(tmp_path: Path) -> None:
     path = save(tmp_path / "my policy.zip", PPO)
-    with pytest.raises(ConfigError, match=rf"--trust '{path}'"):
+    with addressing(command_line=True), pytest.raises(ConfigError, match=rf"--trust '{path}'"):
         open_foreign(f"sb3:{path}", setting())
 
 

@@ -62,7 +62,7 @@ def test_without_a_display_a_window_is_refused(run: Any, monkeypatch: pytest.Mon
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    with pytest.raises(ConfigError, match=r"--video FILE\.gif"):
+    with pytest.raises(ConfigError, match=r"video='FILE\.gif'"):
         list(play.play_policy(*run, episodes=1, seed=0, video=None))
 
 

@@ -27,7 +27,7 @@ def test_what_is_evaluated_alone_has_a_folder_of_its_own() -> None:
 
 
 def test_several_policies_need_an_output() -> None:
-    with pytest.raises(ConfigError, match="Expected --output FOLDER"):
+    with pytest.raises(ConfigError, match="Expected output for"):
         evaluation_folder([Path("a"), Path("b")], None)
 
 
@@ -76,7 +76,7 @@ def test_numbers_that_json_does_not_know_become_null(tmp_path: Path) -> None:
 
 def test_no_evaluation_is_named(tmp_path: Path) -> None:
     assert read_document(tmp_path) is None
-    with pytest.raises(RunFolderError, match=r"holds no evaluation\. Make one with 'gymdr evaluate'"):
+    with pytest.raises(RunFolderError, match=r"holds no evaluation\. Make one with gym_dr.evaluate"):
         Evaluation.load(tmp_path)
 
 
@@ -119,5 +119,5 @@ def test_an_interrupted_evaluation_tells_how_to_go_on(tmp_path: Path) -> None:
     document = {"format": "gym_dr evaluation", "version": 3, "complete": False, "command": "gymdr evaluate runs/a"}
     document |= {"env": "CartPole-v1", "policies": [], "sets": [], "success": None, "results": []}
     (tmp_path / "evaluation.json").write_text(json.dumps(document))
-    with pytest.raises(RunFolderError, match=r"interrupted\. Continue with: gymdr evaluate runs/a"):
+    with pytest.raises(RunFolderError, match=r"interrupted\. Continue with: the same call of gym_dr.evaluate"):
         Evaluation.load(tmp_path)

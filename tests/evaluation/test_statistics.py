@@ -11,7 +11,13 @@ from scipy import stats
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.evaluation import cells
-from gym_dr.evaluation.statistics import mean_with_interval, point_statistics, policy_statistics, statistic_names
+from gym_dr.evaluation.statistics import (
+    iqm_with_interval,
+    mean_with_interval,
+    point_statistics,
+    policy_statistics,
+    statistic_names,
+)
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 50)
 
@@ -106,3 +112,12 @@ def test_summing_up_again_gives_the_same() -> None:
 @pytest.mark.parametrize(("values", "ends"), [([3.0], (None, None)), ([3.0, 3.0], (3.0, 3.0))])
 def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any) -> None:
     assert mean_with_interval(np.array(values)) == {"value": 3.0, "low": ends[0], "high": ends[1]}
+
+
+def test_a_single_seed_has_no_interval_over_seeds() -> None:
+    assert iqm_with_interval([3.0]) == (3.0, None, None)
+    centre, low, high = iqm_with_interval([1.0, 2.0, 3.0, 10.0])
+    assert centre == 2.5  # of 2 and 3, the middle half
+    assert low is not None
+    assert high is not None
+    assert low < centre < high

@@ -72,10 +72,10 @@ def test_keywords_give_the_run_that_options_give(tmp_path: Path) -> None:
         ({"overwrit": True}, UnknownNameError, "Did you mean 'overwrite'?"),
         ({"seed": "1"}, ConfigError, "seed: expected int, got '1'"),
         ({"gamma": 2.0}, ConfigError, "gamma: expected between 0 and 1"),
-        ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected --seed or --seeds, got both"),
-        ({"seeds": []}, ConfigError, "--seeds: expected distinct seeds, got none"),
-        ({"workers": 2}, ConfigError, "--workers: expected with --seeds"),
-        ({"launcher": "ray"}, ConfigError, "--launcher: expected with --seeds"),
+        ({"seed": 1, "seeds": [1, 2]}, ConfigError, "Expected seed or seeds, got both"),
+        ({"seeds": []}, ConfigError, "seeds: expected distinct seeds, got none"),
+        ({"workers": 2}, ConfigError, "workers: expected with seeds"),
+        ({"launcher": "ray"}, ConfigError, "launcher: expected with seeds"),
         ({"env": "gym_dr/LunarLandrDR-v3"}, UnknownNameError, "Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         ({"randomization": "wid"}, UnknownNameError, "Did you mean 'wide'?"),
     ],
@@ -142,7 +142,7 @@ def test_an_interrupted_training_says_how_to_go_on_and_resumes_to_the_same_resul
 
     with monkeypatch.context() as patch:
         patch.setattr(RunSession, "save", interrupted)
-        with pytest.raises(Interrupted, match=r"2 of 2 updates made .* gymdr resume") as caught:
+        with pytest.raises(Interrupted, match=r"2 of 2 updates made .*load_run") as caught:
             gym_dr.train("a2c", run_dir=tmp_path / "cut", checkpoint_every=1, **TINY)
     assert isinstance(caught.value, KeyboardInterrupt)
     again = gym_dr.load_run(tmp_path / "cut").resume(progress=False)
@@ -213,7 +213,7 @@ def test_a_folder_of_seeds_is_several_runs(tmp_path: Path) -> None:
     assert [one.config.settings.seed for one in runs] == [1, 2]
     assert sorted(runs.metrics["seed"].unique()) == [1, 2]
     assert repr(runs) == f"Runs({str(tmp_path / 'seeds')!r}: seed-1, seed-2)"
-    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gymdr resume"):
+    with pytest.raises(RunFolderError, match=r"holds no summary of its runs\. Continue with: gym_dr\.load_run"):
         _ = runs.summary
 
 
@@ -238,7 +238,7 @@ def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> N
     other = gym_dr.train("a2c", run_dir=tmp_path / "other", **TINY)
     found = gym_dr.evaluate([run.path, other], episodes=2, output=tmp_path / "out", progress=False)
     assert found.policies == ["run", "other"]
-    with pytest.raises(ConfigError, match="Expected --output FOLDER for an evaluation of several runs"):
+    with pytest.raises(ConfigError, match="Expected output for an evaluation of several runs"):
         gym_dr.evaluate([run, other], progress=False)
 
 
@@ -248,7 +248,7 @@ def test_runs_are_evaluated_by_path_or_as_objects(run: Run, tmp_path: Path) -> N
         ({"grid": {"gravty": (-12, -2, 3)}}, "Did you mean 'gravity'"),
         ({"protocol": "der"}, "Unknown protocol 'der'. Did you mean 'dre'"),
         ({"episodes": 0}, "Expected at least 1 episode, got 0"),
-        ({"success": float("nan")}, "--success: expected a finite return"),
+        ({"success": float("nan")}, "success: expected a finite return"),
     ],
     ids=str,
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.image import imread
@@ -90,6 +91,17 @@ def test_the_summary_has_mean_and_interquartile_mean_with_interval(one_by_one: P
     assert list(row["seeds"].values()) == pytest.approx(values)
     assert row["mean"] == pytest.approx(sum(values) / 2)
     assert (row["iqm"], row["iqm_low"], row["iqm_high"]) == pytest.approx(iqm_with_interval(values))
+
+
+@pytest.mark.usefixtures("seeds_in_this_process")
+def test_a_single_seed_has_neither_deviation_nor_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(tmp_path / "runs", "--seeds", "1")
+    row = gym_dr.load_run(tmp_path / "runs").summary.loc["evaluation on nominal"]
+    assert row["seeds"] == 1
+    assert np.isnan([row["std"], row["iqm_low"], row["iqm_high"]]).all()
+    printed = capsys.readouterr().out.splitlines()
+    assert "95 % over seeds" in printed[0]
+    assert printed[1].split()[-3] == printed[1].split()[-1] == "-"
 
 
 LONG = ["--updates", "300", *TINY[2:]]
@@ -273,7 +285,7 @@ def running_ray_tasks() -> int:
 def test_what_a_task_elsewhere_sends_back_is_the_run(one_by_one: Path, tmp_path: Path) -> None:
     here = RunFolder(one_by_one / "seed-1")
     config = here.config.read_text(encoding="utf-8")
-    message, files = launcher.train_config("seed-1", config, (), "nothing")
+    message, files = launcher.train_config("seed-1", config, (), "nothing", False)
     there = RunFolder.create(tmp_path / "seed-1", config, overwrite=False)
     launcher._unpack(there, files)
     assert message == ""
@@ -319,5 +331,5 @@ def test_a_signal_between_runs_ends_no_process_of_the_pool_but_keeps_it_from_tra
         for _ in range(2):
             os.kill(process, signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing").result()
+            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing", False).result()
         assert pool.submit(os.getpid).result() == process

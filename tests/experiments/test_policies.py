@@ -220,7 +220,7 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
 @pytest.mark.parametrize(
     ("policies", "options", "message"),
     [
-        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
+        (BRAKE, {}, rf"importing {MODULE} runs its code. If you trust it: trust=\['{MODULE}'\]"),
         (BRAKE, {"trust": ["tests"]}, "If you trust it"),
         ("no_such_module:act", {"trust": ["no_such_module"]}, "cannot be imported: ModuleNotFoundError"),
         (f"{MODULE}:brak", {"trust": [MODULE]}, "cannot be imported: AttributeError"),
@@ -228,13 +228,13 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         ("sb3:none.zip", {}, "none.zip: there is no such file"),
         (object(), {}, "Expected a policy: a run, a callable"),
         ([], {}, "Expected a run or a policy"),
-        (brake, {"env": None}, "Expected --env ID"),
+        (brake, {"env": None}, "Expected env: policies that"),
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
-        ([brake, coast], {}, "Expected --output FOLDER"),
-        (brake, {"stochastic": True}, "--stochastic is for policies of Stable-Baselines3"),
+        ([brake, coast], {}, "Expected output for"),
+        (brake, {"stochastic": True}, "stochastic is for policies of Stable-Baselines3"),
         (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
         (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
-        (brake, {"context": "observation"}, "--context observation: what a policy observes is scaled by the ranges"),
+        (brake, {"context": "observation"}, "context='observation': what a policy observes is scaled by the ranges"),
         (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
         (brake, {"context_params": ["gravity"]}, "Expected context_params with context='observation' only"),
         (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
@@ -280,11 +280,11 @@ def test_unknown_environments_and_presets_are_refused() -> None:
 
 
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--env CartPole-v1: .*first was trained on gym_dr/LunarLanderDR-v3"):
+    with pytest.raises(ConfigError, match=r"env='CartPole-v1': .*first was trained on gym_dr/LunarLanderDR-v3"):
         evaluate([run, brake], env="CartPole-v1", output="out")
-    with pytest.raises(ConfigError, match="--randomization is for policies that are not runs"):
+    with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
         evaluate(run, randomization="wide")
-    with pytest.raises(ConfigError, match="--context is for policies that are not runs"):
+    with pytest.raises(ConfigError, match="context is for policies that are not runs"):
         evaluate(run, env=None, context="observation")
 
 

@@ -205,7 +205,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gym_dr.evaluation.evaluate.play_batch", stops_after(1, print, KeyboardInterrupt))
         patch.setattr(module, "train_folders", stops_after(0, print, KeyboardInterrupt))
-        with pytest.raises(Interrupted, match="Run the same command to continue"):
+        with pytest.raises(Interrupted, match=r"Call gym_dr\.study again to continue"):
             study(TINY, tmp_path / "out")
 
 
@@ -281,7 +281,7 @@ def test_a_variant_that_was_edited_is_refused_with_what_differs_and_how_to_go_on
     with pytest.raises(ConfigError) as refusal:
         study(tiny(variants={"wide": {"randomization": "wide", "gamma": 0.5}}), copied)
     assert "wide: a2c.gamma was 0.996 and is 0.5" in str(refusal.value)
-    assert "Give it another name, or train it again: --overwrite wide" in str(refusal.value)
+    assert "Give it another name, or train it again: overwrite=['wide']" in str(refusal.value)
 
 
 def test_a_variant_that_is_overwritten_is_trained_again_once(copied: Path) -> None:
@@ -310,7 +310,7 @@ def test_an_edited_variant_under_another_name_is_a_new_one(copied: Path) -> None
         ({**TINY, "variants": {"other": {}}}, {}, RunFolderError, "holds another study, critic, nominal, wide on"),
         (TINY, {"overwrite": ["wyde"]}, UnknownNameError, "Did you mean 'wide'"),
         (TINY, {"launcher": "rey"}, UnknownNameError, "Did you mean 'ray'"),
-        (TINY, {"ray_address": "here"}, ConfigError, "expected with --launcher ray"),
+        (TINY, {"ray_address": "here"}, ConfigError, "expected with launcher='ray'"),
         (tiny(settings={"device": "meta"}), {}, ConfigError, "device"),
     ],
 )
@@ -326,7 +326,7 @@ def test_what_does_not_fit_the_folder_is_refused(
 @pytest.mark.usefixtures("nothing_is_trained")
 def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(RunFolderError, match="already exists and holds no study; choose another --output"):
+    with pytest.raises(RunFolderError, match="already exists and holds no study; choose another output"):
         study(TINY, tmp_path)
     with pytest.raises(RunFolderError, match="is a file"):
         study(TINY, tmp_path / "notes.txt")

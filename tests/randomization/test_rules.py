@@ -104,6 +104,8 @@ def test_repr_of_a_rule_is_an_expression_that_makes_it(rule: Rule) -> None:
         ("true", Rule(Constant(1))),
         ("False", Rule(Constant(0))),
         ("scale:1.1", Scale(Constant(1.1))),
+        ("-12:-2", Rule(Uniform(-12, -2))),
+        ("scale:0.8:1.2", Scale(Uniform(0.8, 1.2))),
         ("scale:uniform:0.8:1.2", Scale(Uniform(0.8, 1.2))),
         ("scale:normal:1:0.1:0.8:1.2", Scale(Normal(1, 0.1, low=0.8, high=1.2))),
         ("add:-2", Add(Constant(-2))),
@@ -121,6 +123,8 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
     [
         ("uniform", "expected uniform:LOW:HIGH, got 'uniform'"),
         ("uniform:1", "expected uniform:LOW:HIGH, got 'uniform:1'"),
+        ("-12:-2:3", "expected a number, LOW:HIGH or DISTRIBUTION:..., got '-12:-2:3'"),
+        ("-12:", "expected a number, got ''"),
         ("uniform:1:2:3", "expected uniform:LOW:HIGH, got 'uniform:1:2:3'"),
         ("normal:1", "expected normal:MU:SIGMA:[LOW]:[HIGH]:[METHOD], got 'normal:1'"),
         ("choice", "expected choice:VALUES:[PROBABILITIES], got 'choice'"),
@@ -138,7 +142,7 @@ def test_the_command_lines_form_is_read(text: str, meant: Rule) -> None:
         ("bernoulli:2", "expected a probability between 0 and 1, got 2.0"),
         ("nan", "expected a number for value, got nan"),
         ("1e999", "expected a finite value, got inf"),
-        ("mixture:1", "a mixture cannot be written on the command line; put it in a file"),
+        ("mixture:1", "a mixture cannot be written as one text; use gym_dr.Mixture"),
     ],
 )
 def test_malformed_text_is_refused(text: str, message: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.options import option
+from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunSettings, build_config, check_device, check_fields, differences, read_config_file
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
@@ -62,9 +63,19 @@ def test_options_that_a_saved_sampler_did_not_have_are_no_differences() -> None:
     assert differences(saved, edited) == ["doraemon.success was 200.0 and is 150.0"]
 
 
-def test_an_environment_without_parameters_has_no_randomization_in_its_form() -> None:
-    form = json.loads(build_config(A2C, {"env": "CartPole-v1"}, {}, None).to_json())
-    assert "randomization" not in form
+def test_a_run_without_parameters_says_that_it_draws_nothing_and_one_of_0_2_said_nothing() -> None:
+    config = build_config(A2C, {"env": "CartPole-v1"}, {}, "none")
+    form = json.loads(config.to_json())
+    assert form.pop("randomization") == {}
+    assert differences(form, config) == []
+
+
+@pytest.mark.parametrize("randomization", ["none", {}, Randomization()])
+def test_an_environment_without_parameters_trains_only_if_nothing_is_to_be_drawn(randomization: Any) -> None:
+    assert build_config(A2C, {"env": "CartPole-v1"}, {}, randomization).randomization is None
+    for wanted in (None, "default", {"length": (0.3, 0.7)}):
+        with pytest.raises(ConfigError, match=r"CartPole-v1 has no parameters.* Use gym_dr/CartPoleDR-v1, or"):
+            build_config(A2C, {"env": "CartPole-v1"}, {}, wanted)
 
 
 def test_the_default_randomization_is_the_preset_default() -> None:

@@ -55,7 +55,18 @@ OPTIONS = {"a2c": ["--rollout-steps", "4"], "ppo": ["--rollout-steps", "4"], "re
 
 
 def train(algorithm: str, folder: Path, env: str, *args: str) -> Result:
-    tiny = ["--env", f"{env}Break-v0", "--num-envs", "2", "--updates", "20", "--checkpoint-every", "4"]
+    tiny = [
+        "--env",
+        f"{env}Break-v0",
+        "--randomization",
+        "none",
+        "--num-envs",
+        "2",
+        "--updates",
+        "20",
+        "--checkpoint-every",
+        "4",
+    ]
     tiny += ["--eval-episodes", "0", "--hidden-sizes", "4", "--run-dir", str(folder)]
     return gymdr("train", algorithm, *OPTIONS[algorithm], *tiny, *args)
 

@@ -25,6 +25,7 @@ from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder, expand
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import addressing
 from tests.cli.command import files, gymdr, refused, train
 
 A2C = find_algorithm("a2c")
@@ -220,7 +221,7 @@ def test_a_recorded_command_is_not_recommended_unless_it_is_plain(command: Any, 
     (tmp_path / "evaluation.json").write_text(
         json.dumps({**document, "policies": [], "sets": [], "success": None, "results": []})
     )
-    with pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN$"):
+    with addressing(command_line=True), pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN$"):
         Evaluation.load(tmp_path)
 
 

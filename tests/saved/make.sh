@@ -17,6 +17,7 @@ gymdr evaluate a2c --sobol 4 --corners --grid wind_power=0:20:2 --episodes 2
 # wind_power without its switch: before 0.3 no wind blew
 gymdr train a2c --run-dir a2c_windless $small $networks --rollout-steps 64 --randomize wind_power=uniform:0:20 --context observation
 gymdr train a2c --run-dir a2c_delayed $small $networks --rollout-steps 64 --randomize action_delay=integer:0:3 --resample-every 1
+gymdr train a2c --run-dir a2c_stock $small $networks --rollout-steps 64 --env CartPole-v1 --randomization none
 gymdr train ppo --run-dir ppo $small $networks --rollout-steps 64 --minibatches 2 --epochs 2 --env gym_dr/HopperDR-v5 --randomization wide
 gymdr train reinforce --run-dir reinforce $small --env gym_dr/InvertedPendulumDR-v5
 for sampler in adr doraemon spdl; do

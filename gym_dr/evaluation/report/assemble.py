@@ -25,6 +25,7 @@ from gym_dr.evaluation.report.training import draw_growth, draw_history, learnin
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
+from gym_dr.wording import flag
 
 MAX_COMMAND = 2**20  # bytes that are read
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
@@ -122,11 +123,11 @@ def _provenance(group: Group) -> Provenance:
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds
     commands = [("Command", command) for command in typed if command]
     path = str(group.runs[0].folder.config)
-    repeat = ["gymdr", "train", config.algorithm, "--config", path, "--run-dir", "runs/again"]
+    repeat = ["gymdr", "train", config.algorithm, flag("config"), path, flag("run_dir"), "runs/again"]
     several = len(group.seeds) > 1
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
-        repeat += ["--seeds", ",".join(map(str, group.seeds))]
+        repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
         text += " The configuration is that of the first seed; the others differ only in the seed."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())

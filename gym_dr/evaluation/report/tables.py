@@ -11,7 +11,7 @@ import numpy as np
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, Interval
+from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
 from gym_dr.runs.config import RunConfig
 
 STATISTICS = {  # name in evaluation.json -> heading
@@ -24,10 +24,10 @@ STATISTICS = {  # name in evaluation.json -> heading
     "success_rate": "Success",
 }
 NOTE = (
-    "Small numbers are 95% bootstrap intervals. IQM: interquartile mean, of the middle half of the episodes. SD: "
-    "standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes (CVaR). Worst cell: "
-    "the lowest mean return of a cell, one setting of the parameters. Cells of a distribution follow a Sobol sequence, "
-    "which covers it more evenly than random draws."
+    "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
+    "of the episodes. SD: standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes "
+    "(CVaR). Worst cell: the lowest mean return of a cell, one setting of the parameters. Cells of a distribution "
+    "follow a Sobol sequence, which covers it more evenly than random draws."
 )
 
 
@@ -60,7 +60,8 @@ def findings(comparison: Comparison) -> list[str]:
         for first in range(1, len(comparison.groups))
         for name in dict.fromkeys([comparison.main_set(first), comparison.main_set(0), *nominal])
     ]
-    return differences + [_level(comparison, group) for group in range(len(comparison.groups))]
+    levels = [_level(comparison, group) for group in range(len(comparison.groups))]
+    return [*differences, *one_training(comparison), *levels]
 
 
 def difference(comparison: Comparison, first: int, second: int, set_name: str) -> Interval:
@@ -92,8 +93,19 @@ def _results(comparison: Comparison, set_name: str) -> list[dict[str, Any]]:
     return [result for g in range(len(comparison.groups)) for result in comparison.results(g, set_name)]
 
 
+def _over(comparison: Comparison, first: int, second: int) -> str:
+    """What the interval of a difference is over."""
+    return "seeds" if min(len(comparison.entries(g)) for g in (first, second)) > 1 else "episodes"
+
+
+def one_training(comparison: Comparison) -> list[str]:
+    """States what intervals over episodes do not cover, if there are such differences; else nothing."""
+    pairs = comparison.group_pairs
+    return [ONE_TRAINING] if any(_over(comparison, *pair) == "episodes" for pair in pairs) else []
+
+
 def _comparison(comparison: Comparison, first: int, second: int, set_name: str) -> str:
-    found = difference(comparison, first, second, set_name)
+    found, over = difference(comparison, first, second, set_name), _over(comparison, first, second)
     value, low, high = found["value"], found["low"], found["high"]
     a, b = (comparison.groups[g].name for g in (first, second))
     place = comparison.place(set_name)
@@ -103,10 +115,10 @@ def _comparison(comparison: Comparison, first: int, second: int, set_name: str) 
     if low <= 0 <= high:
         return (
             f"{place}, there is no significant difference between {a} and {b}: their mean returns differ by "
-            f"{value:.1f} (95% interval {low:.1f} to {high:.1f})."
+            f"{value:.1f} (95% interval over {over} {low:.1f} to {high:.1f})."
         )
     ends = sorted((abs(low), abs(high)))
-    return f"{text} (95% interval {ends[0]:.1f} to {ends[1]:.1f})."
+    return f"{text} (95% interval over {over} {ends[0]:.1f} to {ends[1]:.1f})."
 
 
 def _level(comparison: Comparison, group: int) -> str:
@@ -135,8 +147,11 @@ def difference_tables(comparison: Comparison) -> list[Table]:
         cells = [_cell(difference(comparison, first, second, name), signed=True) for name in comparison.sets]
         rows.append((f"{comparison.groups[first].name} minus {comparison.groups[second].name}", cells))
     note = "All policies play the same draws and episode seeds. If an interval includes 0, either policy may be better."
-    if any(len(group.policies) > 1 for group in comparison.groups):
-        note += " With several seeds, intervals are for the difference of the seeds' means (Welch)."
+    over = {_over(comparison, *pair) for pair in comparison.group_pairs}
+    if "episodes" in over:
+        note += f" {ONE_TRAINING}"
+    if "seeds" in over:
+        note += " Between policies with several seeds, intervals are over seeds (Welch's t, difference of means)."
     columns = ["", *(comparison.label(name) for name in comparison.sets)]
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 

@@ -100,7 +100,7 @@ def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path
 
 
 def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
-    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     policies = open_policies([open_run(str(run))])
     evaluation = evaluate_policies(policies, nominal_and_training(policies, None, 4), tmp_path / "e")
     comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)

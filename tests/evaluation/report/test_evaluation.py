@@ -123,6 +123,6 @@ def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:
 
 
 def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:
-    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1")
+    run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     found = complete_evaluation(open_policies([open_run(str(run))]), tmp_path / "e", "gymdr report", silent)
     assert sets(found.document) == {"nominal": (1, 2)}

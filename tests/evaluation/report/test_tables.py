@@ -68,6 +68,22 @@ def test_several_seeds_are_compared_by_their_means(comparison: Comparison) -> No
     assert [found["low"], found["high"]] == pytest.approx([5 - 4.157, 5 + 4.157], abs=1e-2)
 
 
+def test_an_interval_says_what_it_is_over_and_one_over_episodes_what_it_does_not_say(comparison: Comparison) -> None:
+    found, table = tables.findings(comparison), tables.difference_tables(comparison)[0]
+    assert "95% interval over episodes" in found[0]
+    assert "Intervals over episodes say nothing about another training: for that, compare several seeds." in found
+    assert "say nothing about another training" in table.notes[0]
+    assert "over a policy's episodes" in tables.summary_tables(comparison)[-1].notes[0]
+
+
+def test_an_interval_over_seeds_needs_no_such_warning(comparison: Comparison) -> None:
+    seeds: Any = Seeds(comparison, [[[1.0], [2.0], [3.0]], [[5.0], [7.0], [9.0]]])
+    found, table = tables.findings(seeds), tables.difference_tables(seeds)[0]
+    assert "95% interval over seeds 0.8 to 9.2" in found[0]  # 5 -+ 4.157, see above
+    assert not any("another training" in text for text in [*found, *table.notes])
+    assert "over seeds" in table.notes[0]
+
+
 def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> None:
     seeds: Any = Seeds(comparison, [[[1.0]], [[5.0], [7.0]]])
     assert tables.difference(seeds, 1, 0, "sobol") == {"value": 5.0, "low": None, "high": None}
