@@ -45,6 +45,14 @@ def test_the_python_blocks_of_a_page_run_as_one_program(
     run_program(page)
 
 
+def test_the_lines_that_the_tutorial_of_stable_baselines3_changes_make_the_first_script_the_second() -> None:
+    page = ROOT / "docs" / "tutorials" / "stable_baselines3.md"
+    (changes,) = blocks(page, "diff")
+    lines = [(line[0], line[1:] or line) for line in changes.splitlines(keepends=True)]
+    scripts = ["".join(text for mark, text in lines if mark in kept) for kept in ("\n -", "\n +")]
+    assert scripts == blocks(page, "python")[:2]
+
+
 LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
 COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]
 

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
 
 import gym_dr
 from tests.evaluation.tiny_run import TINY
@@ -69,7 +71,17 @@ def test_metadata_is_valid_and_says_what_an_index_shows(wheel: Path) -> None:
     assert metadata.license_expression == "MIT"
     assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
     assert {"Programming Language :: Python :: 3.13", "Typing :: Typed"} <= set(metadata.classifiers or ())
-    assert {"notebook", "report", "ray", "video"} <= set(metadata.provides_extra or ())
+    assert {"notebook", "report", "ray", "sb3", "video"} <= set(metadata.provides_extra or ())
+
+
+def test_the_extra_sb3_is_tested_with_the_versions_that_the_constraints_pin() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    wanted = {one.name: one.specifier for one in map(Requirement, extras["sb3"])}
+    for file in ("constraints.txt", "tests/integrations/sb3.txt"):
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        pinned = dict(line.split("==") for line in lines if "==" in line)
+        assert pinned.keys() >= wanted.keys()
+        assert all(pinned[name] in versions for name, versions in wanted.items())
 
 
 def test_the_citation_names_the_version() -> None:

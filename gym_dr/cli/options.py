@@ -11,8 +11,10 @@ from typing import Any, Union, get_args, get_origin
 import click
 
 from gym_dr.errors import ConfigError, RandomizationError
+from gym_dr.randomization.context import INFO
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.registry import load_object
+from gym_dr.runs.config import CONTEXTS
 from gym_dr.wording import flag
 
 trust_option = click.option(
@@ -29,10 +31,26 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="[NAME=]POLICY",
             callback=_check_policies,
-            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions); "
-            "repeatable",
+            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions, or "
+            "observations, episode_starts -> actions); repeatable",
         ),
         click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
+        click.option(
+            "--context",
+            metavar="|".join(CONTEXTS),
+            default=INFO,
+            show_default=True,
+            help="observation: --policy was trained on environments with context='observation'; "
+            "needs --randomization or --context-params",
+        ),
+        click.option(
+            "--context-params",
+            multiple=True,
+            metavar="NAME[=LOW:HIGH]",
+            callback=lambda ctx, param, texts: read_context_params(texts),
+            help="a parameter that --policy observes, and the range that was mapped to [-1, 1]; repeatable  [default: "
+            "all of --randomization, with their ranges]",
+        ),
         click.option(
             "--stochastic",
             is_flag=True,
@@ -42,8 +60,8 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--trust",
             multiple=True,
             metavar="MODULE|FILE",
-            help="a module or sb3 file of --policy, or a module of a RUN's configuration, whose code may run; "
-            "repeatable",
+            help="a module, sb3 file or VecNormalize file of --policy, or a module of a RUN's configuration, whose "
+            "code may run; repeatable",
         ),
     )
     return _with_options(command, options)
@@ -69,7 +87,7 @@ def physics_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--randomize",
             multiple=True,
             metavar="NAME=DIST",
-            help="draws of one parameter, such as gravity=uniform:-12:-2; repeatable; without --randomization nothing "
+            help="draws of one parameter, such as gravity=-12:-2; repeatable; without --randomization nothing "
             "else varies",
         ),
     )
@@ -145,6 +163,29 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
         except ValueError:
             raise ConfigError(f"{expected} {f'{name}={numbers}'!r}.") from None
     return axes
+
+
+def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float] | None] | None:
+    """Reads ``--context-params NAME`` and ``NAME=LOW:HIGH`` options; None without any.
+
+    Raises:
+        ConfigError: A text is malformed.
+        RandomizationError: A name is given twice.
+    """
+    expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
+    ranges: dict[str, tuple[float, float] | None] = {}
+    for text in texts:
+        name, given, ends = (part.strip() for part in text.partition("="))
+        try:
+            low, high = map(float, ends.split(":")) if given else (0.0, 0.0)
+        except ValueError:
+            raise ConfigError(f"{expected} {text!r}.") from None
+        if not name:
+            raise ConfigError(f"{expected} {text!r}.")
+        if name in ranges:
+            raise RandomizationError(f"--context-params: parameter {name!r} is given twice.")
+        ranges[name] = (low, high) if given else None
+    return ranges or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:

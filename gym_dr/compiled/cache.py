@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import llvmlite  # type: ignore[import-untyped]
 import numba
-from numba.core import config, serialize, types
+from numba.core import serialize, types
 from numba.core.compiler import CompileResult
 
 _DIGEST_BYTES = 32
@@ -58,19 +58,20 @@ def source_key(*files: Path) -> str:
 
 
 def cache_folder() -> Path | None:
-    """A folder that only this user can write to (``NUMBA_CACHE_DIR`` if set), or None."""
+    """A folder that only this user can write to (in ``NUMBA_CACHE_DIR`` if set), or None."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache")
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    given = getattr(config, "CACHE_DIR", "")
-    candidates = [Path(given)] if given else [home, Path(tempfile.gettempdir()) / f"cache-{user}"]
-    for candidate in candidates:
-        folder = candidate / "gym_dr"
+    # not numba's own setting, which a .numba_config.yaml in the current folder changes, whoever wrote it
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    shared = Path(tempfile.gettempdir()) / f"cache-{user}"  # its owner could exchange what is in it
+    for folder, others in [(Path(given), ())] if given else [(home, ()), (shared, (shared,))]:
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for part in (*others, folder / "gym_dr"):
+                part.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(folder, os.W_OK | os.X_OK) and _is_ours(folder):
-            return folder
+        if os.access(folder / "gym_dr", os.W_OK | os.X_OK) and all(map(_is_ours, (*others, folder / "gym_dr"))):
+            return folder / "gym_dr"
     return None
 
 

@@ -10,7 +10,8 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import ConfigError, GymDrError, InvalidActionError, shortened
-from gym_dr.training.api import Policy
+from gym_dr.evaluation.acting import with_episode_starts
+from gym_dr.training.api import EpisodeStarts, MemorylessPolicy, Policy, PolicyWithMemory
 
 ARRAYS = (Box, Discrete, MultiDiscrete, MultiBinary)  # spaces whose batches are arrays
 
@@ -30,11 +31,11 @@ def describe_spaces(env_id: str, envs: VectorEnv[Any, Any, Any]) -> str:
     return f"{env_id}, which has observations of shape {observations.shape} and actions {actions}"
 
 
-def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> Policy:
+def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id: str) -> PolicyWithMemory:
     """Wraps a policy to check its actions' shape and type, and to clip those for a Box, as Stable-Baselines3 does.
 
     Args:
-        policy: Observations ``(N, ...)`` -> anything.
+        policy: With memory or without; may return anything.
         envs: The environments that it acts in.
         source: Where the policy comes from, for messages.
         env_id: Id of the environment, for messages.
@@ -42,13 +43,17 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
     Returns:
         The checked policy; it raises ``ConfigError`` if the given one fails, and ``InvalidActionError`` if actions do
         not fit the environment.
+
+    Raises:
+        ConfigError: The policy takes other arguments, or observations or actions are not arrays.
     """
+    given = with_episode_starts(policy, source)
     spaces = describe_spaces(env_id, envs)
     single, space = envs.single_action_space, envs.action_space
 
-    def act(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def act(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
         try:
-            actions = np.asarray(policy(observations))
+            actions = np.asarray(given(observations, episode_starts))
         except GymDrError:
             raise
         except Exception as error:  # it may be any code
@@ -78,7 +83,7 @@ def checked(policy: Policy, envs: VectorEnv[Any, Any, Any], source: str, env_id:
     return act
 
 
-def for_one_or_many(policy: Policy, shape: tuple[int, ...], source: str, hint: str = "") -> Policy:
+def for_one_or_many(policy: MemorylessPolicy, shape: tuple[int, ...], source: str, hint: str = "") -> MemorylessPolicy:
     """Lets a policy act on a single observation too.
 
     Args:

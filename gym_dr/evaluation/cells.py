@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -304,7 +304,8 @@ def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
 
 def _values(kind: str, definition: Mapping[str, Any]) -> Array:
     if kind in ("grid", "corners"):
-        columns: Iterable[Sequence[float]] = definition["axes" if kind == "grid" else "box"].values()
+        columns: Collection[Sequence[float]] = definition["axes" if kind == "grid" else "box"].values()
+        _check_count("A set", math.prod(map(len, columns)))  # again: a file may hold anything
         return np.array(list(itertools.product(*columns)), dtype=np.float64)
     if kind == "sobol":
         return _by_quantile(definition)
@@ -345,6 +346,7 @@ def _unit_points(points: int, d: int) -> Array:
     """A scrambled Sobol sequence in [0, 1), shape ``(points, d)``."""
     from scipy.stats import qmc  # heavy
 
+    _check_count("A Sobol sequence", points)  # again: a file may hold anything
     unit: Array = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
     return unit
 

@@ -1,30 +1,38 @@
 """Policies that are not runs: callables, functions by name and files of Stable-Baselines3.
 
-Functions are code, and files of Stable-Baselines3 are pickles, which can run code: neither is loaded by name unless
-the user trusts it.
+Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
+loaded unless the user names it as trusted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
+import json
 import re
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from gymnasium.vector import VectorEnv
+
 from gym_dr.errors import ConfigError, shortened
+from gym_dr.evaluation.acting import takes_episode_starts, with_episode_starts
 from gym_dr.evaluation.actions import checked
+from gym_dr.evaluation.cells import nominal
 from gym_dr.evaluation.policies import FrozenPolicy
-from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import ContextRanges
 from gym_dr.training.api import Policy
-from gym_dr.wording import either, flag, spelled
+from gym_dr.wording import at_command_line, either, flag, spelled
 
 EXPECTED = "[NAME=]sb3:FILE.zip or [NAME=]package.module:function"
-PROBED = 64  # observations on which functions are compared
+PROBED = 64  # episodes on whose first observations functions are compared ...
+PROBED_STEPS = 8  # ... and their next ones, if they remember
 
 _TEXT = re.compile(r"(?:(?P<name>[^=:]+)=)?(?:sb3:(?P<file>.+)|(?P<function>[^\W\d][\w.]*:[^\W\d][\w.]*))")
 
@@ -36,6 +44,7 @@ class Setting:
     env: str
     has_params: bool
     randomization: Randomization | None  # of their training; None if unknown
+    context_ranges: ContextRanges | None = None  # of the parameters that they observe, mapped to [-1, 1]
     stochastic: bool = False  # whether Stable-Baselines3 samples actions
     trust: Collection[str] = ()  # files and modules whose code may be run
 
@@ -55,7 +64,7 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
     """Opens a policy that is not a run.
 
     Args:
-        given: A text (``EXPECTED``), or a callable: observations ``(N, ...)`` -> actions.
+        given: A text (``EXPECTED``), or a callable (see ``takes_episode_starts``).
         setting: Its environment, and the files and modules that are trusted.
         name: Name of the policy; None for that of the file or function.
 
@@ -66,14 +75,16 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
     if not isinstance(given, str):
         if not callable(given):
             raise ConfigError(
-                f"Expected a policy: a run, a callable that takes observations (N, ...) and returns actions, or a text "
-                f"{EXPECTED}, got {shortened(given)}."
+                "Expected a policy: a run, a callable that takes observations (N, ...), and episode_starts (N,) if it "
+                f"remembers, and returns actions, or a text {EXPECTED}, got {shortened(given)}."
             )
         found = getattr(given, "__name__", type(given).__name__)
         record = {"kind": "callable", "path": None, "algorithm": None, "seed": None, "actions": None}
         # a callable may change without its code, so episodes of earlier calls are never reused
         own_name = name or found.strip("<>")
-        return _policy(own_name, f"policy {own_name!r}", given, setting, uuid.uuid4().hex, record)
+        source = f"policy {own_name!r}"
+        act = with_episode_starts(given, source)
+        return _policy(own_name, source, lambda envs: act, setting, uuid.uuid4().bytes, record)
     match = _TEXT.fullmatch(given)
     if match is None:
         raise ConfigError(f"{either(flag('policy'), 'policies')}: expected {EXPECTED}, got {shortened(given)}.")
@@ -85,34 +96,42 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
 
 def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
     saved = read_saved(Path(text))
-    if not any(Path(trusted).resolve() == saved.path.resolve() for trusted in setting.trust):
-        also = f" and {saved.statistics.name} beside it" if saved.statistics else ""
-        raise ConfigError(
-            f"policy sb3:{text}: files of Stable-Baselines3 hold pickles, which can run any code when they are read. "
-            f"If you trust the source of this one{also}: {spelled('trust', [text])}"
-        )
-    make = load_policy(saved, stochastic=setting.stochastic)
-    actions = "stochastic" if setting.stochastic else "deterministic"
     source, statistics = f"sb3:{text}", saved.statistics
-    return FrozenPolicy(
-        name=name or saved.path.stem,
-        env=setting.env,
-        source=source,
-        has_params=setting.has_params,
-        randomization=setting.randomization,
-        digest=hashlib.sha256(f"{actions} {saved.digest}".encode()).hexdigest(),
-        load=lambda envs: checked(make(envs), envs, source, setting.env),
-        record={
-            "kind": "sb3",
-            "path": str(saved.path),
-            "algorithm": saved.algorithm,
-            "seed": saved.seed,
-            "steps": saved.steps,
-            "actions": actions,
-            "statistics": None if statistics is None else statistics.relative_to(saved.path.parent).as_posix(),
-            "stable_baselines3": saved.version,
-        },
-    )
+    _check_trust(source, [saved.path, *([] if statistics is None else [statistics])], setting.trust)
+    loaded, digest = load_policy(saved, stochastic=setting.stochastic), digest_of(saved)
+    actions = "stochastic" if setting.stochastic else "deterministic"
+    record = {
+        "kind": "sb3",
+        "path": str(saved.path),
+        "algorithm": saved.algorithm,
+        "seed": saved.seed,
+        "steps": saved.steps,
+        "actions": actions,
+        "statistics": None if statistics is None else statistics.relative_to(saved.path.parent).as_posix(),
+        "stable_baselines3": saved.version,
+    }
+    policy = _policy(name or saved.path.stem, source, loaded.make, setting, f"{actions} {digest}".encode(), record)
+    with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
+        policy.make(envs)  # if it does not fit, a better message
+        frames = loaded.frames(envs)
+    return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})
+
+
+def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> None:
+    """Checks that the user names every file whose code would run; a file beside a trusted one is not trusted.
+
+    Raises:
+        ConfigError: One is not named; the message has the options that name it.
+    """
+    trusted = {Path(one).resolve() for one in trust}
+    if missing := [file for file in files if file.resolve() not in trusted]:
+        statistics = files[1:] and files[1] in missing
+        raise ConfigError(
+            f"policy {source}: files of Stable-Baselines3 and of VecNormalize hold pickles, which can run any code "
+            f"when they are read. If you trust the source of {' and '.join(file.name for file in missing)}: "
+            f"{spelled('trust', [str(file) for file in (missing if at_command_line() else files)])}"
+            + (f" (if {files[1].name} does not belong to the policy, move it elsewhere)" if statistics else "")
+        )
 
 
 def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
@@ -135,20 +154,35 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
     file = getattr(module, "__file__", None)
     source = Path(file).read_bytes() if file else b""
     record = {"kind": "function", "path": None, "algorithm": None, "seed": None, "actions": None, "function": text}
-    policy = _policy(name or path.rpartition(".")[2], f"policy {text}", found, setting, "", record)
-    # its actions too, since they depend on weights that the module may load
-    actions = policy.check(PROBED).tobytes()
-    return dataclasses.replace(policy, digest=hashlib.sha256(text.encode() + source + actions).hexdigest())
+    own_name, place = name or path.rpartition(".")[2], f"policy {text}"
+    act = with_episode_starts(found, place)
+    policy = _policy(own_name, place, lambda envs: act, setting, b"", record)
+    # its actions too, since they depend on weights that the module may load; those of a memory show in later steps
+    actions = policy.check(PROBED, PROBED_STEPS if takes_episode_starts(found) else 1).tobytes()
+    return _policy(own_name, place, lambda envs: act, setting, text.encode() + source + actions, record)
 
 
-def _policy(name: str, source: str, act: Policy, setting: Setting, digest: str, record: dict[str, Any]) -> FrozenPolicy:
+def _policy(
+    name: str,
+    source: str,
+    make: Callable[[VectorEnv[Any, Any, Any]], Policy],
+    setting: Setting,
+    content: bytes,
+    record: dict[str, Any],
+) -> FrozenPolicy:
+    """A policy that ``make`` makes for its environments; ``content`` determines its actions on an observation."""
+    ranges = {one: [float(low), float(high)] for one, (low, high) in (setting.context_ranges or {}).items()}
+    if ranges:
+        content, record = content + json.dumps(ranges).encode(), {**record, "context": ranges}
     return FrozenPolicy(
         name=name,
         env=setting.env,
         source=source,
         has_params=setting.has_params,
         randomization=setting.randomization,
-        digest=digest,
-        load=lambda envs: checked(act, envs, source, setting.env),
+        context_ranges=setting.context_ranges,
+        context_span=1.0,  # as in environments that are made with context="observation"
+        digest=hashlib.sha256(content).hexdigest(),
+        load=lambda envs: checked(make(envs), envs, source, setting.env),
         record=record,
     )

@@ -17,11 +17,12 @@ from gymnasium.vector import VectorEnv
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.evaluation.acting import drive
 from gym_dr.evaluation.captions import Frame, caption_of, captioned
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, param_space_of, wrap_for_policy
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, param_space_of
 from gym_dr.wording import spelled
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
@@ -64,21 +65,23 @@ def play_policy(
     envs = make_vector_env(policy.env, 1, "sync", randomization, render_mode=render_mode)
     exact = dict(params or {})
     played: list[EpisodeRecord] = []
-    envs = wrap_for_policy(with_params(envs) if exact else envs, randomization, policy.context_ranges, exact)
-    envs = RecordEpisodes(envs, played.append)
+    envs = RecordEpisodes(policy.wrap(with_params(envs) if exact else envs, randomization, exact), played.append)
     space = param_space_of(policy.env) or ParamSpace("", [])
     shown = dict.fromkeys((*exact, *(randomization or ()), *((randomization and randomization.switched_on) or ())))
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
         for episode in range(episodes):
-            options = {"params": exact} if exact else None
-            observations, info = envs.reset(seed=seed if episode == 0 else None, options=options)
-            lines = caption_of(shown, {name: values[0] for name, values in info.get("params", {}).items()}, space)
-            add_frame(_picture(envs), lines)
-            _name_window(lines)
-            while len(played) == episode:
-                observations, *_ = envs.step(act(np.asarray(observations)))
+            lines: list[str] | None = None
+            for info in drive(
+                act, envs, seed=seed if episode == 0 else None, options={"params": exact} if exact else None
+            ):
+                if lines is None:
+                    drawn = {name: values[0] for name, values in info.get("params", {}).items()}
+                    lines = caption_of(shown, drawn, space)
+                    _name_window(lines)
                 add_frame(_picture(envs), lines)
+                if len(played) > episode:
+                    break
             yield played[-1]
 
 

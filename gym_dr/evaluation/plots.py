@@ -27,6 +27,8 @@ CURVE_POINTS = 300  # of a mean over runs
 NUM_COLOURS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colours repeat, with another dash
 TITLE_WIDTH = 60  # characters above each column of panels
 
+_DEFAULTS = "default"  # style without the settings of a matplotlibrc in the current folder, which may have LaTeX run
+
 _PANELS = (
     ("return_mean", "Episode return", "mean of the last 100 episodes"),
     ("entropy", "Entropy", "nats"),
@@ -171,7 +173,7 @@ def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figu
     from matplotlib import style  # heavy, as the next
     from matplotlib.figure import Figure
 
-    with style.context("seaborn-v0_8-whitegrid"):
+    with style.context([_DEFAULTS, "seaborn-v0_8-whitegrid"]):
         figure = Figure(figsize=size, layout="constrained")
         return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
@@ -182,9 +184,15 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
     Raises:
         RunFolderError: It cannot be written, or its format is unknown.
     """
+    from matplotlib import style  # heavy, as the next
+    from matplotlib.text import Text
+
     picture = io.BytesIO()
     try:
-        figure.savefig(picture, dpi=dpi, format=path.suffix[1:] or "png")
+        with style.context(_DEFAULTS):
+            for text in figure.findobj(Text):  # made since, with the settings in force then
+                text.set_usetex(False)
+            figure.savefig(picture, dpi=dpi, format=path.suffix[1:] or "png")
     except ValueError as error:  # an unknown format
         raise RunFolderError(f"{path}: the picture cannot be written: {error}.") from None
     write_atomically(path, picture.getvalue())

@@ -9,10 +9,10 @@ import hashlib
 import inspect
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError
+from gym_dr.evaluation.acting import drive, takes_episode_starts
 from gym_dr.evaluation.actions import checked, describe_spaces, for_one_or_many
 from gym_dr.evaluation.cells import CellSet, distribution, nominal
 from gym_dr.randomization.presets import CUSTOM, NONE, preset_of, presets, resolve
@@ -30,7 +31,7 @@ from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import ContextRanges, make_vector_env, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
-from gym_dr.training.api import Algorithm, LoadPolicy, Policy
+from gym_dr.training.api import Algorithm, EpisodeStarts, LoadPolicy, MemorylessPolicy, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wording import either, flag
 from gym_dr.wrappers.vector_params import with_params
@@ -59,7 +60,8 @@ class FrozenPolicy:
     source: str  # where it comes from, for messages
     has_params: bool  # whether the environment has parameters
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
-    context_ranges: ContextRanges | None = None  # of the parameters that it observes
+    context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
+    context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
     digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
@@ -91,25 +93,40 @@ class FrozenPolicy:
             envs = make_vector_env(self.env, num_envs, "auto", randomization)
         if settable:
             envs = with_params(envs)
-        return wrap_for_policy(envs, randomization, self.context_ranges, settable)
+        return self.wrap(envs, randomization, settable)
 
-    def check(self, episodes: int = 2) -> npt.NDArray[Any]:
+    def wrap(
+        self, envs: VectorEnv[Any, Any, Any], randomization: Randomization | None, settable: Iterable[str] = ()
+    ) -> VectorEnv[Any, Any, Any]:
+        """Adds the wrappers of the policy's training; for the other arguments see ``wrap_for_policy``."""
+        return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span)
+
+    def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
         """Checks that the policy acts in its environment.
 
         Args:
             episodes: Number of episodes whose first observations it gets.
+            steps: Steps of each; the second one shows whether a policy with memory can go on.
 
         Returns:
-            Its actions.
+            Its actions, shape ``(steps, episodes, ...)``.
 
         Raises:
             ConfigError: It fails on the environment's observations, or observations or actions are not arrays.
             InvalidActionError: It returns actions of the wrong shape or type, or that are not finite.
             CheckpointError: Its weights do not fit.
         """
+        taken: list[npt.NDArray[Any]] = []
         with contextlib.closing(self.make_envs(nominal(episodes))) as envs:
-            observations, _ = envs.reset(seed=0)
-            return checked(self.make(envs), envs, self.source, self.env)(np.asarray(observations))
+            act = checked(self.make(envs), envs, self.source, self.env)
+
+            def record(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+                taken.append(act(observations, episode_starts))
+                return taken[-1]
+
+            for _ in itertools.islice(drive(record, envs, seed=0), steps + 1):
+                pass
+        return np.stack(taken)
 
     def trained_on(self, space: ParamSpace | None) -> str:
         """The preset of its training, "none" for nominal values, "own" for other randomizations, or "unknown"."""
@@ -216,9 +233,9 @@ def load_run_policy(
     policy = _open(folder.path.name, folder, config, algorithm)
     with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
-        if shape is None:  # observations are no arrays
+        if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
             return act
-        return for_one_or_many(act, shape, str(folder.path), _about_context(config))
+        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_context(config))
 
 
 def _about_context(config: RunConfig) -> str:

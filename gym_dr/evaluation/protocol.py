@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
+from gym_dr.evaluation.acting import drive
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 
@@ -30,7 +31,7 @@ def play_batch(
     its slowest episode, since taking the first to finish would favour short episodes.
 
     Args:
-        policy: Observations ``(N, ...)`` -> actions.
+        policy: With memory or without.
         envs: NEXT_STEP autoreset; closed by the caller.
         episodes: Number of episodes, at most ``envs.num_envs``.
         seed: Seed of sub-environment 0; sub-environment i has ``seed + i``.
@@ -46,11 +47,12 @@ def play_batch(
     if params:  # idle sub-environments get the last values
         idle = (0, envs.num_envs - episodes)
         options["params"] = {name: np.pad(values, idle, mode="edge") for name, values in params.items()}
-    observations, _ = recorded.reset(seed=seed, options=options)
+    steps = drive(policy, recorded, seed=seed, options=options)
+    next(steps)  # the reset
     recorded.paused[episodes:] = True
     while len(records) < episodes:
         before = len(records)
-        observations, *_ = recorded.step(policy(np.asarray(observations)))
+        next(steps)
         if len(records) > before:
             on_finished(len(records))
             recorded.paused[list(records)] = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,12 +20,14 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
+from gym_dr.runs.plain import read_plain
 from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT, VERSION = "gym_dr evaluation", 3
+MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
 DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
 
@@ -154,8 +157,16 @@ def nominal_values(document: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _resume_hint(document: dict[str, Any]) -> str:
-    how = either(document.get("command") or "gymdr evaluate RUN", "the same call of gym_dr.evaluate")
-    return f"Continue with: {how}"
+    """The recorded command, if it is what gym_dr writes and runs nobody's code: the file may be a stranger's."""
+    command = str(document.get("command"))
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    plain = words[:1] == ["gymdr"] and shlex.join(words) == command and command.isprintable()
+    if plain and flag("trust") not in words:
+        return f"Continue with: {either(command, 'the same call of gym_dr.evaluate')}"
+    return f"Continue with: {either('gymdr evaluate RUN', 'the same call of gym_dr.evaluate')}"
 
 
 def evaluation_folder(defaults: Sequence[Path], output: str | Path | None) -> Path:
@@ -200,10 +211,10 @@ def read_document(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / DOCUMENT
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_plain(path, MAX_DOCUMENT))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}. Delete it to evaluate again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RunFolderError(f"{path}: is not a gym_dr evaluation. Move it away to evaluate here.")
@@ -233,7 +244,7 @@ def read_episodes(path: Path) -> pd.DataFrame:
     import pandas as pd  # heavy
 
     try:
-        content = path.read_bytes()
+        content = read_plain(path, MAX_EPISODES)
         # as text first: Python parses numbers exactly, whereas pandas may round the last digit
         table = pd.read_csv(io.BytesIO(content[: content.rfind(b"\n") + 1]), dtype=str, keep_default_na=False)
         texts, whole = ("policy", "set", "outcome"), ("cell", "episode", "seed", "steps", "terminated")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, unknown_name
 from gym_dr.experiments.physics import Physics, choose_physics
-from gym_dr.experiments.policies import PoliciesLike, open_all
+from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
+from gym_dr.randomization.context import INFO
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -34,6 +35,8 @@ def evaluate(
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
     params: Mapping[str, float] | None = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
     stochastic: bool = False,
     grid: Mapping[str, tuple[float, float, int]] | None = None,
     corners: bool = False,
@@ -65,9 +68,11 @@ def evaluate(
 
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
-            that takes observations ``(N, ...)`` and returns actions, a text "sb3:FILE.zip" or
+            that takes observations ``(N, ...)`` and returns actions ``(N, ...)``, a text "sb3:FILE.zip" or
             "package.module:function" (optionally after "NAME="), or several of these; a mapping names callables and
-            texts.
+            texts. A callable with memory is one with a second positional parameter that has no default or is named
+            ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode, so everywhere at
+            its first call. It keeps its state itself.
         env: Id of the environment; required if no policy is a run.
         randomization: Draws to play besides the usual ones, in any form that an environment takes. It is also the
             training randomization of policies that are not runs. If None, these are evaluated on the training draws of
@@ -76,6 +81,10 @@ def evaluate(
             ``randomization`` if there is one; otherwise no other parameter varies.
         params: name -> value to play, such as ``{"gravity": -3}``; it replaces a draw. Without ``randomization`` and
             ``randomize`` all other parameters are nominal. These three make one set, named after them.
+        context: "observation" for policies that are not runs and were trained on environments made with
+            ``context="observation"``: they observe the draw, mapped to [-1, 1].
+        context_params: Which parameters they observe, as their environments had it: names, or name -> (low, high). If
+            None, all of ``randomization``, with its ranges.
         stochastic: Whether policies of Stable-Baselines3 sample their actions instead of taking the most likely one.
         grid: name -> (lowest, highest, count), both ends included; every combination is played.
         corners: Whether to play the corners of the box of training ranges.
@@ -89,8 +98,8 @@ def evaluate(
         success: Return from which an episode is a success; None for the environment's threshold.
         output: Folder for the results; None for ``evaluation`` in the folder of a single run, or ``NAME-evaluation`` in
             the current folder for a single other policy.
-        trust: Files of Stable-Baselines3 and modules of functions whose code may run, and modules that configurations
-            of runs may import.
+        trust: Files of Stable-Baselines3, their ``VecNormalize`` statistics and modules of functions whose code may
+            run, each named itself, and modules that configurations of runs may import.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
         command: The command line, recorded in the folder.
 
@@ -103,7 +112,7 @@ def evaluate(
             is invalid.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         UnknownNameError: The environment, a parameter, preset or protocol is unknown.
-        RandomizationError: A value is out of bounds.
+        RandomizationError: A value is out of bounds, or there is nothing to observe.
         Interrupted: A signal stopped the evaluation.
     """
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
@@ -111,7 +120,15 @@ def evaluate(
     from gym_dr.evaluation.results import evaluation_folder
     from gym_dr.runs.environments import param_space_of
 
-    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     folder = evaluation_folder(folders, output)
     env_id, space = opened[0].env, param_space_of(opened[0].env)
     check_options(env_id, success, protocol)

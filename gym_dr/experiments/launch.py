@@ -226,10 +226,12 @@ def _launch_ray(
     import ray
 
     started = not ray.is_initialized()
+    # without an address Ray joins the cluster that a file in /tmp names, whoever wrote it, and unpickles its answers
+    named = address or os.environ.get("RAY_ADDRESS") or "local"
     try:
-        ray.init(address=address, ignore_reinit_error=True, log_to_driver=True, logging_level=logging.ERROR)
+        ray.init(address=named, ignore_reinit_error=True, log_to_driver=True, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"{spelled('ray_address')}: there is no Ray cluster at {address!r}: {error}") from None
+        raise ConfigError(f"{spelled('ray_address')}: there is no Ray cluster at {named!r}: {error}") from None
     try:
         # Ray restarts a task whose worker or machine is lost; the seed gives the same result
         task = ray.remote(max_retries=RETRIES, num_cpus=1)(train_config)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.experiments.run import Run, RunLike, Runs, load_run
 from gym_dr.plugins.manager import load_plugins
+from gym_dr.randomization.context import INFO, OBSERVATION, check_context, context_ranges
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.config import CONTEXTS
+from gym_dr.runs.environments import ContextRanges
 from gym_dr.runs.folder import EVALUATION
+from gym_dr.training.api import Policy
 from gym_dr.wording import either, flag, spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
 
-PolicyLike = RunLike | Callable[[Any], Any]  # a str may also be sb3:FILE.zip or package.module:function
-PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, Callable[[Any], Any] | str]
+PolicyLike = RunLike | Policy  # a str may also be sb3:FILE.zip or package.module:function
+PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, Policy | str]
+ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None  # names, or name -> (low, high)
 
 
 def open_all(
@@ -24,6 +31,8 @@ def open_all(
     *,
     env: str | None = None,
     randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
     stochastic: bool = False,
     trust: Collection[str] = (),
 ) -> tuple[list[FrozenPolicy], list[Path]]:
@@ -74,12 +83,21 @@ def open_all(
         raise ConfigError(
             f"{spelled('stochastic')} is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none."
         )
+    if context != INFO and not others:
+        raise ConfigError(f"{spelled('context')} is for policies that are not runs: expected one, got only runs.")
     check_env_id(first)
     space = param_space_of(first)
     if space is None and randomization is not None:
         raise ConfigError(f"{spelled('randomization')}: {first} has no parameters to randomize.")
     draws = None if space is None or randomization is None or not others else resolve(randomization, space)
-    setting = Setting(env=first, has_params=space is not None, randomization=draws, stochastic=stochastic, trust=trust)
+    setting = Setting(
+        env=first,
+        has_params=space is not None,
+        randomization=draws,
+        context_ranges=_context_ranges(context, context_params, draws, space),
+        stochastic=stochastic,
+        trust=trust,
+    )
     found: list[RunParts | FrozenPolicy] = []
     folders = []
     for name, one in opened:
@@ -91,3 +109,32 @@ def open_all(
             found.append(policy)
             folders.append(Path(f"{policy.name}-{EVALUATION}"))
     return open_policies(found), folders
+
+
+def _context_ranges(
+    context: str, chosen: ContextParams, draws: Randomization | None, space: ParamSpace | None
+) -> ContextRanges | None:
+    """The ranges of what policies observe that were trained with ``context="observation"``; None if they were not.
+
+    Raises:
+        UnknownNameError: There is no such context or parameter.
+        ConfigError: The ranges are unknown, or the environment has no parameters.
+        RandomizationError: There is nothing to observe, or a range is impossible.
+    """
+    if context not in CONTEXTS:
+        raise unknown_name("context", context, CONTEXTS)
+    check_context(context, chosen)
+    if context != OBSERVATION:
+        return None
+    observes = spelled("context", OBSERVATION)
+    if space is None:
+        raise ConfigError(f"{observes}: expected an environment with parameters to observe, got one without.")
+    named = isinstance(chosen, Mapping) and None not in chosen.values()
+    if draws is None and not named:
+        raise ConfigError(
+            f"{observes}: what a policy observes is scaled by the ranges that it was trained with. Give its training "
+            f"randomization, {spelled('randomization', 'default')} if none was given then, or each parameter's range: "
+            f"{spelled('context_params')} with {either('NAME=LOW:HIGH', '{NAME: (LOW, HIGH)}')}."
+        )
+    ranges = context_ranges(space, Randomization() if draws is None else draws, chosen)
+    return {one.name: (one.low, one.high) for one in ranges}

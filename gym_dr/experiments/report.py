@@ -8,7 +8,8 @@ from typing import Any
 
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.evaluate import playing
-from gym_dr.experiments.policies import PoliciesLike, open_all
+from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
+from gym_dr.randomization.context import INFO
 from gym_dr.wording import either, spelled
 
 
@@ -17,6 +18,8 @@ def report(
     *,
     env: str | None = None,
     randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
     stochastic: bool = False,
     output: str | Path | None = None,
     evaluation: str | Path | None = None,
@@ -37,6 +40,8 @@ def report(
         policies: As in ``gym_dr.evaluate``, the baseline first.
         env: As in ``gym_dr.evaluate``.
         randomization: Training randomization of policies that are not runs, in any form that an environment takes.
+        context: As in ``gym_dr.evaluate``.
+        context_params: As in ``gym_dr.evaluate``.
         stochastic: As in ``gym_dr.evaluate``.
         output: File to write; None for ``report.html``, in the run's folder if there is a single one.
         evaluation: Folder of an evaluation; None for the default of ``gym_dr.evaluate``, or beside the file if there
@@ -61,7 +66,15 @@ def report(
     from gym_dr.evaluation.results import evaluation_folder
 
     check_installed()
-    opened, folders = open_all(policies, env=env, randomization=randomization, stochastic=stochastic, trust=trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     if randomization is not None and all(policy.run for policy in opened):
         raise ConfigError(
             f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs. To play other "

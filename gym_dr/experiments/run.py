@@ -17,6 +17,7 @@ from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
+from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm, Policy
 from gym_dr.wording import how_to_resume
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from gym_dr.evaluation.results import Evaluation
     from gym_dr.randomization.sampler import ParamSampler
+
+
+MAX_SUMMARY = 2**26  # bytes that are read
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -115,6 +119,9 @@ class Run:
         returns its action. Observations are those of the training environment, unnormalized. A run that was trained
         with ``context="observation"`` also observes the draw: wrap the environment in
         ``DrawContext(envs, "observation", run.config.context_ranges, span=0.25)``.
+
+        A policy with memory takes ``episode_starts`` ``(N,)`` too, True where an observation is the first of an
+        episode, and batches only.
 
         Example:
             >>> act = run.policy(deterministic=True)
@@ -220,10 +227,10 @@ class Runs(Sequence[Run]):
         from gym_dr.evaluation.aggregate import SUMMARY
 
         try:
-            rows = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
+            rows = json.loads(read_plain(self.path / SUMMARY, MAX_SUMMARY))
             table = pd.DataFrame({name: {**row, "seeds": len(row["seeds"])} for name, row in rows.items()}).T
             return table.astype(float)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise RunFolderError(
                 f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
             ) from None

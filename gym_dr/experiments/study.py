@@ -23,8 +23,9 @@ from gym_dr.experiments.study_progress import StudyProgress, Training
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import RunFolder, written_by_us
+from gym_dr.runs.folder import CONFIG, RunFolder, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
+from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.wording import either, spelled
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from gym_dr.experiments.study_tables import StudyTables
 
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
+MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
 CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
 FILES = {DOCUMENT, RESULTS, COMPARISONS, TABLES, TIMES, CURVES, GRID, PAGE, OWNER}
@@ -227,16 +229,29 @@ def _check_folder(folder: Path, plan: Study) -> None:
             if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
                 raise RunFolderError(f"{folder}: already exists and holds no study; {choose}.")
             return
+        _check_links(folder, plan)
         try:
-            there = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
+            there = json.loads(read_plain(folder / DOCUMENT, MAX_DOCUMENT))
             found = there["format"], there["version"]
             env, variants = str(there["env"]), set(there["variants"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunFolderError(f"{folder / DOCUMENT}: is not a gym_dr study ({error!r}); {choose}.") from None
     if found != (FORMAT, VERSION):
         raise RunFolderError(f"{folder / DOCUMENT}: expected {FORMAT}, version {VERSION}, got {found}; {choose}.")
     if env != plan.env or not variants & set(plan.budgets):
         raise RunFolderError(f"{folder}: holds another study, {', '.join(sorted(variants))} on {env}; {choose}.")
+
+
+def _check_links(folder: Path, plan: Study) -> None:
+    """Checks that nothing in a study's folder, which may be a stranger's, leads elsewhere."""
+    evaluation = folder / EVALUATION
+    inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
+    runs = [folder / RUNS / variant.name / f"seed-{seed}" for variant in plan.variants for seed in plan.seeds]
+    within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
+    check_plain(folder, [folder / DOCUMENT, *within, *inside], within)
+    for run in runs:
+        if (run / CONFIG).exists():
+            RunFolder.open(run)  # checks its files
 
 
 @contextlib.contextmanager

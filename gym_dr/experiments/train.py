@@ -17,7 +17,7 @@ from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.environments import param_space_of
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
 
@@ -154,6 +154,8 @@ def _make_folders(
         raise ConfigError(
             f"{root}: holds the runs {', '.join(others)} of another training; choose another {spelled('run_dir')}."
         )
+    if several:
+        check_seeds(root, paths)
     for path in paths:  # check all before creating the first
         RunFolder(path).check_free(overwrite=overwrite)
     return [

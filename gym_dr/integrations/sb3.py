@@ -30,8 +30,7 @@ try:
     from stable_baselines3.common.vec_env import VecEnv
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"gym_dr.integrations.sb3 needs the package {error.name!r}, which is not installed: "
-        "pip install 'stable-baselines3>=2.9,<3'",
+        f"gym_dr.integrations.sb3 needs the package {error.name!r}, which is not installed: pip install 'gym-dr[sb3]'",
         name=error.name,
     ) from None
 

@@ -19,11 +19,16 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, shortened
+from gym_dr.wording import spelled
+from gym_dr.wrappers.context import shown_columns
 
-Act = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
+# observations (N, ...), episode starts (N,) -> actions (N, ...)
+Act = Callable[[npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[Any]]
 
+MAX_PART = 2**26  # bytes of a file's metadata, which is read before anybody trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
+_PACKAGES = ("stable_baselines3", "sb3_contrib")  # of the extra gym-dr[sb3]
 _MARKS = {"cg_max_steps": "TRPO", "clip_range": "PPO", "normalize_advantage": "A2C"}  # attribute -> its algorithm
 
 
@@ -32,8 +37,7 @@ class SavedPolicy:
     """Metadata of a saved policy."""
 
     path: Path
-    statistics: Path | None  # of ``VecNormalize``, beside the file
-    digest: str  # of both files
+    statistics: Path | None  # of ``VecNormalize``, beside the file; not opened yet
     algorithm: str | None  # None if unknown
     seed: int | None
     steps: int | None  # of training
@@ -42,37 +46,29 @@ class SavedPolicy:
 
 
 def read_saved(path: Path) -> SavedPolicy:
-    """Reads the plain-text metadata of a file, without running code from it.
+    """Reads the plain-text metadata of a file, without running code from it and without opening any other file.
 
     Raises:
-        ConfigError: It is not a policy of Stable-Baselines3, the policy is recurrent, or the statistics of
-            ``VecNormalize`` are missing or do not belong to it.
+        ConfigError: It is not a policy of Stable-Baselines3, or the statistics of ``VecNormalize`` are missing or do
+            not belong to it.
     """
     try:
-        content = path.read_bytes()
         with zipfile.ZipFile(path) as archive:
-            data = json.loads(archive.read("data"))
-            version = archive.read("_stable_baselines3_version").decode().strip()
-        module, policy_class = data["policy_class"]["__module__"], data["policy_class"]
+            data = json.loads(_read_part(archive, "data"))
+            version = _read_part(archive, "_stable_baselines3_version").decode().strip()
+        module = data["policy_class"]["__module__"]
+        if not isinstance(module, str):
+            raise TypeError(f"the module of its policy is {shortened(module)}")
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError, LookupError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive may raise anything
         raise ConfigError(
             f"{path}: expected a file from model.save() of Stable-Baselines3, got one that cannot be read as such: "
             f"{type(error).__name__}: {error}"
         ) from None
-    if "recurrent" in module or any("lstm" in key for key in (*data, *policy_class)):
-        raise ConfigError(
-            f"{path}: its policy is recurrent. Expected a policy that takes observations and returns actions, without "
-            "memory. Stack observations instead, or evaluate it with its own package."
-        )
-    statistics = _statistics(path, data)
-    if statistics is not None:
-        content += statistics.read_bytes()
     return SavedPolicy(
         path=path,
-        statistics=statistics,
-        digest=hashlib.sha256(content).hexdigest(),
+        statistics=_statistics(path, data),
         algorithm=_algorithm(module, data),
         seed=data.get("seed"),
         steps=data.get("num_timesteps"),
@@ -81,30 +77,27 @@ def read_saved(path: Path) -> SavedPolicy:
     )
 
 
-def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[Any, Any, Any]], Act]:
-    """Loads a policy, which may run any code in the files.
+def digest_of(saved: SavedPolicy) -> str:
+    """Digest of the file and of its statistics; opens both, so both must be trusted."""
+    files = [saved.path, *([] if saved.statistics is None else [saved.statistics])]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def load_policy(saved: SavedPolicy, *, stochastic: bool) -> LoadedPolicy:
+    """Loads a policy, which may run any code in its files.
 
     Args:
         saved: From ``read_saved``.
         stochastic: Whether to sample actions instead of taking the most likely one.
 
-    Returns:
-        A function that makes the policy for a vector environment and restarts its random numbers; it raises
-        ``ConfigError`` if the environment's observations or actions differ from the policy's.
-
     Raises:
-        ConfigError: The policy cannot be loaded, most likely because a package that it needs is missing.
+        ConfigError: The policy cannot be loaded, most likely because a package that it needs is missing, or its
+            statistics are those of something else.
     """
     try:
         import stable_baselines3  # noqa: F401
-        import torch
         from stable_baselines3.common.save_util import load_from_zip_file
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{saved.path}: needs the package {error.name!r}, which is not installed: "
-            "pip install 'stable-baselines3>=2.9,<3'"
-        ) from None
-    try:
+
         with zipfile.ZipFile(saved.path) as archive:
             others = dict.fromkeys(key for key in json.loads(archive.read("data")) if key not in _NEEDED)
         with warnings.catch_warnings():  # missing entries raise below
@@ -117,34 +110,139 @@ def load_policy(saved: SavedPolicy, *, stochastic: bool) -> Callable[[VectorEnv[
         policy: Any = policy_class(*spaces, **{**{name: more[name] for name in more if name in takes}, **kwargs})
         policy.load_state_dict(parameters["policy"])
         policy.set_training_mode(False)
-        statistics: Any = None if saved.statistics is None else pickle.loads(saved.statistics.read_bytes())
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        hint = ": pip install 'gym-dr[sb3]'" if package in _PACKAGES else ""
+        raise ConfigError(f"{saved.path}: needs the package {package!r}, which is not installed{hint}") from None
     except Exception as error:  # unpickling may raise anything
         raise ConfigError(f"{saved.path}: cannot be loaded: {type(error).__name__}: {error}") from error
-    normalize: Act = np.asarray if statistics is None else statistics.normalize_obs
-    if statistics is not None and statistics.observation_space.shape != spaces[0].shape:
-        raise ConfigError(
-            f"{saved.statistics}: expected statistics of observations of shape {spaces[0].shape}, as {saved.path} has, "
-            f"got {statistics.observation_space.shape}."
-        )
+    statistics = None if saved.statistics is None else _load_statistics(saved.statistics)
+    return LoadedPolicy(saved, policy, statistics, stochastic=stochastic)
 
-    def make(envs: VectorEnv[Any, Any, Any]) -> Act:
-        _check_spaces(spaces[0], spaces[1], envs)
+
+class LoadedPolicy:
+    """A policy in memory, for any vector environment that fits it."""
+
+    def __init__(self, saved: SavedPolicy, policy: Any, statistics: Any, *, stochastic: bool) -> None:
+        """Holds Stable-Baselines3's policy, and its ``VecNormalize`` or None; see ``load_policy``."""
+        self.saved, self.policy, self.statistics, self.stochastic = saved, policy, statistics, stochastic
+
+    def frames(self, envs: VectorEnv[Any, Any, Any]) -> int:
+        """Number of observations that the policy sees at once, as ``VecFrameStack`` stacks them; 1 without it.
+
+        Raises:
+            ConfigError: The environments' observations or actions differ from the policy's, or the statistics are of
+                other observations.
+        """
+        trained, actions = self.policy.observation_space, self.policy.action_space
+        count = _frames(trained, envs)
+        if actions != envs.single_action_space:
+            raise ConfigError(f"it was trained on actions {actions}.")
+        got = None if self.statistics is None else self.statistics.observation_space.shape
+        if got not in (None, trained.shape, envs.single_observation_space.shape):
+            raise ConfigError(
+                f"{self.saved.statistics}: expected statistics of observations of shape {trained.shape}, got {got}."
+            )
+        return count
+
+    def make(self, envs: VectorEnv[Any, Any, Any]) -> Act:
+        """Makes the policy for a vector environment, and restarts its random numbers.
+
+        Raises:
+            ConfigError: The environments' observations or actions differ from the policy's.
+        """
+        return _Acting(self, envs)
+
+
+class _Acting:
+    """A policy in one vector environment, with all that it remembers: frames, an LSTM's state, random numbers."""
+
+    def __init__(self, loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> None:
+        import torch
+
+        frames, self._loaded = loaded.frames(envs), loaded
+        self._stack = FrameStack(frames, envs) if frames > 1 else None
+        statistics = loaded.statistics
+        # VecFrameStack(VecNormalize(...)) has statistics of a single frame, VecNormalize(VecFrameStack(...)) of all
+        self._first = (
+            statistics is not None and statistics.observation_space.shape == envs.single_observation_space.shape
+        )
+        self._state: Any = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            if saved.use_sde and stochastic:
-                policy.reset_noise(envs.num_envs)
-            random = [torch.get_rng_state()]  # independent of other random numbers
+            if loaded.saved.use_sde and loaded.stochastic:
+                loaded.policy.reset_noise(envs.num_envs)
+            self._random = torch.get_rng_state()  # independent of other random numbers
 
-        def act(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            with torch.random.fork_rng(devices=[]):
-                torch.set_rng_state(random[0])
-                actions, _ = policy.predict(normalize(observations), deterministic=not stochastic)
-                random[0] = torch.get_rng_state()
-            return np.asarray(actions)
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""
+        import torch
 
-        return act
+        policy, statistics = self._loaded.policy, self._loaded.statistics
+        if statistics is not None and self._first:
+            observations = statistics.normalize_obs(observations)
+        if self._stack is not None:
+            observations = self._stack(observations, episode_starts)
+        if statistics is not None and not self._first:
+            observations = statistics.normalize_obs(observations)
+        with torch.random.fork_rng(devices=[]):
+            torch.set_rng_state(self._random)
+            actions, self._state = policy.predict(
+                observations, self._state, episode_starts, deterministic=not self._loaded.stochastic
+            )
+            self._random = torch.get_rng_state()
+        return np.asarray(actions)
 
-    return make
+
+class FrameStack:
+    """Stacks flat observations as ``VecFrameStack`` does: the oldest first, zeros before an episode's first one."""
+
+    def __init__(self, frames: int, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Makes an empty stack of ``frames`` observations of each sub-environment."""
+        single = envs.single_observation_space
+        (self._size,) = single.shape or ()
+        self._stacked = np.zeros((envs.num_envs, frames * self._size), single.dtype)
+
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """Adds observations ``(N, size)``; returns the stacks ``(N, frames * size)``."""
+        self._stacked = np.concatenate([self._stacked[:, self._size :], observations], axis=1)
+        self._stacked[episode_starts, : -self._size] = 0.0
+        return self._stacked
+
+
+def _read_part(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Reads a part of an archive that nobody trusts yet, up to ``MAX_PART`` bytes.
+
+    Raises:
+        ValueError: It is larger, or compressed in a way whose size cannot be bounded.
+    """
+    if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name!r} is compressed in an unusual way")
+    with archive.open(name) as file:
+        content = file.read(MAX_PART + 1)
+    if len(content) > MAX_PART:
+        raise ValueError(f"{name!r} is larger than {MAX_PART} bytes")
+    return content
+
+
+def _load_statistics(path: Path) -> Any:
+    """Loads the ``VecNormalize`` in a file, which may run any code in it.
+
+    Raises:
+        ConfigError: It holds something else, or cannot be loaded.
+    """
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    try:
+        found = pickle.loads(path.read_bytes())
+        if isinstance(found, VecNormalize):
+            found.normalize_obs(np.zeros(found.observation_space.shape, np.float32))  # a damaged one may lack parts
+    except Exception as error:  # unpickling may raise anything
+        raise ConfigError(f"{path}: cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, VecNormalize):
+        kind = f"{type(found).__module__}.{type(found).__qualname__}"
+        raise ConfigError(f"{path}: expected statistics from VecNormalize.save(), got {kind}.")
+    return found
 
 
 def _algorithm(module: str, data: dict[str, Any]) -> str | None:
@@ -153,6 +251,8 @@ def _algorithm(module: str, data: dict[str, Any]) -> str | None:
     if package not in ("stable_baselines3", "sb3_contrib"):
         return None
     name = rest.partition(".")[0]
+    if rest.startswith("common.recurrent."):
+        return "RecurrentPPO"
     return name.upper() if name != "common" else next((_MARKS[key] for key in _MARKS if key in data), None)
 
 
@@ -162,8 +262,9 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
     Raises:
         ConfigError: The policy needs statistics and there are none, or the other way round.
     """
-    checkpoint = re.sub(r"_(\d+_steps)$", r"_vecnormalize_\1", path.stem)  # as CheckpointCallback names them
-    own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl", f"{checkpoint}.pkl"]
+    checkpoint = re.fullmatch(r"(.*)_(\d+_steps)", path.stem)  # as CheckpointCallback names them
+    own = [f"{path.stem}_vecnormalize.pkl", f"{path.stem}/vecnormalize.pkl"]
+    own += [f"{checkpoint[1]}_vecnormalize_{checkpoint[2]}.pkl"] if checkpoint else []
     beside = [path.parent / name for name in (*own, "vecnormalize.pkl", "vec_normalize.pkl")]
     found = next((candidate for candidate in beside if candidate.is_file()), None)
     on_policy = "gae_lambda" in data  # other algorithms always keep an original observation
@@ -183,16 +284,35 @@ def _statistics(path: Path, data: dict[str, Any]) -> Path | None:
     return found
 
 
-def _check_spaces(observations: gym.Space[Any], actions: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> None:
-    got = envs.single_observation_space
-    box = isinstance(observations, gym.spaces.Box) and isinstance(got, gym.spaces.Box)
-    if observations.shape != got.shape if box else observations != got:
-        text = f"it was trained on observations {f'of shape {observations.shape}' if box else observations}."
-        if box and len(observations.shape or ()) == 1 and np.prod(observations.shape or ()) > np.prod(got.shape or ()):
-            text += (
-                " Policies trained with context='observation' cannot be evaluated: the file does not say which "
-                "parameters they observe."
-            )
+def _frames(trained: gym.Space[Any], envs: VectorEnv[Any, Any, Any]) -> int:
+    """Number of the environments' observations in one of the policy's.
+
+    Raises:
+        ConfigError: It is no whole number, the bounds are not those of stacked frames, or images are stacked.
+    """
+    got, shown = envs.single_observation_space, shown_columns(envs)
+    if not (isinstance(trained, gym.spaces.Box) and isinstance(got, gym.spaces.Box)):
+        if trained == got:
+            return 1
+        raise ConfigError(f"it was trained on observations {trained}.")
+    if trained.shape == got.shape:
+        return 1
+    text = f"it was trained on observations of shape {trained.shape}."
+    if len(trained.shape) != 1 or len(got.shape) != 1:
+        if len(trained.shape) == len(got.shape):
+            text += " Only flat observations are stacked: a file does not say along which axis images were."
         raise ConfigError(text)
-    if actions != envs.single_action_space:
-        raise ConfigError(f"it was trained on actions {actions}.")
+    (size,), (one,) = trained.shape, got.shape
+    if size % one == 0:
+        count = size // one
+        if all(np.array_equal(a, np.repeat(b, count)) for a, b in ((trained.low, got.low), (trained.high, got.high))):
+            return count
+        text += f" These are {count} times as many numbers, but without the bounds that VecFrameStack gives them."
+    if size > one and not shown:
+        text += (
+            f" If it was trained with context='observation', add {spelled('context', 'observation')}, and its training "
+            f"randomization or {spelled('context_params')}."
+        )
+    elif shown:
+        text += f" Of the {one} numbers of an observation, {shown} are parameters: was it trained with others, or none?"
+    raise ConfigError(text)

@@ -37,7 +37,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with os_errors(path):
         try:
-            with open(temporary, "wb") as file:
+            temporary.unlink(missing_ok=True)  # of a killed process, or a stranger's link
+            with open(temporary, "xb") as file:  # follows no link
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

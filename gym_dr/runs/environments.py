@@ -178,6 +178,7 @@ def wrap_for_policy(
     randomization: Randomization | None,
     context_ranges: ContextRanges | None = None,
     settable: Iterable[str] = (),
+    span: float = CONTEXT_SPAN,
 ) -> VectorEnv[Any, Any, Any]:
     """Adds the wrappers between physics and policy: disturbances and the context.
 
@@ -186,6 +187,7 @@ def wrap_for_policy(
         randomization: Its disturbances are drawn in each episode.
         context_ranges: Parameters that the policy observes; None for none.
         settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
+        span: Maps the ranges to [-span, span].
 
     Raises:
         RandomizationError: The environment does not support a disturbance.
@@ -196,4 +198,4 @@ def wrap_for_policy(
     )
     if rules:
         envs = DisturbVector(envs, rules)
-    return DrawContext(envs, OBSERVATION, context_ranges, CONTEXT_SPAN) if context_ranges else envs
+    return DrawContext(envs, OBSERVATION, context_ranges, span) if context_ranges else envs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gym_dr.errors import BusyFolderError, ConfigError, RunFolderError, shortene
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.durable import os_errors, sync_folder, write_atomically
 from gym_dr.runs.lock import LOCK, OWNER, FolderLock, identity
+from gym_dr.runs.plain import check_plain
 from gym_dr.wording import how_to_resume, spelled
 
 CONFIG = "config.json"
@@ -193,17 +194,9 @@ class RunFolder:
 
     def _check_files(self) -> None:
         """Rejects links and special files: an untrusted folder must not redirect or block reads and writes."""
-        root = self.path.resolve()
         folders = (self.checkpoints, self.evaluation, self._backup)
         inside = list(self.evaluation.iterdir()) if self.evaluation.is_dir() else []
-        for path in [*self._files, *inside, self._backup, self.path / LOCK, self.path / OWNER]:
-            whole = path.is_dir() if path in folders else path.is_file()
-            place = root / path.relative_to(self.path)
-            if (path.is_symlink() or path.exists()) and not (whole and path.resolve() == place):
-                raise RunFolderError(
-                    f"{path}: expected a plain file or folder of the run, got something else, such as a link. "
-                    "If you trust the target of the link, copy it into the run folder."
-                )
+        check_plain(self.path, [*self._files, *inside, self._backup, self.path / LOCK, self.path / OWNER], folders)
 
     @property
     def _files(self) -> list[Path]:
@@ -255,13 +248,27 @@ def expand(paths: list[str]) -> list[RunFolder]:
     """Opens run folders by path; a folder of several seeds stands for all of them.
 
     Raises:
-        RunFolderError: There is no run at a path.
+        RunFolderError: There is no run at a path, or a folder of several seeds has a link to one elsewhere.
     """
     folders = []
     for path in paths:
-        seeds = sorted(Path(path).glob(f"seed-*/{CONFIG}")) if not (Path(path) / CONFIG).is_file() else []
-        folders += [RunFolder(config.parent) for config in seeds] or [RunFolder.open(path)]
+        several = not (Path(path) / CONFIG).is_file()
+        seeds = [config.parent for config in sorted(Path(path).glob(f"seed-*/{CONFIG}"))] if several else []
+        if seeds:
+            check_seeds(Path(path), seeds)
+        folders += [RunFolder.open(seed) for seed in seeds] or [RunFolder.open(path)]
     return folders
+
+
+def check_seeds(root: Path, seeds: Sequence[Path]) -> None:
+    """Checks that the runs in a folder of several seeds, and their common evaluation, are not elsewhere.
+
+    Raises:
+        RunFolderError: One is a link.
+    """
+    evaluation = root / EVALUATION
+    inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
+    check_plain(root, [*seeds, evaluation, *inside], [*seeds, evaluation])
 
 
 def written_by_us(path: Path, names: set[str]) -> bool:

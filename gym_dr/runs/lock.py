@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.plain import check_plain
 
 LOCK = ".lock"
 OWNER = ".owner.json"  # describes the process that holds the lock; stays behind if that is killed
@@ -37,8 +38,9 @@ class FolderLock:
 
         Raises:
             BusyFolderError: Another process holds it.
-            RunFolderError: The folder cannot be written.
+            RunFolderError: The folder cannot be written, or the lock's files are links.
         """
+        check_plain(self.folder, [self.folder / LOCK, self.folder / OWNER])
         try:
             try:
                 self._lock.acquire(timeout=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.plain import read_plain
 
 MAX_FILE = 2**30  # bytes; logs are read as a whole
 
@@ -86,9 +86,7 @@ def whole_rows(path: Path) -> str:
         OSError: The file cannot be read.
         UnicodeDecodeError: The file is not text.
     """
-    if path.stat().st_size > MAX_FILE:
-        raise OSError(errno.EFBIG, f"larger than {MAX_FILE} bytes")
-    content = path.read_bytes().partition(b"\0")[0]
+    content = read_plain(path, MAX_FILE).partition(b"\0")[0]
     return content[: content.rfind(b"\n") + 1].decode()
 
 

@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from gym_dr.errors import GymDrError
+from gym_dr.evaluation.acting import with_episode_starts
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.config import build_config
 from gym_dr.runs.folder import RunFolder
@@ -107,10 +108,10 @@ def it_learns_what_is_trivial_and_its_policy_takes_any_number_of_observations(ca
             continue
         config = case.algorithm.config_class()(**case.options)
         with contextlib.closing(gym.make_vec(env_id, 2, vectorization_mode="sync")) as envs:
-            policy = load(load_newest(folder)["state"], envs, config)
+            policy = with_episode_starts(load(load_newest(folder)["state"], envs, config))
             for count in (1, 200, 3):
                 x = np.linspace(-1, 1, count, dtype=np.float32)[:, None]
-                actions = policy(x)
+                actions = policy(x, np.ones(count, np.bool_))
                 assert len(actions) == count
                 assert all(action in envs.single_action_space for action in actions)
 

@@ -18,7 +18,13 @@ import numpy.typing as npt
 from gym_dr.registry import load_object
 from gym_dr.wrappers.record import RecordEpisodes
 
-Policy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...) for the environment
+EpisodeStarts = npt.NDArray[np.bool_]  # (N,): True where an observation is the first of an episode
+# observations (N, ...), episode_starts (N,) -> actions (N, ...) for the environment. It keeps its state itself, and
+# forgets where an episode starts; where all start, N may be another one than before
+PolicyWithMemory = Callable[[npt.NDArray[Any], EpisodeStarts], npt.NDArray[Any]]
+MemorylessPolicy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observations (N, ...) -> actions (N, ...)
+# which of the two it is, its signature says (evaluation/acting.py)
+Policy = MemorylessPolicy | PolicyWithMemory
 
 
 class Session(Protocol):

@@ -40,9 +40,56 @@ def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:
     assert "corners: 128 cells" in result.out  # "random" varies seven parameters
 
 
+SHOW = ("--policy", f"{MODULE}:show", "--env", "gym_dr/LunarLanderDR-v3", "--context", "observation")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--context-params", "gravity=-12:-8"), {"gravity": [-12.0, -8.0]}),
+        (("--randomization", "random", "--context-params", "gravity"), {"gravity": [-11.0, -8.0]}),
+        (
+            ("--context-params", "wind_power=0:20", "--context-params", "gravity=-12:-8"),
+            {"wind_power": [0.0, 20.0], "gravity": [-12.0, -8.0]},
+        ),
+    ],
+)
+def test_a_function_is_shown_the_draw(options: tuple[str, ...], expected: dict[str, list[float]]) -> None:
+    result = gymdr("evaluate", *SHOW, *TRUST, *options, "--episodes", "1")
+    assert result.code == 0, result.err
+    (entry,) = json.loads(Path("show-evaluation/evaluation.json").read_text())["policies"]
+    assert list(entry["context"].items()) == list(expected.items())  # in the order of the observation
+
+
+def test_policies_that_remember_or_observe_the_draw_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    pulse = ("--policy", f"{MODULE}:pulse", "--env", "gym_dr/LunarLanderDR-v3")
+    for policy in (pulse, (*SHOW, "--context-params", "gravity=-12:-8")):
+        result = gymdr("play", *policy, *TRUST, "--episodes", "2", "--video", "flight.gif")
+        assert result.code == 0, result.err
+        assert result.out.count("return ") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gravity=-12", "expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got 'gravity=-12'"),
+        ("gravity=a:b", "expected NAME or NAME=LOW:HIGH"),
+        ("=1:2", "expected NAME or NAME=LOW:HIGH"),
+        ("gravity=-2:-12", "expected a finite range low < high"),
+        ("gravty=-12:-2", "Did you mean 'gravity'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "report", "play"])
+def test_ranges_that_are_none_are_refused(command: str, text: str, expected: str) -> None:
+    assert expected in refused(gymdr(command, *SHOW, *TRUST, "--context-params", text))
+    assert not list(Path().iterdir())
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
+        (SHOW, "--context observation: what a policy observes is scaled by the ranges that it was trained with"),
         (BRAKE, f"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
         (BRAKE[:2], "Expected --env ID"),
         (("--policy", "model.zip"), "--policy: expected [NAME=]sb3:FILE.zip or [NAME=]package.module:function"),

@@ -29,7 +29,7 @@ print("hits", sum(double._cache_hits.values()))
 
 def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function with an empty memory, as in a new process, whose cache is in ``folder``."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
 
     @njit
     def double(x: Any) -> Any:
@@ -96,7 +96,7 @@ def test_a_change_of_a_source_is_another_key(tmp_path: Path) -> None:
 
 def test_fields_of_tuples_in_another_order_are_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # machine code finds fields by their place, and the types alone are the same
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
     @njit
     def quotient(pair: Any) -> Any:
@@ -159,6 +159,31 @@ def test_a_folder_that_others_can_write_is_not_trusted(tmp_path: Path, monkeypat
     shared.mkdir()
     shared.chmod(0o777)
     assert fresh(tmp_path, monkeypatch)._cache.cache_path == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="POSIX permissions")
+def test_a_temporary_folder_that_somebody_else_made_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").write_text("not a folder")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    place = tmp_path / f"cache-{os.getuid()}"
+    assert cache.cache_folder() == place / "gym_dr"
+    assert place.stat().st_mode & 0o777 == 0o700
+    place.chmod(0o777)  # as open as one that somebody else has made: its folder could be exchanged for another
+    assert cache.cache_folder() is None
+
+
+def test_numbas_setting_which_a_file_in_the_current_folder_changes_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))  # cache_dir in .numba_config.yaml
+    folder = cache.cache_folder()
+    assert folder is not None
+    assert tmp_path not in folder.parents
 
 
 def test_nothing_is_written_beside_the_package() -> None:

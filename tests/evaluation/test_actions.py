@@ -10,7 +10,7 @@ import pytest
 from gym_dr.errors import ConfigError, InvalidActionError
 from gym_dr.evaluation.actions import checked, for_one_or_many
 
-OBSERVATIONS = np.zeros((3, 4), np.float32)
+OBSERVATIONS, STARTS = np.zeros((3, 4), np.float32), np.ones(3, np.bool_)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def pendulum() -> Iterator[Any]:
 
 
 def act(envs: Any, actions: Any) -> Any:
-    return checked(lambda observations: actions, envs, "mine", "Some-v0")(OBSERVATIONS)
+    return checked(lambda observations: actions, envs, "mine", "Some-v0")(OBSERVATIONS, STARTS)
 
 
 def test_lists_and_booleans_become_actions_of_the_environments_type(pole: Any) -> None:
@@ -71,7 +71,7 @@ def test_a_policy_that_fails_is_named_with_its_error_and_the_environment(pole: A
         raise KeyError("weights")
 
     with pytest.raises(ConfigError, match=r"mine: fails on Some-v0, .*Discrete\(2\): KeyError: 'weights'"):
-        checked(broken, pole, "mine", "Some-v0")(OBSERVATIONS)
+        checked(broken, pole, "mine", "Some-v0")(OBSERVATIONS, STARTS)
 
 
 def test_observations_that_are_no_array_are_refused() -> None:

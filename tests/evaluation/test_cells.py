@@ -298,3 +298,24 @@ def test_json_gives_an_equal_set_back(made: CellSet) -> None:
     np.testing.assert_array_equal(again.values, made.values)
     assert (again.names, again.fixed, again.randomization) == (made.names, made.fixed, made.randomization)
     assert (again.points, again.correlated) == (made.points, made.correlated)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"kind": "corners", "box": {f"p{i}": [0.0, 1.0] for i in range(60)}},
+        {"kind": "sobol-box", "box": {"gravity": [-12.0, -8.0]}, "whole": [], "points": 2**40},
+        {
+            "kind": "sobol",
+            "space": {"gravity": {"nominal": -10.0}},
+            "randomization": {"gravity": {"distribution": "uniform", "low": -12.0, "high": -8.0}},
+            "fixed": {},
+            "points": 2**40,
+        },
+    ],
+    ids=lambda form: str(form["kind"]),
+)
+def test_a_set_in_a_strangers_file_takes_no_memory(form: dict[str, Any]) -> None:
+    found = CellSet.from_dict({"name": "sent", "episodes": 1, **form})
+    with pytest.raises(ConfigError, match=r"cells; expected at most 1,000,000"):
+        _ = found.num_cells

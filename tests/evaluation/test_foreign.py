@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +16,10 @@ import pytest
 
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign
-from gym_dr.integrations.sb3_policy import read_saved
+from gym_dr.integrations import sb3_policy
+from gym_dr.integrations.sb3_policy import digest_of, read_saved
+from gym_dr.wording import addressing
+from tests.pages import ROOT
 
 PPO = {
     "policy_class": {"__module__": "stable_baselines3.common.policies", ":serialized:": "no pickle"},
@@ -23,6 +31,9 @@ PPO = {
     "_last_original_obs": None,
 }
 NORMALIZED = {**PPO, "_last_original_obs": {":serialized:": "no pickle"}}
+SAC = {
+    "policy_class": {"__module__": "stable_baselines3.sac.policies"}
+}  # such files do not say whether they need statistics
 
 
 def save(path: Path, data: dict[str, Any]) -> Path:
@@ -46,6 +57,7 @@ def test_a_file_is_described_without_running_its_code(tmp_path: Path) -> None:
         ("sb3_contrib.tqc.policies", {}, "TQC"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True}, "A2C"),
         ("stable_baselines3.common.policies", {"normalize_advantage": True, "cg_max_steps": 15}, "TRPO"),
+        ("sb3_contrib.common.recurrent.policies", {"clip_range": 0.2, "normalize_advantage": True}, "RecurrentPPO"),
         ("my_package.policies", {"clip_range": 0.2}, None),
     ],
 )
@@ -71,8 +83,13 @@ def test_statistics_are_found_and_part_of_what_a_policy_is(tmp_path: Path, name:
         (tmp_path / name).write_bytes(content)
         saved = read_saved(path)
         assert saved.statistics == tmp_path / name
-        digests.append(saved.digest)
+        digests.append(digest_of(saved))
     assert digests[0] != digests[1]
+
+
+def test_a_pickle_of_the_files_own_name_is_no_statistics(tmp_path: Path) -> None:
+    (tmp_path / "a.pkl").write_bytes(b"")  # as model.save_replay_buffer("a") names it
+    assert read_saved(save(tmp_path / "a.zip", SAC)).statistics is None
 
 
 def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> None:
@@ -86,28 +103,139 @@ def test_statistics_that_are_missing_or_too_much_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        {**PPO, "policy_class": {"__module__": "sb3_contrib.common.recurrent.policies"}},
-        {**PPO, "policy_class": {"__module__": "mine", "lstm_hidden_size": 8}},
-    ],
+    "data", [{}, {"policy_class": None}, {"policy_class": {}}, {"policy_class": {"__module__": 1}}]
 )
-def test_a_recurrent_policy_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="its policy is recurrent"):
-        read_saved(save(tmp_path / "a.zip", data))
-
-
-@pytest.mark.parametrize("data", [{}, {"policy_class": None}, {"policy_class": {}}])
 def test_an_archive_of_something_else_is_refused(tmp_path: Path, data: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"expected a file from model\.save\(\) of Stable-Baselines3"):
         read_saved(save(tmp_path / "a.zip", data))
 
 
+def damaged(path: Path, kind: str) -> Path:
+    """A file that no ``model.save`` has written."""
+    save(path, PPO)
+    if kind == "deep":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("data", "[" * 60_000)
+    elif kind == "bomb":  # some kilobytes that say they are small, and are not
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data", b" " * 2**20)
+    elif kind == "other bomb":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+            archive.writestr("data", b" " * 2**20)
+    else:  # "encrypted": bit 0 of the flags of each entry
+        content = bytearray(path.read_bytes())
+        for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+            at = content.find(mark)
+            while at >= 0:
+                struct.pack_into("<H", content, at + offset, 1)
+                at = content.find(mark, at + 1)
+        path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("deep", "RecursionError"),
+        ("bomb", "'data' is larger than 65536 bytes"),
+        ("other bomb", "'data' is compressed in an unusual way"),
+        ("encrypted", "encrypted"),
+    ],
+)
+def test_a_damaged_archive_is_refused_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, reason: str
+) -> None:
+    monkeypatch.setattr(sb3_policy, "MAX_PART", 2**16)
+    path = damaged(tmp_path / "a.zip", kind)
+    with pytest.raises(ConfigError, match=rf"expected a file from model\.save\(\) of Stable-Baselines3.*{reason}"):
+        read_saved(path)
+
+
+def test_without_stable_baselines_the_extra_that_has_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    path = save(tmp_path / "a.zip", PPO)
+    with pytest.raises(ConfigError, match=r"needs the package 'stable_baselines3'.*pip install 'gym-dr\[sb3\]'$"):
+        open_foreign(f"sb3:{path}", setting(path))
+
+
+# what is opened, and whose code runs
+
+
+def setting(*trust: Path | str) -> Setting:
+    return Setting(env="CartPole-v1", has_params=False, randomization=None, trust=[*map(str, trust)])
+
+
+class Explode:
+    """Leaves a folder behind when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
 def test_a_file_is_not_unpickled_before_it_is_trusted(tmp_path: Path) -> None:
     path = save(tmp_path / "a.zip", PPO)
-    setting = Setting(env="CartPole-v1", has_params=False, randomization=None, trust=["a.zip", str(tmp_path)])
-    with pytest.raises(ConfigError, match=r"hold pickles, which can run any code .* trust=.*a\.zip"):
-        open_foreign(f"sb3:{path}", setting)
+    with pytest.raises(
+        ConfigError, match=r"hold pickles, which can run any code .* source of a\.zip: trust=\['.*/a\.zip'\]$"
+    ):
+        open_foreign(f"sb3:{path}", setting("a.zip", tmp_path))
+
+
+@pytest.mark.parametrize("data", [NORMALIZED, SAC], ids=["needed", "perhaps needed"])
+def test_trust_in_a_file_is_no_trust_in_the_statistics_beside_it(tmp_path: Path, data: dict[str, Any]) -> None:
+    path, statistics = save(tmp_path / "a.zip", data), tmp_path / "vecnormalize.pkl"
+    statistics.write_bytes(pickle.dumps(Explode(tmp_path / "exploded")))
+    message = rf"source of vecnormalize\.pkl: trust=\['{path}', '{statistics}'\] \(if vecnormalize\.pkl does not belong"
+    with pytest.raises(ConfigError, match=message):
+        open_foreign(f"sb3:{path}", setting(path))
+    both = rf"source of a\.zip and vecnormalize\.pkl: trust=\['{path}', '{statistics}'\]"
+    with pytest.raises(ConfigError, match=both):
+        open_foreign(f"sb3:{path}", setting())
+    with pytest.raises(ConfigError, match=rf"source of a\.zip: trust=\['{path}', '{statistics}'\]$"):
+        open_foreign(f"sb3:{path}", setting(statistics))
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_the_option_is_written_as_a_shell_reads_it(tmp_path: Path) -> None:
+    path = save(tmp_path / "my policy.zip", PPO)
+    with addressing(command_line=True), pytest.raises(ConfigError, match=rf"--trust '{path}'"):
+        open_foreign(f"sb3:{path}", setting())
+
+
+WATCH = """
+import sys
+
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+
+from gym_dr.errors import ConfigError
+from gym_dr.evaluation.foreign import Setting, open_foreign
+
+folder = sys.argv[1]
+for trust in ([], [f"{folder}/a.zip"]):
+    opened.clear()
+    given = Setting(env="CartPole-v1", has_params=False, randomization=None, trust=trust)
+    try:
+        open_foreign(f"sb3:{folder}/a.zip", given)
+    except ConfigError as error:
+        print(str(error).partition(": ")[2])
+    print(*sorted({path.rpartition("/")[2] for path in opened if path.startswith(folder)}))
+"""
+
+
+def test_nothing_beside_a_file_is_opened_unless_it_is_trusted(tmp_path: Path) -> None:
+    save(tmp_path / "a.zip", NORMALIZED)
+    for name in ("vecnormalize.pkl", "a_vecnormalize.pkl", "a.pkl", "config.json", "args.yml"):
+        (tmp_path / name).write_bytes(b"")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WATCH, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+    assert found[1::2] == ["a.zip", "a.zip"]
+    assert all("If you trust" in refusal for refusal in found[::2])
 
 
 def test_texts_that_name_policies_are_told_from_paths_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

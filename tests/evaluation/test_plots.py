@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 from matplotlib.image import imread
 
 from gym_dr.errors import RunFolderError
@@ -44,6 +45,16 @@ def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:
 def test_a_run_of_one_update_is_drawn(tmp_path: Path) -> None:
     plot_training([write_metrics(tmp_path / "a", updates=1)], tmp_path / "out.png")
     assert (tmp_path / "out.png").stat().st_size > 0
+
+
+def test_settings_that_matplotlib_read_from_the_current_folder_have_no_latex_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")  # so that it would be missed
+    with rc_context({"text.usetex": True, "text.latex.preamble": r"\input{/somewhere}"}):  # from a matplotlibrc
+        plot_training([write_metrics(tmp_path / name) for name in ("a", "b")], tmp_path / "strange.png")
+    plot_training([RunFolder(tmp_path / name) for name in ("a", "b")], tmp_path / "own.png")
+    assert (tmp_path / "strange.png").read_bytes() == (tmp_path / "own.png").read_bytes()
 
 
 def test_a_run_without_metrics_is_named(tmp_path: Path) -> None:

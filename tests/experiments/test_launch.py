@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from matplotlib.image import imread
 import gym_dr
 from gym_dr import Runs
 from gym_dr.cli.main import main
-from gym_dr.errors import GymDrError, LostRunError, TrainingError
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, TrainingError
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.statistics import iqm_with_interval
 from gym_dr.experiments import launch as launcher
@@ -229,6 +230,29 @@ def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeyp
     monkeypatch.setattr(launcher, "_launch_ray", elsewhere)
     assert gymdr("train", "a2c", *TINY, "--seeds", "1,2", "--launcher", "ray", "--run-dir", tmp_path / "runs").code == 2
     assert [f"seed-{seed}: is in use by process {os.getpid()}" in messages[seed - 1] for seed in (1, 2)] == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [(None, None, "local"), (None, "mine:1", "mine:1"), ("other:2", "mine:1", "other:2")],
+)
+def test_no_ray_cluster_is_joined_but_the_one_that_the_user_names(
+    given: str | None, variable: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # without an address Ray itself joins the one in /tmp/ray/ray_current_cluster, which any user of a machine may write
+    joined: list[Any] = []
+
+    def init(address: Any, **_: Any) -> None:
+        joined.append(address)
+        raise ConnectionError("enough")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if variable:
+        monkeypatch.setenv("RAY_ADDRESS", variable)
+    with pytest.raises(ConfigError, match="no Ray cluster"):
+        launcher._launch_ray([], given, (), "nothing")
+    assert joined == [expected]
 
 
 @pytest.mark.slow  # its sibling is the one above

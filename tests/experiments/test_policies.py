@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 
 import gym_dr
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.randomization.presets import resolve
 from tests.evaluation import own_policies
 from tests.evaluation.own_policies import brake, coast
 from tests.evaluation.tiny_run import train_tiny_run
@@ -137,6 +139,91 @@ def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None
     assert [episodes_played(brake, monkeypatch) for _ in range(2)] == [4, 4]
 
 
+def test_a_function_that_remembers_is_played_again_if_what_it_remembers_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pulse = f"{MODULE}:pulse"
+    assert [episodes_played(pulse, monkeypatch) for _ in range(2)] == [4, 0]
+    before = Evaluation.load(Path("out")).episodes["return"].tolist()
+    monkeypatch.setattr(own_policies, "PERIOD", [5])  # its first actions, without memory, are the same
+    assert episodes_played(pulse, monkeypatch) == 4
+    assert Evaluation.load(Path("out")).episodes["return"].tolist() != before
+
+
+# policies that remember, or observe the draw
+
+
+def test_a_policy_that_remembers_forgets_at_the_start_of_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def count(observations: Any, episode_starts: Any) -> Any:
+        nonlocal steps
+        steps = np.zeros(len(observations)) if episode_starts.all() else np.where(episode_starts, 0, steps + 1)
+        return np.where(steps % 4 == 3, 2, 0)
+
+    steps = np.zeros(0)
+    returns = []
+    for size in (6, 4, 1):  # sub-environments
+        monkeypatch.setattr("gym_dr.evaluation.policies.NATIVE_ENVS", size)
+        returns.append(evaluate(count, episodes=6, output=f"{size}", randomization="none").returns("nominal").tolist())
+    assert returns[0] == returns[1] == returns[2]
+    assert len(set(returns[0][0][0])) > 1
+
+
+GRAVITY = {"gravity": (-12, -8), "enable_wind": False}
+
+
+def seen_by(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    """What a policy observes at its first call in an evaluation on a grid of gravity, shape (6, ...)."""
+    seen: list[Any] = []
+
+    def look(observations: Any) -> Any:
+        seen.append(observations)
+        return np.zeros(len(observations), np.int64)
+
+    evaluate(look, episodes=2, output="out", grid={"gravity": (-12, -8, 3)}, **options)
+    return next(rows for rows in seen if len(rows) == 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"context_params": {"gravity": (-12.0, -8.0)}}, [[-1], [0], [1]]),
+        ({"context_params": {"gravity": (-12.0, -4.0)}}, [[-1], [-0.5], [0]]),
+        ({"randomization": {"gravity": (-12, -8)}}, [[-1], [0], [1]]),
+        # beyond what it was trained on it sees the nearest end
+        ({"randomization": {"gravity": (-11, -9)}}, [[-1], [0], [1]]),
+        ({"randomization": "wide", "context_params": {"gravity": (-12, -8), "wind_power": None}}, None),
+        (
+            {"randomization": {"gravity": (-12, -8), "wind_power": (0, 20)}, "context_params": ["gravity"]},
+            [[-1], [0], [1]],
+        ),
+    ],
+)
+def test_a_policy_observes_what_its_environments_showed(
+    monkeypatch: pytest.MonkeyPatch, options: Any, expected: Any
+) -> None:
+    rows = seen_by(monkeypatch, context="observation", **options)[::2, 8:]
+    if expected is None:  # wind power, nominal 15, between the ends of "wide"
+        low, high = resolve("wide", LUNAR_LANDER)["wind_power"].support(15.0)
+        other = 2 * (15.0 - low) / (high - low) - 1
+        expected = [[gravity, pytest.approx(other, abs=1e-6)] for gravity in (-1, 0, 1)]
+    assert rows.tolist() == expected
+
+
+def test_ranges_are_recorded_and_other_ranges_are_another_policy() -> None:
+    found = [
+        evaluate(f"{MODULE}:show", trust=[MODULE], context="observation", context_params=ranges, output=place)
+        for place, ranges in (("a", {"gravity": (-12, -8)}), ("b", {"gravity": (-12, -7)}))
+    ]
+    entries = [one.document["policies"][0] for one in found]
+    assert [entry["context"] for entry in entries] == [{"gravity": [-12.0, -8.0]}, {"gravity": [-12.0, -7.0]}]
+    assert entries[0]["digest"] != entries[1]["digest"]
+
+
+def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> None:
+    found = evaluate([run, own_policies.show], context="observation", context_params={"gravity": (-11, -9)}, output="o")
+    assert [entry.get("context") for entry in found.document["policies"]] == [None, {"gravity": [-11.0, -9.0]}]
+
+
 # what is refused
 
 
@@ -157,6 +244,11 @@ def test_a_callable_is_played_each_time(monkeypatch: pytest.MonkeyPatch) -> None
         (brake, {"stochastic": True}, "stochastic is for policies of Stable-Baselines3"),
         (brake, {"env": "CartPole-v1", "randomization": "default"}, "CartPole-v1 has no parameters to randomize"),
         (brake, {"env": "CartPole-v1", "corners": True}, "CartPole-v1 has no parameters to vary"),
+        (brake, {"context": "observation"}, "context='observation': what a policy observes is scaled by the ranges"),
+        (brake, {"context": "observation", "context_params": ["gravity"]}, "Give its training randomization"),
+        (brake, {"context_params": ["gravity"]}, "Expected context_params with context='observation' only"),
+        (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
+        (lambda a, b, c: a, {}, r"policy 'lambda': expected a function \(observations\) or \(observations, episode_st"),
         (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
         (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
     ],
@@ -191,6 +283,10 @@ def test_unknown_environments_and_presets_are_refused() -> None:
         evaluate(brake, env="gym_dr/LunarLandrDR-v3")
     with pytest.raises(UnknownNameError, match="wide"):
         evaluate(brake, randomization="wid")
+    with pytest.raises(UnknownNameError, match="Did you mean 'observation'"):
+        evaluate(brake, context="observations")
+    with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
+        evaluate(brake, context="observation", context_params={"gravty": (-12, -8)})
 
 
 def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
@@ -198,6 +294,8 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
         evaluate([run, brake], env="CartPole-v1", output="out")
     with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
         gym_dr.report(run, randomization="wide")
+    with pytest.raises(ConfigError, match="context is for policies that are not runs"):
+        evaluate(run, env=None, context="observation")
 
 
 # pages
@@ -210,13 +308,14 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_page_of_runs_and_others_says_what_the_others_lack(run: Path, few_episodes: None) -> None:
-    page = gym_dr.report([run, brake], env=LANDER, output="both.html", progress=False)
+    page = gym_dr.report([run, brake, own_policies.pulse], env=LANDER, output="both.html", progress=False)
     text = page.read_text()
-    assert "Robustness of first and brake" in text
-    assert "brake, trained elsewhere, has no curves." in text
-    assert "brake, trained elsewhere, has no recorded draws." in text
+    assert "Robustness of 3 policies" in text
+    assert "brake and Pulse, trained elsewhere, have no curves." in text
+    assert "brake and Pulse, trained elsewhere, have no recorded draws." in text
     assert "policy &#39;brake&#39; (kind callable). It was trained elsewhere" in text
-    assert "Policy brake." in text  # under its film strips
+    assert "Policy Pulse." in text  # under its film strips
+    assert "The replay returned" not in text
     assert Path("both-evaluation/evaluation.json").is_file()
 
 

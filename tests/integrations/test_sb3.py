@@ -423,7 +423,7 @@ def test_without_stable_baselines_the_import_says_what_to_install(monkeypatch: p
     for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install 'stable-baselines3"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'gym-dr\[sb3\]'"):
         importlib.import_module("gym_dr.integrations.sb3")
 
 

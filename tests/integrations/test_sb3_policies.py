@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import zipfile
 from pathlib import Path
@@ -55,7 +56,9 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evaluate(path: Path, **options: Any) -> Evaluation:
-    given = {"env": LANDER, "trust": [str(path)], "episodes": 3, "progress": False, **options}
+    """Evaluates a file, which is trusted with all statistics beside it."""
+    trust = [str(path), *map(str, path.parent.glob("*.pkl"))]
+    given = {"env": LANDER, "trust": trust, "episodes": 3, "progress": False, **options}
     return gym_dr.evaluate(f"sb3:{path}", **given)
 
 
@@ -146,15 +149,46 @@ def test_a_file_that_is_not_trusted_is_not_unpickled(saved: Path, tmp_path: Path
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
         for name, content in {**parts, "data": json.dumps(data).encode()}.items():
             archive.writestr(name, content)
-    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust the source of this one: trust=.*evil\.zip"):
+    with pytest.raises(ConfigError, match=r"hold pickles, .* If you trust the source of evil\.zip: trust=.*evil\.zip"):
         evaluate(tmp_path / "evil.zip", trust=["ppo.zip"])
     with pytest.raises(ConfigError, match=r"evil\.zip: cannot be loaded: UnpicklingError"):
         evaluate(tmp_path / "evil.zip")
 
 
-def test_trust_in_a_file_is_trust_in_its_statistics_and_says_so(saved: Path) -> None:
-    with pytest.raises(ConfigError, match=r"source of this one and normal_vecnormalize\.pkl beside it: trust="):
+def test_trust_in_a_file_is_no_trust_in_its_statistics(saved: Path) -> None:
+    statistics = saved / "normal_vecnormalize.pkl"
+    with pytest.raises(ConfigError, match=rf"source of normal_vecnormalize\.pkl: trust=.*{statistics}"):
+        evaluate(saved / "normal.zip", trust=[str(saved / "normal.zip")])
+    with pytest.raises(ConfigError, match=r"source of normal\.zip and normal_vecnormalize\.pkl: trust="):
         evaluate(saved / "normal.zip", trust=[])
+
+
+class Other:
+    """Something that is no statistics."""
+
+
+def lacking_parts() -> VecNormalize:
+    found = VecNormalize(make_vec_env(LANDER, 1))
+    del found.obs_rms
+    return found
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pickle.dumps(Other()), r"expected statistics from VecNormalize\.save\(\), got .*\.Other"),
+        (lambda: pickle.dumps({}), r"expected statistics from VecNormalize\.save\(\), got builtins\.dict"),
+        (lambda: b"no pickle", "cannot be loaded: "),
+        (lambda: pickle.dumps(lacking_parts()), "cannot be loaded: "),
+        (lambda: pickle.dumps(VecNormalize(make_vec_env("CartPole-v1"))), r"expected .* shape \(8,\), got \(4,\)"),
+    ],
+    ids=["class", "dict", "bytes", "damaged", "other environment"],
+)
+def test_statistics_that_are_none_are_refused(saved: Path, tmp_path: Path, make: Any, message: str) -> None:
+    shutil.copy(saved / "normal.zip", tmp_path / "normal.zip")
+    (tmp_path / "vecnormalize.pkl").write_bytes(make())
+    with pytest.raises((ConfigError, CheckpointError), match=rf"vecnormalize\.pkl: {message}"):
+        evaluate(tmp_path / "normal.zip")
 
 
 def test_a_policy_without_its_statistics_is_refused(saved: Path, tmp_path: Path) -> None:
@@ -177,7 +211,7 @@ def test_statistics_beside_a_policy_that_was_trained_without_are_refused(saved: 
     [
         ("ppo", "CartPole-v1", r"does not fit CartPole-v1, which has observations of shape \(4,\) .* of shape \(8,\)"),
         ("ppo", CONTINUOUS, r"it was trained on actions Discrete\(4\)"),
-        ("shown", LANDER, r"observations of shape \(12,\)\. Policies trained with context='observation'"),
+        ("shown", LANDER, r"of shape \(12,\)\. If it was trained with context='observation', add context='obs"),
     ],
 )
 def test_a_policy_of_another_environment_is_refused(saved: Path, name: str, env: str, message: str) -> None:

@@ -15,14 +15,17 @@ from typing import Any
 import pytest
 import torch
 
-from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.errors import ConfigError, GymDrError, RunFolderError
+from gym_dr.evaluation.results import Evaluation, read_document, read_episodes
 from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs.checkpoint import load_checkpoint
 from gym_dr.runs.config import build_config
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.durable import write_atomically
+from gym_dr.runs.folder import RunFolder, expand
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import addressing
 from tests.cli.command import files, gymdr, refused, train
 
 A2C = find_algorithm("a2c")
@@ -106,6 +109,120 @@ def test_a_link_in_a_run_folder_leads_no_write_elsewhere(command: list[str], nam
     before = files(tmp_path)
     assert f"{link}: expected a plain file or folder of the run" in refused(gymdr(*command, folder.path))
     assert files(tmp_path) == before
+
+
+def make_seeds(root: Path) -> None:
+    """A folder of two seeds as a stranger might send it."""
+    for seed in (1, 2):
+        make_run(root / f"seed-{seed}", seed=seed)
+
+
+SEED_LINKS: dict[str, Callable[[Path], Path]] = {
+    "seed": lambda root: root / "seed-1",
+    "metrics": lambda root: root / "seed-1/metrics.csv",
+    "checkpoints": lambda root: root / "seed-1/checkpoints",
+    "evaluation": lambda root: root / "evaluation",
+    "episodes": lambda root: root / "evaluation/episodes.csv",
+}
+
+
+@pytest.mark.parametrize("name", SEED_LINKS)
+@pytest.mark.parametrize(
+    "command",
+    [["resume"], ["plot"], ["evaluate"], ["train", "a2c", "--seeds", "1,2", "--run-dir"]],
+    ids=lambda command: command[0],
+)
+def test_a_link_in_a_folder_of_seeds_leads_nowhere(command: list[str], name: str, tmp_path: Path) -> None:
+    make_seeds(tmp_path / "seeds")
+    mine = make_run(tmp_path / "mine")
+    target = mine.path if name in ("seed", "evaluation") else mine.checkpoints if name == "checkpoints" else mine.config
+    link = SEED_LINKS[name](tmp_path / "seeds")
+    link.parent.mkdir(exist_ok=True)
+    if link.is_dir():
+        link.rename(tmp_path / "aside")
+    link.symlink_to(target)
+    before = files(tmp_path)
+    options = ["--overwrite"] if command[0] == "train" else []
+    assert f"{link}: expected a plain file or folder of the run" in refused(
+        gymdr(*command, tmp_path / "seeds", *options)
+    )
+    assert files(tmp_path) == before
+
+
+def test_a_folder_of_seeds_may_be_named_by_a_link(tmp_path: Path) -> None:
+    make_seeds(tmp_path / "seeds")
+    (tmp_path / "link").symlink_to(tmp_path / "seeds")
+    assert [folder.path.name for folder in expand([str(tmp_path / "link")])] == ["seed-1", "seed-2"]
+
+
+STUDY_LINKS = ("runs", "runs/v", "runs/v/seed-1", "runs/v/seed-1/checkpoints", "evaluation", "study.json", ".lock")
+
+
+@pytest.mark.parametrize("name", STUDY_LINKS)
+def test_a_link_in_the_folder_of_a_study_leads_nowhere(name: str, tmp_path: Path) -> None:
+    form = {"algorithm": "a2c", "seeds": [1], "settings": {"num_envs": 2}, "a2c": {"updates": 1, "rollout_steps": 8}}
+    (tmp_path / "study.json").write_text(json.dumps({**form, "variants": {"v": {}}}))
+    folder = tmp_path / "sent"
+    make_run(folder / "runs/v/seed-1")
+    (folder / "evaluation").mkdir()
+    sent = {"format": "gym_dr study", "version": 1, "env": "gym_dr/LunarLanderDR-v3", "variants": {"v": {}}}
+    (folder / "study.json").write_text(json.dumps(sent))
+    mine, link = tmp_path / "mine", folder / name
+    if link.exists():
+        link.rename(mine)
+    else:
+        mine.write_text("mine")
+    link.symlink_to(mine)
+    before = files(tmp_path)
+    message = refused(gymdr("study", tmp_path / "study.json", "--output", folder))
+    assert f"{link}: " in message
+    assert "link" in message
+    assert files(tmp_path) == before
+
+
+def test_the_temporary_file_of_a_write_follows_no_link(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run")
+    folder.metrics.write_text("update,return_mean\n0,1\n")
+    (tmp_path / "mine").write_text("mine")
+    for name in ("training.png", "evaluation.json"):  # a stranger would send one for each process number
+        (folder.path / f".{name}.{os.getpid()}.tmp").symlink_to(tmp_path / "mine")
+    assert gymdr("plot", folder.path).code == 0
+    write_atomically(folder.path / "evaluation.json", b"{}")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not folder.plots.is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.parametrize("name", ["evaluation.json", "episodes.csv"])
+def test_a_pipe_in_the_folder_of_an_evaluation_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RunFolderError, match=rf"{name}: cannot be read.*not a plain file"):
+        (read_document if name == "evaluation.json" else read_episodes)(
+            tmp_path if name == "evaluation.json" else tmp_path / name
+        )
+
+
+@pytest.mark.parametrize("name", ["evaluation.json", "episodes.csv"])
+def test_an_evaluation_is_read_up_to_a_limit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.results.MAX_DOCUMENT", 100)
+    monkeypatch.setattr("gym_dr.evaluation.results.MAX_EPISODES", 100)
+    (tmp_path / name).write_text("x" * 101)
+    with pytest.raises(RunFolderError, match=f"{name}: cannot be read.*larger than 100 bytes"):
+        (read_document if name == "evaluation.json" else read_episodes)(
+            tmp_path if name == "evaluation.json" else tmp_path / name
+        )
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -rf /", "gymdr evaluate a; rm b", "gymdr evaluate \x1b[2J", "gymdr evaluate a --trust evil", "'", 3]
+)
+def test_a_recorded_command_is_not_recommended_unless_it_is_plain(command: Any, tmp_path: Path) -> None:
+    document = {"format": "gym_dr evaluation", "version": 3, "complete": False, "command": command, "env": "x"}
+    (tmp_path / "evaluation.json").write_text(
+        json.dumps({**document, "policies": [], "sets": [], "success": None, "results": []})
+    )
+    with addressing(command_line=True), pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN$"):
+        Evaluation.load(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")

@@ -24,8 +24,10 @@ from gym_dr.evaluation.report.tables import (
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.plain import read_plain
 from gym_dr.wording import flag
 
+MAX_COMMAND = 2**20  # bytes that are read
 PACKAGES = ("gym-dr", "gymnasium", "torch", "numpy", "plotly")  # results may depend on their versions
 
 
@@ -111,7 +113,9 @@ def _provenance(group: Group) -> Provenance:
     """The provenance of one policy."""
     if not group.runs:
         policy = group.policies[0]
-        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key != "path"]
+        hidden, ranges = ("path", "context"), policy.record.get("context", {})
+        shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key not in hidden]
+        shown += [f"observes {name} from {low:g} to {high:g}" for name, (low, high) in ranges.items()]
         text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
         text += "settings are unknown."
         return Provenance(name=group.name, text=text, commands=[], config="")
@@ -132,7 +136,7 @@ def _provenance(group: Group) -> Provenance:
 def _typed(folder: RunFolder) -> str | None:
     """The command that trained a run; None for runs trained from Python."""
     try:
-        return str(folder.command.read_text(encoding="utf-8")).strip()
+        return read_plain(folder.command, MAX_COMMAND).decode().strip()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

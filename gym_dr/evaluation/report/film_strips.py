@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
+from gym_dr.evaluation.acting import with_episode_starts
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import play_batch
 from gym_dr.evaluation.report.binning import evenly_spaced
@@ -21,6 +22,7 @@ from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import FilmStrip
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env
+from gym_dr.training.api import EpisodeStarts
 from gym_dr.wrappers.disturbed_space import undisturbed
 
 FRAMES = 12  # of a strip, including the first and the last of the episode
@@ -131,11 +133,11 @@ def _actions(comparison: Comparison, episode: Episode) -> tuple[list[Any], dict[
         start = episode.number // envs.num_envs * envs.num_envs  # of its batch
         size = min(envs.num_envs, cells.num_episodes - start)
         index = episode.number - start
-        act = episode.policy.make(envs)
+        act = with_episode_starts(episode.policy.make(envs))
         taken: list[Any] = []
 
-        def record_action(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            actions = act(observations)
+        def record_action(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+            actions = act(observations, episode_starts)
             taken.append(np.array(actions[index]))
             return actions
 

@@ -1,0 +1,93 @@
+"""The one way in which evaluation, reports, play and videos call a policy, whether it remembers or not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import VectorEnv
+
+from gym_dr.errors import ConfigError
+from gym_dr.training.api import EpisodeStarts, Policy, PolicyWithMemory
+
+EPISODE_STARTS = "episode_starts"  # the name of a policy's second parameter, if that has a default
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def takes_episode_starts(policy: Policy, source: str = "The policy") -> bool:
+    """Whether a policy remembers, so that it is called as ``policy(observations, episode_starts)``.
+
+    It does if its signature has a second positional parameter without a default, or one named ``episode_starts``.
+    Other parameters with defaults stay at them, and ``*args`` gets only the observations, as does compiled code without
+    a signature.
+
+    Args:
+        policy: Any callable.
+        source: Where it comes from, for messages.
+
+    Raises:
+        ConfigError: It needs more than these two arguments, takes none, or takes ``episode_starts`` only by name.
+    """
+    try:
+        parameters = inspect.signature(policy).parameters.values()
+    except (TypeError, ValueError):  # compiled code may have none
+        return False
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    needed = sum(parameter.default is parameter.empty for parameter in positional)
+    by_name = any(p.name == EPISODE_STARTS and p.kind == p.KEYWORD_ONLY for p in parameters)
+    any_number = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
+    if needed > 2 or by_name or not (positional or any_number):
+        raise ConfigError(
+            f"{source}: expected a function (observations) or (observations, {EPISODE_STARTS}), both positional, got "
+            f"one with the parameters {inspect.signature(policy)}."
+        )
+    return needed == 2 or (len(positional) > 1 and positional[1].name == EPISODE_STARTS)
+
+
+def with_episode_starts(policy: Policy, source: str = "The policy") -> PolicyWithMemory:
+    """The policy as a function of observations and episode starts; for the arguments see ``takes_episode_starts``.
+
+    Raises:
+        ConfigError: It has other parameters.
+    """
+    given: Any = policy
+    if takes_episode_starts(policy, source):
+        remembers: PolicyWithMemory = given
+        return remembers
+
+    def act(observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+        actions: npt.NDArray[Any] = given(observations)
+        return actions
+
+    return act
+
+
+def drive(
+    policy: Policy, envs: VectorEnv[Any, Any, Any], *, seed: int | None, options: Mapping[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Resets environments and steps them with a policy's actions, without end.
+
+    The policy learns where episodes start: everywhere at its first call, later where a reset step has just returned the
+    first observation of the next episode.
+
+    Args:
+        policy: See ``with_episode_starts``.
+        envs: NEXT_STEP autoreset.
+        seed: Seed of the reset; None to keep the environments' generators.
+        options: Options of the reset.
+
+    Yields:
+        After the reset, and after each step: its ``info``.
+    """
+    act = with_episode_starts(policy)
+    observations, info = envs.reset(seed=seed, options=dict(options) if options else None)
+    starts, ended = np.ones(envs.num_envs, np.bool_), np.zeros(envs.num_envs, np.bool_)
+    while True:
+        yield info
+        observations, _, terminations, truncations, info = envs.step(act(np.asarray(observations), starts))
+        # NEXT_STEP: the step after the one that ended an episode is the reset step
+        starts, ended = ended, np.logical_or(terminations, truncations)
