@@ -25,9 +25,9 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     "--sobol",
     type=int,
     metavar="POINTS",
-    help="a Sobol sequence through the training distribution, for sensitivity indices; POINTS is a power of 2",
+    help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
 )
-@click.option("--sobol-box", type=int, metavar="POINTS", help="a Sobol sequence that fills the box of training ranges")
+@click.option("--sobol-box", type=int, metavar="POINTS", help="Sobol sequences that fill the box of training ranges")
 @click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
 @click.option(
     "--episodes",

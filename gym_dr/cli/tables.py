@@ -119,7 +119,7 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _show_sensitivity(row: Mapping[str, Any]) -> None:
-    """Prints Sobol indices; with few points, intervals may extend below 0."""
+    """Prints Sobol indices; estimates of no effect are below 0 half of the time, with 0 in their intervals."""
     found = row["sensitivity"]
     table = [[f"{row['policy']}: variance explained by", "alone", "with interactions"]]
     shares = zip(found["parameters"], found["first_order"], found["total"], strict=True)

@@ -27,6 +27,7 @@ Values = Mapping[str, float]
 
 KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
+SEQUENCES = 32  # independently scrambled Sobol sequences of a set; their differences tell how exact an index is
 
 _SOBOL_SEED = 20180907  # of the scrambling, the same in every evaluation
 _HALF_STEP = 2.0**-31  # scipy's Sobol points are multiples of 2**-30, including 0; half a step more keeps them above 0
@@ -48,9 +49,9 @@ class CellSet:
     name: str  # unique in an evaluation
     kind: str  # one of KINDS
     episodes: int  # of each cell
-    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points (sobol,
-    # sobol-box); randomization (distribution, sobol); space (sobol: nominal values and finite bounds); fixed, which
-    # replaces draws too.
+    # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
+    # (sobol, sobol-box; 0.2.0 had one sequence); randomization (distribution, sobol); space (sobol: nominal values and
+    # finite bounds); fixed, which replaces draws too.
     definition: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class CellSet:
 
     @property
     def points(self) -> int | None:
-        """Rows of the Sobol sequence; None for other kinds. Cells ``i``, ``i + points``, ... come from row i."""
+        """Rows of the Sobol sequences; None for other kinds. Cells ``i``, ``i + points``, ... come from row i."""
         points: int | None = self.definition.get("points")
         return points
 
@@ -83,6 +84,19 @@ class CellSet:
     def values(self) -> Array:
         """Shape ``(cells, len(names))``; the last name varies fastest on a grid and over corners."""
         return _values(self.kind, self.definition)
+
+    def quantiles(self, levels: Array) -> Array:
+        """Quantiles of each parameter of a Sobol set.
+
+        Args:
+            levels: Probabilities in [0, 1), shape ``(N,)``.
+
+        Returns:
+            Shape ``(N, len(names))``.
+        """
+        by_quantile = self.kind == "sobol"
+        unit = np.repeat(levels[:, None], len(self.definition["space" if by_quantile else "box"]), axis=1)
+        return (_by_quantile if by_quantile else _in_box)(self.definition, unit)
 
     @property
     def fixed(self) -> Values:
@@ -263,12 +277,14 @@ def correlated(randomization: Randomization) -> tuple[str, ...]:
 
 
 def sobol(name: str, randomization: Randomization, space: ParamSpace, points: int, episodes: int) -> CellSet:
-    """Points that fill a distribution evenly: a Sobol sequence, mapped like the uniforms of draws.
+    """Points that fill a distribution evenly: Sobol sequences, mapped like the uniforms of draws.
 
     Their layout allows sensitivity indices. In uniforms, cells are those of Saltelli et al. (2010, "Variance based
     sensitivity analysis of model output", table 2): matrices A and B of ``points`` rows each, and for each of the d
-    parameters that vary, A with that parameter's column from B. Correlated parameters have no such indices, since one
-    cannot change without the others: cells are only the rows of A.
+    parameters that vary, A with that parameter's column from B. Rows come from ``SEQUENCES`` independently scrambled
+    sequences (Owen 1997, "Scrambled net variance for integrals of smooth functions"), or each from its own if there are
+    fewer rows: a single sequence does not show how exact it is. Correlated parameters have no such indices, since one
+    cannot change without the others: cells are only the rows of A, from one sequence.
 
     Args:
         name: Name of the set.
@@ -287,7 +303,8 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     fixed = constant | _switches(space, randomization)
     numbers = {n: {"nominal": space[n].nominal, "low": space[n].low, "high": space[n].high} for n in names}
     finite = {n: {k: float(v) for k, v in row.items() if math.isfinite(v)} for n, row in numbers.items()}
-    definition = {"points": points, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
+    rows = {"points": points} if correlated(randomization) else _rows(points)
+    definition = {**rows, "randomization": randomization.to_dict(), "space": finite, "fixed": fixed}
     return CellSet(name=name, kind="sobol", episodes=episodes, definition=definition)
 
 
@@ -298,7 +315,7 @@ def sobol_box(box: Box, points: int, episodes: int) -> CellSet:
         ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
     _check_points("sobol_box", points, len(box.ranges) + 2)
-    definition = {"points": points, "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
+    definition = {**_rows(points), "box": _json_ranges(box), "whole": list(box.whole), "fixed": dict(box.fixed)}
     return CellSet(name="sobol-box", kind="sobol-box", episodes=episodes, definition=definition)
 
 
@@ -307,48 +324,58 @@ def _values(kind: str, definition: Mapping[str, Any]) -> Array:
         columns: Collection[Sequence[float]] = definition["axes" if kind == "grid" else "box"].values()
         _check_count("A set", math.prod(map(len, columns)))  # again: a file may hold anything
         return np.array(list(itertools.product(*columns)), dtype=np.float64)
-    if kind == "sobol":
-        return _by_quantile(definition)
-    if kind == "sobol-box":
-        return _in_box(definition["box"], definition["whole"], definition["points"])
+    if kind in ("sobol", "sobol-box"):
+        return (_by_quantile if kind == "sobol" else _in_box)(definition, _sobol_points(kind, definition))
     return np.empty((1, 0))
 
 
-def _by_quantile(definition: Mapping[str, Any]) -> Array:
-    """Values of the parameters that vary in a distribution, shape ``(cells, d)``."""
+def _sobol_points(kind: str, definition: Mapping[str, Any]) -> Array:
+    """Uniforms of a Sobol set's cells, a column for each parameter of its space or box."""
+    points, sequences = definition["points"], definition.get("sequences", 1)
+    names = list(definition["space" if kind == "sobol" else "box"])
+    if kind == "sobol" and correlated(_saved(definition)):
+        return _unit_points(points, len(names), sequences)
+    fixed = definition["fixed"] if kind == "sobol" else ()
+    varied = [k for k, name in enumerate(names) if name not in fixed]
+    return _saltelli(points, len(names), varied, sequences)
+
+
+def _by_quantile(definition: Mapping[str, Any], unit: Array) -> Array:
+    """Values of the parameters that vary in a distribution, ``(N, parameters)`` in [0, 1) -> ``(N, d)``."""
     randomization = _saved(definition)
     unbounded = {"low": -math.inf, "high": math.inf}
     space = ParamSpace("", [Param(name=n, **{**unbounded, **row}) for n, row in definition["space"].items()])
-    varied = [k for k, name in enumerate(space) if name not in definition["fixed"]]
-    points, d = definition["points"], len(space)
-    unit = _unit_points(points, d) if correlated(randomization) else _saltelli(points, d, varied)
     drawn = values_at(randomization, space, dict(zip(space, unit.T + _HALF_STEP, strict=True)))
     return np.column_stack([drawn[name] for name in space if name not in definition["fixed"]])
 
 
-def _in_box(box: Mapping[str, tuple[float, float]], whole: Sequence[str], points: int) -> Array:
-    """Values that are uniform in a box, shape ``(points * (d + 2), d)``."""
-    unit = _saltelli(points, len(box), range(len(box)))
+def _in_box(definition: Mapping[str, Any], unit: Array) -> Array:
+    """Values that are uniform in a box, ``(N, d)`` in [0, 1) -> ``(N, d)``."""
+    box = definition["box"]
     low, high = np.array(list(box.values())).T
-    is_whole = np.array([name in whole for name in box])
+    is_whole = np.array([name in definition["whole"] for name in box])
     scaled: Array = np.where(is_whole, np.floor(low + unit * (high - low + 1)), low + unit * (high - low))
     return np.clip(scaled, low, high)  # rounding may exceed an end
 
 
-def _saltelli(points: int, d: int, columns: Iterable[int]) -> Array:
+def _saltelli(points: int, d: int, columns: Iterable[int], sequences: int) -> Array:
     """Stacks matrices A and B, and A with each of ``columns`` from B; all values are in [0, 1)."""
-    unit = _unit_points(points, 2 * d)
+    unit = _unit_points(points, 2 * d, sequences)
     a, b = unit[:, :d], unit[:, d:]
     return np.concatenate([a, b, *(np.where(np.arange(d) == column, b, a) for column in columns)])
 
 
-def _unit_points(points: int, d: int) -> Array:
-    """A scrambled Sobol sequence in [0, 1), shape ``(points, d)``."""
+def _unit_points(points: int, d: int, sequences: int) -> Array:
+    """Scrambled Sobol sequences in [0, 1), one after the other, shape ``(points, d)``."""
     from scipy.stats import qmc  # heavy
 
-    _check_count("A Sobol sequence", points)  # again: a file may hold anything
-    unit: Array = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(_SOBOL_SEED)).random(points)
-    return unit
+    _check_count("A Sobol sequence", max(points, sequences))  # again: a file may hold anything
+    rng = np.random.default_rng(_SOBOL_SEED)
+    return np.concatenate([qmc.Sobol(d, scramble=True, rng=rng).random(points // sequences) for _ in range(sequences)])
+
+
+def _rows(points: int) -> dict[str, int]:
+    return {"points": points, "sequences": min(points, SEQUENCES)}
 
 
 def _saved(definition: Mapping[str, Any]) -> Randomization:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.statistics import bootstrap
+from gym_dr.evaluation.cells import SEQUENCES, CellSet
+from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 
 Array = npt.NDArray[np.float64]
 
-RESAMPLES = 1_000
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
 
-_BATCH = 2_000_000  # numbers in memory during a bootstrap
+_QUANTILES = 2**14  # that describe the distribution of a parameter
 
 
 def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
-    """Sobol indices of a cell's mean return (Saltelli et al. 2010, by scipy), corrected for noise.
+    """Sobol indices of a cell's mean return, corrected for noise; see ``sobol_indices``.
 
     The first-order index of a parameter is the share of the variance that it explains alone; the total index adds all
     of its interactions. A mean over few episodes also varies with other random influences: terrain, pushes, sampled
     actions. The noise is their share of the variance, estimated from the variance within cells. Cells share no seeds,
-    so their noise is independent and adds exactly its share to each total index (``E (f(A) - f(AB))^2 / 2`` grows by
-    the variance of one cell's noise), which is subtracted.
+    so their noise is independent.
+
+    Estimates are unbiased rather than positive: that of a parameter without effect is below 0 half of the time, and its
+    interval holds 0. Intervals take the Sobol sequences of a set as independent. Evaluations of version 0.2.0 have one
+    sequence, whose parts are more even than independent ones, so their intervals are too wide rather than too narrow.
+    So are those of cells with a single noisy episode.
 
     Args:
         returns: Shape ``(cells, episodes)`` of a set with ``points``.
@@ -37,54 +39,46 @@ def sensitivity(returns: Array, cells: CellSet) -> dict[str, Any]:
     Returns:
         ``parameters``, ``first_order`` and ``total`` (value, low, high for each), and ``noise``, which is None if cells
         have only one episode; total indices then include it. An index is None if returns do not vary, or if the
-        parameter has the same value in all cells. Correlated parameters have no indices but a ``reason``, which is None
-        otherwise.
+        parameter has the same value in all cells. Correlated parameters and fewer than 4 points have no indices but a
+        ``reason``, which is None otherwise.
     """
-    from scipy import stats  # heavy
-
     n, d = cells.points or 0, len(cells.names)
+    if reason := _no_indices(cells):
+        return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
+    quantiles = cells.quantiles((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+    varied = np.flatnonzero((np.ptp(cells.values, axis=0) > 0) & (np.ptp(quantiles, axis=0) > 0))
+    found = None
+    if np.ptp(returns.mean(-1)) > 0 and len(varied):
+        rows = np.concatenate([[0, 1], 2 + varied])  # of A, of B, and of A with a parameter from B
+        values = cells.values.reshape(d + 2, n, d)[rows]
+        functions = [orthonormal(values[..., i], quantiles[:, i]) for i in varied]
+        found = sobol_indices(returns.reshape(d + 2, n, -1)[rows], functions, min(n, SEQUENCES))
+    shares = np.full((2, d, 3), np.nan)
+    if found is not None:
+        shares[:, varied] = found.first_order, found.total
+    first, total = (
+        [dict(zip(("value", "low", "high"), [None if math.isnan(x) else x for x in row], strict=True)) for row in rows]
+        for rows in shares.tolist()
+    )
+    return {
+        "parameters": list(cells.names),
+        "first_order": first,
+        "total": total,
+        "noise": found.noise if found is not None and returns.shape[1] > 1 else None,
+        "reason": None,
+    }
+
+
+def _no_indices(cells: CellSet) -> str:
+    """Why a set has no Sobol indices; empty if it has some."""
     if cells.correlated:
-        reason = (
+        return (
             "they divide the variance between independent parameters, and "
             f"{' and '.join(cells.correlated)} are correlated"
         )
-        return {"parameters": [], "first_order": [], "total": [], "noise": None, "reason": reason}
-    means = returns.mean(-1).reshape(d + 2, n)
-    repeated = returns.shape[1] > 1
-    spread = returns.var(-1, ddof=1).reshape(d + 2, n) / returns.shape[1] if repeated else np.zeros((d + 2, n))
-
-    def indices(rows: npt.NDArray[np.intp]) -> Array:
-        """Rows of A and B, shape ``(s, n)`` -> ``(2 d + 1, s)``: first order, total, noise."""
-        # one extra: scipy rejects a single sample of a single parameter
-        f, s = means[:, np.concatenate([rows, rows[:1]])], len(rows)  # (d + 2, s + 1, n)
-        found = stats.sobol_indices(func={"f_A": f[0], "f_B": f[1], "f_AB": f[2:]}, n=n)
-        variance = np.var(f[:2], axis=(0, -1))[:s]
-        variance[variance == 0.0] = np.nan  # a resample of few rows may not vary
-        noise = spread[:, rows].mean((0, 2)) / variance
-        first = np.where(np.isnan(variance), np.nan, np.reshape(found.first_order, (s + 1, d))[:s].T)
-        total = np.reshape(found.total_order, (s + 1, d))[:s].T - noise
-        return np.concatenate([first, total, noise[None]])
-
-    with warnings.catch_warnings():  # a resample may not vary; its interval is then NaN
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        low, high = bootstrap(
-            [np.arange(n)],
-            lambda rows, axis: indices(np.atleast_2d(rows).astype(np.intp)),
-            RESAMPLES,
-            max(1, _BATCH // means.size),
-        )
-    values = indices(np.arange(n)[None])[:, 0]
-    found = np.stack([values, low, high])
-    found[:, :-1][:, np.tile(np.ptp(cells.values, axis=0) == 0, 2)] = np.nan
-    ends = dict(zip(("value", "low", "high"), found.tolist(), strict=True))
-    rows = [{key: row[i] if math.isfinite(row[i]) else None for key, row in ends.items()} for i in range(2 * d + 1)]
-    return {
-        "parameters": list(cells.names),
-        "first_order": rows[:d],
-        "total": rows[d : 2 * d],
-        "noise": rows[-1]["value"] if repeated else None,
-        "reason": None,
-    }
+    if (cells.points or 0) < MIN_PARTS:
+        return f"they need at least {MIN_PARTS} points, got {cells.points}"
+    return ""
 
 
 def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:

@@ -88,8 +88,8 @@ def evaluate(
         stochastic: Whether policies of Stable-Baselines3 sample their actions instead of taking the most likely one.
         grid: name -> (lowest, highest, count), both ends included; every combination is played.
         corners: Whether to play the corners of the box of training ranges.
-        sobol: Points of a Sobol sequence through the quantiles of each training distribution, a power of 2, for
-            sensitivity indices.
+        sobol: Points of Sobol sequences through the quantiles of each training distribution, a power of 2; from 4 on
+            there are sensitivity indices.
         sobol_box: Points that fill the box of training ranges evenly, a power of 2, for sensitivity indices.
         protocol: "dre" for nominal, random and extreme as in Packer et al. 2018.
         sets: Other draws: name -> a randomization in any form that an environment takes.

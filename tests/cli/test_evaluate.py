@@ -73,9 +73,9 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "wind_power=0:20:2",
         "--corners",
         "--sobol",
-        "2",
+        "4",
         "--sobol-box",
-        "2",
+        "4",
         "--protocol",
         "dre",
     ]
@@ -91,8 +91,8 @@ def test_everything_at_once(runs: Path, tmp_path: Path) -> None:
         "extreme": 1,
         "grid": 6,
         "corners": 2**7,  # the preset varies seven parameters
-        "sobol": 2 * 9,
-        "sobol-box": 2 * 9,
+        "sobol": 4 * 9,
+        "sobol-box": 4 * 9,
     }
     assert evaluation.document["command"] == shlex.join(["gymdr", "evaluate", *paths, *args])
     assert "enable_wind is on in every cell" in result.err

@@ -163,15 +163,43 @@ def test_too_many_corners_are_refused() -> None:
 
 
 def test_sobol_points_fill_the_box_as_sensitivity_indices_need_them() -> None:
-    points = cells.sobol_box(BOX, 64, 5)
-    a, b, with_gravity, with_wind = points.values.reshape(4, 64, 2)
-    assert points.num_cells == 4 * 64
+    points = cells.sobol_box(BOX, 256, 5)
+    a, b, with_gravity, with_wind = points.values.reshape(4, 256, 2)
+    assert points.num_cells == 4 * 256
     np.testing.assert_array_equal(with_gravity, np.column_stack([b[:, 0], a[:, 1]]))
     np.testing.assert_array_equal(with_wind, np.column_stack([a[:, 0], b[:, 1]]))
-    # of a Sobol sequence, every eighth of the range has an eighth of the points
-    assert np.histogram(a[:, 0], bins=8, range=(-12, -4))[0].tolist() == [8] * 8
     assert sorted(set(a[:, 1])) == [0.0, 1.0]
-    assert a[:, 1].sum() == 32
+    # 32 sequences of 8 points each; of each, every eighth of the range has one point and every half has four
+    for sequence in a.reshape(32, 8, 2):
+        assert np.histogram(sequence[:, 0], bins=8, range=(-12, -4))[0].tolist() == [1] * 8
+        assert sequence[:, 1].sum() == 4
+
+
+def test_the_sequences_of_a_set_are_different_and_the_same_in_every_evaluation() -> None:
+    first, second = (cells.sobol_box(BOX, 256, 5) for _ in range(2))
+    assert len(set(first.values[:256, 0])) == 256
+    np.testing.assert_array_equal(first.values, second.values)
+
+
+def test_fewer_points_than_sequences_have_a_sequence_each() -> None:
+    assert cells.sobol_box(BOX, 8, 5).definition["sequences"] == 8
+    assert cells.sobol_box(BOX, 64, 5).definition["sequences"] == 32
+
+
+def test_a_set_of_version_0_2_0_has_one_sequence() -> None:
+    known = cells.sobol_box(BOX, 64, 5).to_dict()
+    points = CellSet.from_dict({key: value for key, value in known.items() if key != "sequences"})
+    gravity = points.values[:64, 0]
+    assert np.histogram(gravity, bins=64, range=(-12, -4))[0].tolist() == [1] * 64  # as even as one sequence only is
+
+
+def test_quantiles_are_those_of_the_distribution_or_of_the_box() -> None:
+    levels = np.array([0.125, 0.5, 0.875])
+    points = by_quantile({"x": Uniform(0, 8), "switch": Bernoulli(0.25)})
+    found = dict(zip(points.names, points.quantiles(levels).T.tolist(), strict=True))
+    assert found["x"] == pytest.approx([1.0, 4.0, 7.0])
+    assert sum(found["switch"]) == 1.0
+    assert cells.sobol_box(BOX, 8, 5).quantiles(levels)[:, 0].tolist() == [-11.0, -8.0, -5.0]
 
 
 def test_points_by_quantile_are_those_that_sensitivity_indices_need_too() -> None:
@@ -189,15 +217,16 @@ def test_points_by_quantile_are_as_frequent_as_draws() -> None:
             "x": Scale(Uniform(0.5, 2)),
             "switch": Bernoulli(0.25),
             "count": Integer(1, 4),
-        }
+        },
+        256,
     )
     # quartiles of a normal distribution: 3 +- 0.6745; below 2, one standard deviation off, is 0.1587, which is clipped
     y = column(points, "y")
-    assert np.histogram(y, bins=[2, 3 - 0.67449, 3, 3 + 0.67449, 9])[0].tolist() == [16] * 4
+    assert np.histogram(y, bins=[2, 3 - 0.67449, 3, 3 + 0.67449, 9])[0].tolist() == [64] * 4
     assert (y == 2.0).mean() == pytest.approx(0.1587, abs=1 / 64)
-    assert np.histogram(column(points, "x"), bins=8, range=(1, 4))[0].tolist() == [8] * 8
-    assert column(points, "switch").sum() == 16
-    assert np.bincount(column(points, "count").astype(int)).tolist() == [0, 16, 16, 16, 16]
+    assert np.histogram(column(points, "x"), bins=8, range=(1, 4))[0].tolist() == [32] * 8
+    assert column(points, "switch").sum() == 64
+    assert np.bincount(column(points, "count").astype(int)).tolist() == [0, 64, 64, 64, 64]
 
 
 @pytest.mark.parametrize(
@@ -214,13 +243,13 @@ def test_the_same_uniform_gives_the_same_value_as_a_draw(rules: Any, monkeypatch
     drawn = draw(randomization, SPACE, seeds, 0)
     unit = uniforms(seeds, 0, names).T
     # a sequence that gives the uniforms of those draws, for A and for B
-    monkeypatch.setattr(cells, "_unit_points", lambda n, d: np.tile(unit, d // len(names))[:n] - 2.0**-31)
+    monkeypatch.setattr(cells, "_unit_points", lambda n, d, _: np.tile(unit, d // len(names))[:n] - 2.0**-31)
     for name in names:
         np.testing.assert_allclose(column(by_quantile(randomization, 8), name), drawn[name], rtol=1e-12)
 
 
 def test_a_point_at_the_edge_of_the_unit_cube_has_a_finite_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "_unit_points", lambda n, d: np.zeros((n, d)))
+    monkeypatch.setattr(cells, "_unit_points", lambda n, d, _: np.zeros((n, d)))
     assert np.isfinite(by_quantile({"y": Normal(3, 1)}, 2).values).all()
 
 

@@ -14,6 +14,7 @@ import gym_dr
 from gym_dr.errors import RandomizationWarning
 from gym_dr.evaluation.cells import nominal
 from gym_dr.evaluation.policies import open_policies
+from gym_dr.evaluation.sensitivity import sensitivity
 from gym_dr.experiments.run import Run
 from gym_dr.randomization.draws import seed_word
 from gym_dr.runs.folder import CONFIG
@@ -117,6 +118,18 @@ def test_an_evaluation_opens_and_a_further_one_adds_to_it(version: str, saved: P
     kept = found.episodes.query("set == 'nominal'")
     pd.testing.assert_frame_equal(kept[before.episodes.columns], before.episodes.query("set == 'nominal'"))
     assert {row["set"] for row in found.document["results"]} >= {"nominal", "training", "sobol", "corners", "grid"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sobol_set_keeps_its_cells_and_gives_shares(version: str, saved: Path) -> None:
+    found = opened(saved / version / "a2c").evaluation
+    assert found is not None
+    (points,) = (cells for cells in found.sets if cells.kind == "sobol")
+    played = found.episodes.query("set == 'sobol'").sort_values(["cell", "episode"])
+    np.testing.assert_allclose(played[list(points.names)].to_numpy()[:: points.episodes], points.values, rtol=1e-9)
+    shares = sensitivity(found.returns("sobol")[0], points)
+    assert shares["parameters"] == list(points.names)
+    assert all(np.isfinite([row["low"], row["value"], row["high"]]).all() for row in shares["total"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

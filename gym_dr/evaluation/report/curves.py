@@ -55,7 +55,8 @@ def along_parameters(comparison: Comparison) -> Section:
 
 def sensitivity(comparison: Comparison) -> Section:
     """Plots first-order and total Sobol indices of each parameter, a bar for each policy."""
-    sets = [cells.name for cells in comparison.evaluation.sets if cells.points and not cells.correlated]
+    shares = {name: comparison.results(0, name)[0]["sensitivity"] for name in comparison.sets}
+    sets = [name for name, found in shares.items() if found and found["parameters"]]
     over = " or ".join(comparison.label(name) for name in sets)
     orders = {"first_order": "Alone (first order)", "total": "With interactions (total)"}
     return Section(
@@ -63,8 +64,10 @@ def sensitivity(comparison: Comparison) -> Section:
         title="Which parameters matter",
         lead=f"How much each parameter affects the return of each policy over {over}.",
         how_to_read="A bar is the share of the variance of a cell's mean return that the parameter explains: alone, "
-        "and with its interactions. Whiskers are 95% intervals, or for several seeds the smallest and largest value; "
-        "if they include 0, the effect may be chance." + "".join(_noise(comparison, name) for name in sets),
+        "and with its interactions. Whiskers are 95% intervals over points and their episodes, or "
+        "for several seeds the smallest and largest value; if they include 0, the effect may be chance. Estimates are "
+        "not rounded up to 0: those of a parameter without effect are slightly negative half of the time."
+        + "".join(_noise(comparison, name) for name in sets),
         views=[
             View(name=comparison.label(name), panels=[_indices(comparison, name, *order) for order in orders.items()])
             for name in sets

@@ -23,7 +23,7 @@ from tests.evaluation.tiny_run import train_tiny_run
 
 @pytest.fixture(autouse=True)
 def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPISODES", 2), ("POINTS", 2), ("POINT_EPISODES", 2)):
+    for name, value in (("EPISODES", 2), ("POINTS", 4), ("POINT_EPISODES", 2)):
         monkeypatch.setattr(evaluation, name, value)
 
 
@@ -38,8 +38,8 @@ def sets(document: dict[str, Any]) -> dict[str, tuple[int, int]]:
 def test_a_run_that_was_not_evaluated_is(tmp_path: Path) -> None:
     policies = tiny_policies(tmp_path, "nominal", "wide")[1:]
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    # 2 points of 4 parameters: 2 x (4 + 2) cells
-    assert sets(found.document) == {"nominal": (1, 2), "training": (1, 2), "sobol": (12, 2)}
+    # 4 points of 4 parameters: 4 x (4 + 2) cells
+    assert sets(found.document) == {"nominal": (1, 2), "training": (1, 2), "sobol": (24, 2)}
 
 
 def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_each_training_distribution_is_filled_and_played_by_all(tmp_path: Path) 
     policies = open_policies([open_run(str(run)) for run in runs])
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     filled = {name: count for name, count in sets(found.document).items() if name.startswith("sobol")}
-    assert filled == {"sobol: a": (2 * 3, 2), "sobol: wide": (2 * 6, 2)}
+    assert filled == {"sobol: a": (4 * 3, 2), "sobol: wide": (4 * 6, 2)}
     comparison = Comparison(groups=group_policies(policies), evaluation=found)
     assert [comparison.main_set(group) for group in range(3)] == ["sobol: a", "sobol: wide", "sobol: a"]
     assert comparison.place("sobol: a") == "Over the distribution of a"
@@ -73,7 +73,7 @@ def test_correlated_parameters_are_reported_without_indices_and_the_reason_is_sa
     run = train_tiny_run(tmp_path / "run", "--randomization", str(tmp_path / "drawn.toml"))
     policies = open_policies([open_run(str(run))])
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
-    assert sets(found.document)["sobol"] == (2 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
+    assert sets(found.document)["sobol"] == (4 * 4, 2)  # a point is one cell, not 2 + 2, so there are more
     comparison = Comparison(groups=group_policies(policies), evaluation=found)
     assert sensitivity(comparison).views == []
     (table,) = (t for t in summary_tables(comparison) if t.caption.startswith("Over the training distribution"))
@@ -90,7 +90,7 @@ def test_what_is_there_is_kept_and_only_what_is_missing_played(tmp_path: Path) -
     before = evaluate_policies(policies, asked, tmp_path / "e", success=77.0, command="gymdr evaluate --grid ...")
     found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
     # nothing was randomized: the distribution is that of the preset "default"
-    assert sets(found.document) == {"nominal": (1, 3), "grid": (2, 1), "sobol: default": (12, 2)}
+    assert sets(found.document) == {"nominal": (1, 3), "grid": (2, 1), "sobol: default": (24, 2)}
     assert found.returns("grid").tolist() == before.returns("grid").tolist()
     assert found.document["success"] == 77.0
     assert found.document["command"] == "gymdr evaluate --grid ... && gymdr report"

@@ -1,0 +1,289 @@
+"""Sobol indices of a noisy function from a few thousand evaluations.
+
+Estimators that only compare pairs of evaluations (Saltelli's, Jansen's and others) are unbiased but noisy, and a
+regression misses what it cannot express. Here a regression explains what it can, and pairs judge what it leaves:
+
+1. The function is regressed on products of orthonormal polynomials, one of each parameter, so that an index is a sum of
+   squared coefficients (polynomial chaos: Sudret 2008, "Global sensitivity analysis using polynomial chaos
+   expansions").
+2. The evaluations are independent parts, in two halves. The regression of each half predicts the other (cross-fitting:
+   Chernozhukov et al. 2018, "Double/debiased machine learning for treatment and structural parameters"), and the
+   residuals correct its coefficients (control variates: Qian et al. 2018, "Multifidelity Monte Carlo estimation of
+   variance and sensitivity indices"). A squared coefficient is the mean product of its estimates from two parts.
+   Neither shrinkage nor noise biases it, so the estimate of one that is 0 is below 0 half of the time.
+3. The rest, which polynomials cannot express, is known from pairs of evaluations that differ in one parameter only
+   (total index: Jansen 1999, "Analysis of variance designs for model output") or share one only (first order: Saltelli
+   et al. 2010, "Variance based sensitivity analysis of model output", table 2 b). They count by their precision
+   against the knowledge that an index of the rest lies between nothing and the whole rest.
+
+Intervals come from the differences between parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Terms = npt.NDArray[np.intp]  # (terms, d): degrees of the polynomials whose product is a term
+
+MAX_TERMS = 300  # of the regression
+MAX_DEGREE = 16  # of a polynomial
+MIN_PARTS = 4  # two in each half
+CONFIDENCE = 0.95
+
+_PENALTIES = np.geomspace(1e-10, 1e2, 25)  # of a regression whose terms have variance 1
+_LEAST_NORM = 1e-3  # of a polynomial's part that lower degrees do not express; less is a matter of few rare values
+
+
+@dataclass(frozen=True)
+class Indices:
+    """Shares of the variance of a mean over repeats: the value and the ends of its 95 % interval."""
+
+    first_order: Array  # (d, 3)
+    total: Array  # (d, 3)
+    noise: float  # a value only
+
+
+def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Indices | None:
+    """First-order and total Sobol indices of a function of d independent parameters.
+
+    Args:
+        outputs: Repeated evaluations at the points of A, of B, and of A with the column of each parameter from B, shape
+            ``(d + 2, points, repeats)``. With one repeat, noise is unknown and counts as the function's.
+        functions: From ``orthonormal`` for each parameter, at the same points: shape ``(d + 2, points, degrees)``.
+        parts: Number of independent parts, even and at least ``MIN_PARTS``. Each has as many neighbouring points.
+
+    Returns:
+        The indices; None if the outputs vary too little to tell their variance from 0.
+    """
+    means, repeats = outputs.mean(-1) - outputs.mean(), outputs.shape[-1]
+    noise = outputs.var(-1, ddof=1) / repeats if repeats > 1 else np.zeros_like(means)
+    terms = _terms([f.shape[-1] for f in functions], min(MAX_TERMS, means.size // 4))
+    coefficients, errors, residuals = _cross_fit(means, functions, terms, parts)
+
+    def in_parts(values: Array) -> Array:
+        own = values.reshape(-1, parts, means.shape[1] // parts).mean((0, 2))
+        return np.stack([own, own])
+
+    chance, left = in_parts(noise), _products(errors)
+    rest = in_parts(residuals**2 - noise) - left.sum(-1)
+    whole = _products(coefficients)[..., 1:].sum(-1) + rest + chance
+    if not whole[0].mean() > 0.0:
+        return None
+    fit = _Fit(coefficients, errors, rest, whole)
+    a, b, *mixed = residuals
+    d, order = len(functions), np.count_nonzero(terms, axis=1)
+    first, total = [], []
+    for i, ab in enumerate(mixed):
+        involved = terms[:, i] > 0
+        alone, any_way = in_parts(b * (ab - a)), in_parts(((a - ab) ** 2 - noise[0] - noise[2 + i]) / 2)
+        # A smooth function of one parameter leaves nothing, hence 0. If d parameters and their interactions split the
+        # rest at random (a flat Dirichlet distribution), a share squared is 2 / ((d + 1) (d + 2)) on average.
+        first.append(fit.index(involved & (order == 1), alone, centre=0.0, spread=2 / ((d + 1) * (d + 2))))
+        total.append(fit.index(involved, any_way, centre=1 / 2, spread=1 / 12))  # any share is as likely as any other
+    return Indices(np.array(first), np.array(total), float(chance[0].mean() / whole[0].mean()))
+
+
+def orthonormal(values: Array, quantiles: Array) -> Array:
+    """Polynomials of a parameter's rank, orthonormal under its distribution and orthogonal to constants.
+
+    The rank of a value that is not unique, as of a switch or at a bound, is the mean of its ranks.
+
+    Args:
+        values: Values of the parameter, shape ``(...)``.
+        quantiles: Its values at evenly spaced probabilities, shape ``(N,)``.
+
+    Returns:
+        Shape ``(..., degrees)``: degrees 1 to ``MAX_DEGREE``, or fewer if the parameter has few values; none if it has
+        only one.
+    """
+    from numpy.polynomial.legendre import legvander
+
+    distinct, counts = np.unique(quantiles, return_counts=True)
+    weights = counts / counts.sum()
+    ranks = np.cumsum(weights) - weights / 2
+    mixing = np.linalg.qr(np.sqrt(weights)[:, None] * legvander(2 * ranks - 1, min(MAX_DEGREE, len(distinct) - 1)))[1]
+    degrees = int(np.argmax(np.append(np.abs(np.diag(mixing)) < _LEAST_NORM, True)))
+    raw = legvander(2 * np.interp(values, distinct, ranks) - 1, max(degrees - 1, 0))
+    found: Array = (raw @ np.linalg.inv(mixing[:degrees, :degrees]))[..., 1:]
+    return found
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A regression, and what it leaves.
+
+    ``rest`` and ``whole`` are estimates, of shape ``(2, parts)``: the mean of the first row is the estimate, and the
+    second row has the influence of each part on it. For a mean over parts both are the same; a product of two parts has
+    twice the influence, since each part is in both factors.
+    """
+
+    coefficients: Array  # (parts, 1 + terms), the constant first
+    errors: Array  # (parts, 1 + terms): coefficients of the residuals, which the coefficients include
+    rest: Array  # the variance of what the terms cannot express
+    whole: Array  # the variance of a mean over repeats
+
+    def index(self, terms: Mask, pairs: Array, *, centre: float, spread: float) -> tuple[float, float, float]:
+        """A share of the whole variance: squared coefficients, and a share of the rest.
+
+        The share of the rest is a linear Bayes estimate from pairs (Hartigan 1969, "Linear Bayesian methods").
+
+        Args:
+            terms: The terms that count.
+            pairs: The same share of the residuals' variance by pairs of evaluations, an estimate like ``rest``.
+            centre: Mean of the prior, as a share of the rest.
+            spread: Variance of the prior.
+
+        Returns:
+            Value, lower and upper end.
+        """
+        from scipy import stats  # heavy
+
+        counted, parts = np.append(False, terms), pairs.shape[1]
+        by_pairs = pairs - _products(self.errors[:, counted]).sum(-1)
+        prior = spread * self.rest[0].mean() ** 2
+        weight = prior / (prior + by_pairs[1].var(ddof=1) / parts) if prior > 0.0 else 0.0
+        variance = _products(self.coefficients[:, counted]).sum(-1)
+        variance += (1.0 - weight) * centre * self.rest + weight * by_pairs
+        share = variance[0].mean() / self.whole[0].mean()
+        influence = variance[1] - share * self.whole[1]
+        # Influences count the noise of a product twice, once for each factor (its variance is that of a U-statistic:
+        # Hoeffding 1948, "A class of statistics with asymptotically normal distribution").
+        in_errors = (1.0 - weight) * centre + weight * counted
+        once = _noise_of_products((self.coefficients, counted), (self.errors, -in_errors))
+        squared_error = max(influence.var(ddof=1) - once, once) / parts + (1.0 - weight) * prior
+        # Influences are products, whose tails make their variance as uncertain as that of half as many normal values
+        # (a kurtosis of 5; degrees of freedom by Satterthwaite 1946, "An approximate distribution of estimates of
+        # variance components").
+        quantile = stats.t.ppf(0.5 + CONFIDENCE / 2, parts / 2 - 1)
+        margin = float(quantile) * math.sqrt(squared_error) / self.whole[0].mean()
+        return share, share - margin, share + margin
+
+
+def _products(values: Array) -> Array:
+    """Unbiased squares of means over independent parts, from products of two parts of the same half.
+
+    Args:
+        values: Shape ``(parts, ...)``.
+
+    Returns:
+        Estimates as in ``_Fit``, shape ``(2, parts, ...)``.
+    """
+    halves = values.reshape(2, len(values) // 2, *values.shape[1:])
+    others = (halves.sum(1, keepdims=True) - halves) / (halves.shape[1] - 1)
+    own = (halves * others).reshape(values.shape)
+    return np.stack([own, 2.0 * own])
+
+
+def _noise_of_products(*factors: tuple[Array, Array]) -> float:
+    """The variance of sums of ``_products`` of means that are 0, times the number of parts.
+
+    Args:
+        factors: Values of parts, shape ``(parts, n)``, and the weights of their products, ``(n,)``.
+    """
+    half = len(factors[0][0]) // 2
+    kernel = np.zeros((2, half, half))
+    for values, weights in factors:
+        halves = values.reshape(2, half, -1)
+        centred = halves - halves.mean(1, keepdims=True)
+        kernel += (centred * weights) @ centred.swapaxes(1, 2)
+    return 2.0 * float(np.var(kernel[:, ~np.eye(half, dtype=bool)])) / (half - 1)
+
+
+def _cross_fit(means: Array, functions: Sequence[Array], terms: Terms, parts: int) -> tuple[Array, Array, Array]:
+    """Regresses the points of each half of the parts on those of the other half.
+
+    Returns:
+        Coefficients corrected by residuals, ``(parts, 1 + terms)``; that correction; residuals, of the shape of
+        ``means``.
+    """
+    size, count = means.shape[1] // parts, 1 + len(terms)
+    blocks = [slice(part * size, (part + 1) * size) for part in range(parts)]
+    half_of = np.arange(parts) * 2 // parts
+    gram, moment = np.zeros((2, count, count)), np.zeros((2, count))
+    for half, rows in zip(half_of, blocks, strict=True):  # one after the other, since all may not fit into memory
+        x = _design(functions, terms, rows)
+        gram[half] += x.T @ x * 2 / means.size
+        moment[half] += x.T @ means[:, rows].ravel() * 2 / means.size
+    scales = 1.0 / np.maximum(terms, 1).prod(1)  # smooth functions have small coefficients of high degrees
+    fits = np.stack([_ridge(gram[1 - half], moment[1 - half], scales) for half in (0, 1)])
+    losses = np.einsum("hcp,hcd,hdp->p", fits, gram, fits) - 2.0 * np.einsum("hc,hcp->p", moment, fits)
+    fitted = fits[half_of, :, int(np.argmin(losses))]
+    residuals, errors = np.empty_like(means), np.empty((parts, count))
+    for part, rows in enumerate(blocks):
+        x = _design(functions, terms, rows)
+        left = means[:, rows].ravel() - x @ fitted[part]
+        residuals[:, rows], errors[part] = left.reshape(-1, size), x.T @ left / left.size
+    return fitted + errors, errors, residuals
+
+
+def _ridge(gram: Array, moment: Array, scales: Array) -> Array:
+    """Ridge regression with each of ``_PENALTIES``; the constant is free.
+
+    Args:
+        gram: Mean products of two terms, the constant first, shape ``(1 + terms, 1 + terms)``.
+        moment: Mean products of a term and the function, shape ``(1 + terms,)``.
+        scales: What the coefficient of each term is expected to be proportional to.
+
+    Returns:
+        Coefficients, shape ``(1 + terms, penalties)``.
+    """
+    centre, mean = gram[0, 1:], moment[0]
+    values, vectors = np.linalg.eigh(scales[:, None] * (gram[1:, 1:] - np.outer(centre, centre)) * scales)
+    projected = vectors.T @ (scales * (moment[1:] - centre * mean))
+    slopes = scales[:, None] * (vectors @ (projected[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)))
+    return np.vstack([mean - centre @ slopes, slopes])
+
+
+def _design(functions: Sequence[Array], terms: Terms, rows: slice) -> Array:
+    """The constant and the terms at some points, shape ``(points, 1 + terms)``."""
+    x = np.ones((*functions[0][:, rows].shape[:2], 1 + len(terms)))
+    for degrees, values in zip(terms.T, functions, strict=True):
+        x[..., 1:][..., degrees > 0] *= values[:, rows][..., degrees[degrees > 0] - 1]
+    return x.reshape(-1, x.shape[-1])
+
+
+def _terms(degrees: Sequence[int], limit: int) -> Terms:
+    """The most terms of a hyperbolic cross that are within a limit (Blatman and Sudret 2011, "Adaptive sparse PCE").
+
+    Args:
+        degrees: The highest degree of each parameter.
+        limit: Number of terms; all of the first degree in one parameter are there even if they are more.
+    """
+    found = _hyperbolic_cross(degrees, 2)
+    for bound in range(3, 2 * MAX_DEGREE):
+        more = _hyperbolic_cross(degrees, bound)
+        if len(more) > limit:
+            break
+        found = more
+    return np.array(found, dtype=np.intp).reshape(-1, len(degrees))
+
+
+def _hyperbolic_cross(degrees: Sequence[int], bound: int) -> list[list[int]]:
+    """Terms whose product of degrees + 1 is within a bound; in one parameter, degrees may be almost twice as high."""
+    found = []
+    for i, highest in enumerate(degrees):
+        later = degrees[i + 1 :]
+        for power in range(1, min(highest, 2 * bound - 3) + 1):
+            found.append([0] * i + [power] + [0] * len(later))
+            rest = bound // (power + 1)
+            found += [[0] * i + [power, *others] for others in _products_within(later, rest) if any(others)]
+    return found
+
+
+def _products_within(degrees: Sequence[int], bound: int) -> list[list[int]]:
+    """All choices of degrees whose product of degrees + 1 is within a bound of at least 1."""
+    if bound < 2 or not degrees:
+        return [[0] * len(degrees)] if bound else []
+    highest, *later = degrees
+    return [
+        [power, *others]
+        for power in range(min(highest, bound - 1) + 1)
+        for others in _products_within(later, bound // (power + 1))
+    ]
