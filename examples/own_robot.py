@@ -18,7 +18,10 @@ import numpy as np
 import gym_dr
 from gym_dr import Scale
 
-SUITE = Path(importlib.util.find_spec("dm_control").origin).with_name("suite")  # without importing it, which is slow
+found = importlib.util.find_spec("dm_control")  # without importing it, which is slow
+if found is None:
+    raise ModuleNotFoundError("own_robot.py takes its model file from dm_control: pip install dm_control")
+SUITE = Path(found.origin).with_name("suite")
 HALF_CUP = np.array([0.025, 0.025])  # m, x and z: largest distance of a caught ball's centre from the cup's
 
 

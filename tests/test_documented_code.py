@@ -30,7 +30,7 @@ from gym_dr.experiments import study_file
 from gym_dr.experiments.evaluate import EPISODES
 from gym_dr.plugins import hookspecs
 from gym_dr.randomization.distributions import DISTRIBUTIONS
-from gym_dr.randomization.sampler import SAMPLERS
+from gym_dr.randomization.sampler import SAMPLERS, FinishedEpisode, ParamSampler
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import ALGORITHMS
 from tests.pages import ROOT, blocks
@@ -52,18 +52,13 @@ def documented_objects() -> dict[str, Any]:
 
 def resolved(path: str) -> Any:
     """The object with a dotted name."""
-    for cut in range(path.count("."), -1, -1):
-        module, names = ".".join(path.split(".")[: cut + 1]), path.split(".")[cut + 1 :]
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if not module.startswith(str(error.name)):
-                raise  # of what the module imports
-            continue
-        for name in names:
-            found = getattr(found, name)
-        return found
-    raise AssertionError(path)
+    first, *names = path.split(".")
+    found: Any = importlib.import_module(first)
+    for name in names:
+        if not hasattr(found, name) and inspect.ismodule(found):
+            importlib.import_module(f"{found.__name__}.{name}")
+        found = getattr(found, name)
+    return found
 
 
 # what users write and our code calls, by the names that the pages give them
@@ -176,7 +171,7 @@ def problems(call: ast.Call, *, names: bool) -> str | None:
     path = ast.unparse(call.func)
     if re.match(r"(gym|torch|envpool|np)\.", path):
         return None
-    items = [resolved(path)] if path.startswith("gym_dr.") else candidates().get(name_of(call), [])
+    items = [resolved(path)] if re.fullmatch(r"gym_dr(\.\w+)+", path) else candidates().get(name_of(call), [])
     if not items:
         return "there is no such class" if isinstance(call.func, ast.Name) and path[0].isupper() else None
     found = [misfit(call, item) or (misnamed(call, item) if names else None) for item in items]
@@ -390,3 +385,59 @@ def test_the_table_of_hooks_has_all_of_them() -> None:
 def test_every_extra_on_a_page_exists() -> None:
     extras = {name for page in PAGES for name in re.findall(r"gym-dr\[(\w+)\]", page.read_text(encoding="utf-8"))}
     assert extras <= PROJECT["optional-dependencies"].keys()
+
+
+# --- names and claims ---
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"auto(?:class|function):: (?:gym_dr\.)?(\w+)$", page, re.MULTILINE)) >= set(gym_dr.__all__)
+
+
+def test_the_pages_name_every_public_function_and_every_keyword_of_an_evaluation() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "reference.md")
+    functions = [name for name in gym_dr.__all__ if inspect.isfunction(getattr(gym_dr, name))]
+    assert [name for name in functions if f"gym_dr.{name}" not in text and f"`{name}(" not in text] == []
+    keywords = inspect.signature(gym_dr.evaluate).parameters.keys() - {"policies", "progress", "command"}
+    assert [name for name in keywords if f"{name}=" not in text and f"--{name.replace('_', '-')}" not in text] == []
+
+
+def members(protocol: type) -> set[str]:
+    return {name for name in vars(protocol) if not name.startswith("_")}
+
+
+def test_the_page_on_samplers_names_all_that_a_sampler_and_an_episode_have() -> None:
+    page = DOCS / "tutorials" / "own_sampler.md"
+    assert documented_names(table(page, "member")) == members(ParamSampler)
+    assert documented_names(table(page, "attribute")) == members(FinishedEpisode)
+    assert members(FinishedEpisode) <= {field.name for field in dataclasses.fields(gym_dr.EpisodeRecord)}
+
+
+def documented_names(rows: list[dict[str, str]]) -> set[str]:
+    cells = [next(iter(row.values())) for row in rows]
+    return {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+
+
+def test_returns_are_grouped_by_a_parameter_within_one_set() -> None:
+    """Every evaluation has nominal values and training draws, which would be groups of their own."""
+    texts = [path.read_text(encoding="utf-8") for path in [*PAGES, *(ROOT / "gym_dr").rglob("*.py")]]
+    keys = {key for text in texts for key in re.findall(r"\.episodes\.groupby\(\[?\"(\w+)", text)}
+    assert keys <= {"set", "policy"}
+
+
+def test_the_time_to_compile_stands_in_one_place() -> None:
+    paths = [*PAGES, *(ROOT / "gym_dr" / "compiled").rglob("*.py"), *(ROOT / "gym_dr" / "envs").rglob("*.py")]
+    found = [
+        path.name
+        for path in paths
+        for sentence in re.split(r"(?<=[.:])\s|\n\n", path.read_text(encoding="utf-8"))
+        if re.search(r"compil(?!\w+ not\s+counted)", sentence) and re.search(r"\d+ s(econds)?\b|minute", sentence)
+    ]
+    assert set(found) <= {"performance.md", "cache.py"}
+
+
+def test_no_page_counts_the_lines_of_a_file() -> None:
+    """Nobody would notice when the number has become untrue."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert re.findall(r"\w+ lines of code|(?:\d+|eighty|fifteen) lines", text) == []

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "gym_dr"
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors",),
+    ("errors", "wording"),
     ("registry", "arrays", "options"),
     ("randomization",),
     ("compiled",),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.benchmark.profile import PARTS
 from gym_dr.evaluation.plots import new_figure, save_figure
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +126,7 @@ def draw_profile(result: Result, path: Path) -> None:
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.grid(visible=False, axis="y")
-    steps = f", {rows[0]['num_envs']} environments, {rows[0]['steps']:,.0f} steps" if rows else ""
+    steps = f", {counted(rows[0]['num_envs'], 'environment')}, {rows[0]['steps']:,.0f} steps" if rows else ""
     ax.set(title=f"One training update of {result['settings']['algorithm']}{steps}", xlabel="Share of the update")
     _legend_beside(ax)
     _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
@@ -202,7 +203,7 @@ def _save(figure: Any, path: Path, result: Result, note: str) -> None:
     versions = machine["versions"]
     load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the start"
     where = (
-        f"{machine['cpu']}, {machine['usable_cores']} cores{load}; "
+        f"{machine['cpu']}, {counted(machine['usable_cores'], 'core')}{load}; "
         f"gym-dr {versions.get('gym-dr', '')}, gymnasium {versions.get('gymnasium', '')}, Python {versions['python']}"
     )
     figure.supxlabel(f"{note}\n{where}", fontsize=8, color="#444444", x=0.01, ha="left")

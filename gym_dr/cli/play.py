@@ -11,6 +11,7 @@ from gym_dr.cli.options import policy_options
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.manager import load_plugins
+from gym_dr.wording import counted
 
 
 @click.command()
@@ -64,6 +65,7 @@ def command(
         values = ", ".join(
             f"{name} {value:g}" for name, value in episode.params.items() if name in (randomization or ())
         )
-        click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
+        told = f" ({values})" if values else ""
+        click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")
     if video:
         click.echo(f"Wrote {video}")

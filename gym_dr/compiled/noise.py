@@ -105,5 +105,5 @@ def to_normals(table, logs):
             table[k, i] = np.copysign(above / below, q)
 
 
-cache_on_disk(_fill_uniforms, "keyed noise (about 1 s)")
-cache_on_disk(to_normals, "normal noise (about 1 s)")
+cache_on_disk(_fill_uniforms, "keyed noise")
+cache_on_disk(to_normals, "normal noise")

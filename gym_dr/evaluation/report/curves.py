@@ -118,7 +118,8 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
-                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b> +- %{{customdata:.1f}}"
+                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, two standard "
+                "errors %{customdata:.1f}"
                 "<extra>%{fullData.name}</extra>",
             ),
         ]
