@@ -441,3 +441,33 @@ def test_no_page_counts_the_lines_of_a_file() -> None:
     """Nobody would notice when the number has become untrue."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert re.findall(r"\w+ lines of code|(?:\d+|eighty|fifteen) lines", text) == []
+
+
+def sentences(module: Path) -> list[str]:
+    """The texts in a module; what an f-string inserts is left out."""
+    nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def test_the_messages_of_the_page_on_troubles_are_those_of_the_code() -> None:
+    page = (DOCS / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
+    modules = [*(ROOT / "gym_dr").rglob("*.py"), Path(inspect.getfile(gym.make))]
+    known = [text for module in modules for text in sentences(module)]
+    messages = re.findall(r"^\*\*`([^`]+)`", page, re.MULTILINE)
+    assert len(messages) > 5
+    for message in messages:
+        parts = [part.strip() for part in message.split("...") if part.strip(" ,.")]
+        assert all(any(part in text for text in known) for part in parts), message
+
+
+def test_the_glossary_has_each_word_once_and_the_words_of_the_guides() -> None:
+    page = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    words = [line for block in re.findall(r"```{glossary}\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    terms = [line for line in words if line and not line.startswith(" ")]
+    assert len(terms) == len(set(terms))
+    assert {"draw", "box", "cell", "set", "cohort", "level", "nominal", "switch", "exact values"} <= set(terms)
+
+
+def test_the_changelog_is_a_page() -> None:
+    assert "{include} ../CHANGELOG.md" in (DOCS / "changelog.md").read_text(encoding="utf-8")
+    assert "\nchangelog\n" in (DOCS / "index.md").read_text(encoding="utf-8")

@@ -38,6 +38,7 @@ class EnvFamily:
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
     # settings and options that replace an algorithm's own defaults: algorithm -> name -> value
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    interface: str = ""  # "module:function", an id -> its ``Interface``, which its page shows
     bench_threshold: float | None = None  # mean training return at which ``gymdr bench`` stops training
 
 
