@@ -471,3 +471,20 @@ def test_the_glossary_has_each_word_once_and_the_words_of_the_guides() -> None:
 def test_the_changelog_is_a_page() -> None:
     assert "{include} ../CHANGELOG.md" in (DOCS / "changelog.md").read_text(encoding="utf-8")
     assert "\nchangelog\n" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_describes_every_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS / "_extensions"))
+    described = importlib.import_module("field_comments").described
+    missing = []
+    for name, item in documented_objects().items():
+        if not callable(item) or getattr(item, "_is_protocol", False):
+            continue
+        text = "\n".join(filter(None, (item.__doc__, getattr(item.__init__, "__doc__", None))))
+        fields = (
+            {f.name: described(item, f) for f in dataclasses.fields(item)} if dataclasses.is_dataclass(item) else {}
+        )
+        for parameter in inspect.signature(item).parameters:
+            if not fields.get(parameter) and not re.search(rf"^ *\**{parameter}(?: \(.*\))?: ", text, re.MULTILINE):
+                missing.append(f"{name}({parameter})")
+    assert missing == []

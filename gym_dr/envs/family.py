@@ -33,7 +33,7 @@ class EnvFamily:
     """Environments with the same parameters."""
 
     name: str  # of their parameter space, under which presets are registered
-    ids: tuple[EnvId, ...]
+    ids: tuple[EnvId, ...]  # of its environments
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
     # settings and options that replace an algorithm's own defaults: algorithm -> name -> value

@@ -46,7 +46,7 @@ def sampler_notes(document: Mapping[str, Any]) -> list[str]:
 class Evaluation:
     """A finished evaluation."""
 
-    folder: Path
+    folder: Path  # where its files are
     document: dict[str, Any]  # the content of ``evaluation.json``
     episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 

@@ -89,8 +89,8 @@ class Uniform(_Bounded):
     """Uniform distribution between ``low`` and ``high``."""
 
     name: ClassVar[str] = "uniform"
-    low: float
-    high: float
+    low: float  # lowest value
+    high: float  # highest value
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
@@ -112,8 +112,8 @@ class LogUniform(_Bounded):
     """Log-uniform distribution between two positive ends: halving is as likely as doubling."""
 
     name: ClassVar[str] = "loguniform"
-    low: float
-    high: float
+    low: float  # lowest value, above 0
+    high: float  # highest value
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
@@ -145,11 +145,11 @@ class Normal(_Bounded):
     """
 
     name: ClassVar[str] = "normal"
-    mu: float
-    sigma: float
-    low: float = -math.inf
-    high: float = math.inf
-    method: str = "clip"
+    mu: float  # mean, before bounds apply
+    sigma: float  # standard deviation, before bounds apply
+    low: float = -math.inf  # lowest value
+    high: float = math.inf  # highest value
+    method: str = "clip"  # "clip" or "truncate": what happens to values outside the bounds
 
     def __post_init__(self) -> None:
         _to_floats(self, "mu", "sigma", "low", "high", finite=("mu", "sigma"))
@@ -200,8 +200,8 @@ class Integer(_Bounded):
     """Whole numbers from ``low`` to ``high``, inclusive, equally likely."""
 
     name: ClassVar[str] = "integer"
-    low: int
-    high: int
+    low: int  # smallest number, included
+    high: int  # largest number, included
 
     def __post_init__(self) -> None:
         for key in ("low", "high"):
@@ -252,8 +252,8 @@ class Choice(_Discrete):
     """One of ``values``, equally likely or with the given ``probabilities``, which sum to 1."""
 
     name: ClassVar[str] = "choice"
-    values: tuple[float, ...]
-    probabilities: tuple[float, ...] | None = None
+    values: tuple[float, ...]  # what may be drawn
+    probabilities: tuple[float, ...] | None = None  # one for each value, with sum 1; None for equal ones
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _numbers(self, "values", self.values))
@@ -281,7 +281,7 @@ class Bernoulli(_Discrete):
     """1 with probability ``p``, else 0."""
 
     name: ClassVar[str] = "bernoulli"
-    p: float
+    p: float  # probability of 1
 
     def __post_init__(self) -> None:
         _to_floats(self, "p")
@@ -300,7 +300,7 @@ class Constant(_Discrete):
     """Always ``value``."""
 
     name: ClassVar[str] = "constant"
-    value: float
+    value: float  # the value
 
     def __post_init__(self) -> None:
         _to_floats(self, "value")
@@ -322,8 +322,8 @@ class Mixture(Distribution):
     """
 
     name: ClassVar[str] = "mixture"
-    components: tuple[Distribution, ...]
-    weights: tuple[float, ...] | None = None
+    components: tuple[Distribution, ...]  # the distributions; in files, tables of the same form
+    weights: tuple[float, ...] | None = None  # one for each component, at least 0; None for equal ones
 
     def __post_init__(self) -> None:
         if not isinstance(self.components, Sequence) or isinstance(self.components, str) or not self.components:
