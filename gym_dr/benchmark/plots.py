@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 
-# each contender keeps its colour and marker
+# each contender keeps its color and marker
 _STYLES: dict[str, dict[str, Any]] = {
     "native": {"color": "#0072B2", "marker": "o", "markersize": 5},
     "sync": {"color": "#E69F00", "marker": "s", "markersize": 5},
@@ -26,9 +26,9 @@ _STYLES: dict[str, dict[str, Any]] = {
     "SB3 DummyVecEnv": {"color": "#CC79A7", "marker": "v", "markersize": 5},
     "SB3 SubprocVecEnv": {"color": "#7F7F7F", "marker": "X", "markersize": 5},
 }
-_PART_COLOURS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
+_PART_COLORS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
 _SIZE = (9.0, 5.4)  # inches
-_LABELLED_SHARE = 0.06  # smallest share of a bar with room for a label
+_LABELED_SHARE = 0.06  # smallest share of a bar with room for a label
 
 
 def draw_throughput(result: Result, path: Path) -> None:
@@ -115,8 +115,8 @@ def draw_profile(result: Result, path: Path) -> None:
         for part in PARTS:
             share = row[part] / total
             label = part if place == 0 else None
-            ax.barh(place, share, left=start, color=_PART_COLOURS[part], label=label, height=0.55)
-            if share >= _LABELLED_SHARE:
+            ax.barh(place, share, left=start, color=_PART_COLORS[part], label=label, height=0.55)
+            if share >= _LABELED_SHARE:
                 text = f"{1e3 * row[part]:,.3g} ms\n{share:.0%}"
                 ax.text(start + share / 2, place, text, ha="center", va="center", color="white", fontsize=9)
             start += share

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 MOVING_AVERAGE = 20  # updates
 CURVE_POINTS = 300  # of a mean over runs
-NUM_COLOURS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colours repeat, with another dash
+NUM_COLORS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colors repeat, with another dash
 STEPS = "Environment steps"  # label of an axis
 TITLE_WIDTH = 60  # characters above each column of panels
 
@@ -118,7 +118,7 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
             table.assign(value=table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()) for table in tables
         ]
         label = f"{name} ({counted(len(smooth), 'seed')})"
-        dash = DASHES[index // NUM_COLOURS % len(DASHES)]
+        dash = DASHES[index // NUM_COLORS % len(DASHES)]
         _draw_spread(ax, *_mean_and_spread(smooth), label=label, linestyle=dash)
     ax.set(
         title="Training return, each variant on its own draws: mean and standard deviation over seeds",
@@ -148,7 +148,7 @@ def _draw_spread(ax: Any, x: Array, mean: Array, spread: Array, *, band: str = "
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one colour scale.
+    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one color scale.
 
     Args:
         maps: Name of a group -> means, one dimension for each axis.

@@ -131,11 +131,11 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float, float]:
     from scipy import stats  # heavy
 
     sample = np.asarray(values, dtype=np.float64)
-    centre = float(stats.trim_mean(sample, 0.25))
-    low = high = centre
+    center = float(stats.trim_mean(sample, 0.25))
+    low = high = center
     if len(sample) > 1:
         low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
-    return centre, low, high
+    return center, low, high
 
 
 def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.intp]]:

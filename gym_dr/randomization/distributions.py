@@ -168,7 +168,7 @@ class Normal(_Bounded):
         u = np.asarray(u, dtype=np.float64)
         if self.method == "clip":
             return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
-        a, b = self._standardised()
+        a, b = self._standardized()
         if a > 0:  # mirror the upper tail into the lower one, where probabilities keep their precision
             p = normal_cdf(-b) + (1.0 - u) * self._mass()
             return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
@@ -178,7 +178,7 @@ class Normal(_Bounded):
     @property
     def mean(self) -> float:
         # expectation of a truncated normal, or of a clipped one (the truncated part plus the two atoms)
-        a, b = self._standardised()
+        a, b = self._standardized()
         inner = self.mu * self._mass() + self.sigma * (normal_pdf(a) - normal_pdf(b))
         if self.method == "truncate":
             return inner / self._mass()
@@ -186,12 +186,12 @@ class Normal(_Bounded):
         upper = self.high * float(normal_cdf(-b)) if math.isfinite(self.high) else 0.0
         return lower + inner + upper
 
-    def _standardised(self) -> tuple[float, float]:
+    def _standardized(self) -> tuple[float, float]:
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
 
     def _mass(self) -> float:
         """Probability between the bounds, computed in the tail that keeps precision."""
-        a, b = self._standardised()
+        a, b = self._standardized()
         return float(normal_cdf(-a) - normal_cdf(-b)) if a > 0 else float(normal_cdf(b) - normal_cdf(a))
 
 
@@ -339,7 +339,7 @@ class Mixture(Distribution):
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         u = np.asarray(u, dtype=np.float64)
-        weights = self._normalised()
+        weights = self._normalized()
         picked = _pick(weights, u)
         start = np.concatenate(([0.0], np.cumsum(weights)[:-1]))
         out = np.empty(u.shape)
@@ -353,18 +353,18 @@ class Mixture(Distribution):
 
     @property
     def support(self) -> tuple[float, float]:
-        ends = [part.support for part, w in zip(self.components, self._normalised(), strict=True) if w > 0]
+        ends = [part.support for part, w in zip(self.components, self._normalized(), strict=True) if w > 0]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     @property
     def mean(self) -> float:
-        return math.fsum(w * part.mean for w, part in zip(self._normalised(), self.components, strict=True))
+        return math.fsum(w * part.mean for w, part in zip(self._normalized(), self.components, strict=True))
 
     @property
     def integral(self) -> bool:
         return all(part.integral for part in self.components)
 
-    def _normalised(self) -> tuple[float, ...]:
+    def _normalized(self) -> tuple[float, ...]:
         weights = self.weights or (1.0,) * len(self.components)
         total = math.fsum(weights)
         return tuple(w / total for w in weights)

@@ -25,7 +25,7 @@ def write_metrics(path: Path, updates: int = 60, offset: float = 0.0) -> RunFold
     return folder
 
 
-def colours(path: Path) -> int:
+def colors(path: Path) -> int:
     # hundredths of red, green, blue and alpha in one number, which sorts far faster than rows of four
     return len(np.unique((imread(path) * 100).round().astype(np.int64) @ 101 ** np.arange(4)))
 
@@ -33,7 +33,7 @@ def colours(path: Path) -> int:
 def test_one_run_is_drawn(tmp_path: Path) -> None:
     plot_training([write_metrics(tmp_path / "a")], tmp_path / "out.png")
     assert imread(tmp_path / "out.png").shape[:2] == (880, 1320)
-    assert colours(tmp_path / "out.png") > 20
+    assert colors(tmp_path / "out.png") > 20
 
 
 def drawn(folders: list[RunFolder], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -69,7 +69,7 @@ def test_the_mean_over_runs_is_taken_at_equal_numbers_of_steps(tmp_path: Path, m
 def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:
     folders = [write_metrics(tmp_path / name, offset=offset) for name, offset in (("a", 0), ("b", 40), ("c", 80))]
     plot_training(folders, tmp_path / "out.png")
-    assert colours(tmp_path / "out.png") > 20
+    assert colors(tmp_path / "out.png") > 20
 
 
 def test_a_run_of_one_update_is_drawn(tmp_path: Path) -> None:

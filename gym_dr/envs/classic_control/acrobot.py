@@ -20,8 +20,8 @@ SPACE = ParamSpace(
         Param(name="link_length_2", nominal=1.0, low=0.1, high=10.0, unit="m", doc="lower link; visual only"),
         Param(name="link_mass_1", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the upper link"),
         Param(name="link_mass_2", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the lower link"),
-        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its centre of mass"),
-        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its centre of mass"),
+        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its center of mass"),
+        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its center of mass"),
         Param(name="link_moi", nominal=1.0, low=0.1, high=10.0, unit="kg m^2", doc="moment of inertia of each link"),
         Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="torque of the motor"),
         # these two bound the observations, whose space is fixed, so they cannot exceed nominal
