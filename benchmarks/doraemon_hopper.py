@@ -47,7 +47,7 @@ RANGES = {
 }
 # a contact has the larger friction of its two geoms, which is to be the foot's
 BOX = {**RANGES, "geom_friction:floor.slide": 0.1}
-# a Beta distribution with a = b = 100 about the centre of the box, by its variance 1 / (4 (2 a + 1))
+# a Beta distribution with a = b = 100 about the center of the box, by its variance 1 / (4 (2 a + 1))
 HALF_WIDTH = float(np.sqrt(3 / 804))
 START = {
     name: Uniform((low + high) / 2 - HALF_WIDTH * (high - low), (low + high) / 2 + HALF_WIDTH * (high - low))

@@ -14,7 +14,14 @@ author = "the gym_dr developers"
 copyright = "2026, the gym_dr developers"
 release = version = gym_dr.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "environment_pages"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "environment_pages",
+    "field_comments",
+]
 exclude_patterns = ["_build", "environments/notes"]
 nitpicky = False  # types of numpy and torch are not ours to link
 
@@ -22,8 +29,10 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 autodoc_mock_imports = ["stable_baselines3"]
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
+autoclass_content = "both"  # constructors describe their parameters
+autodoc_typehints = "both"  # in signatures, and beside the descriptions of parameters
 autodoc_typehints_description_target = "documented"
+autodoc_preserve_defaults = True
 napoleon_google_docstring, napoleon_numpy_docstring = True, False
 copybutton_exclude = ".linenos, .gp"
 

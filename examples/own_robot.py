@@ -18,12 +18,15 @@ import numpy as np
 import gym_dr
 from gym_dr import Scale
 
-SUITE = Path(importlib.util.find_spec("dm_control").origin).with_name("suite")  # without importing it, which is slow
-HALF_CUP = np.array([0.025, 0.025])  # m, x and z: largest distance of a caught ball's centre from the cup's
+found = importlib.util.find_spec("dm_control")  # without importing it, which is slow
+if found is None:
+    raise ModuleNotFoundError("own_robot.py takes its model file from dm_control: pip install dm_control")
+SUITE = Path(found.origin).with_name("suite")
+HALF_CUP = np.array([0.025, 0.025])  # m, x and z: largest distance of a caught ball's center from the cup's
 
 
 def from_cup_to_ball(state):
-    """Position of the ball relative to the cup, x and z in metres, shape (n, 2)."""
+    """Position of the ball relative to the cup, x and z in meters, shape (n, 2)."""
     cup = state.site_xpos[:, state.model.site("target").id]
     return (state.xpos[:, state.model.body("ball").id] - cup)[:, [0, 2]]
 

@@ -35,7 +35,7 @@ def main(steps: int = 1_000_000) -> None:
 
     fresh = make_vec_env(ENV, n_envs=16, seed=1_000_000, env_kwargs={"randomization": BOX})
     mean, deviation = evaluate_policy(model, fresh, n_eval_episodes=100)
-    print(f"Return over 100 draws of the whole box: {mean:.0f} +- {deviation:.0f}")
+    print(f"Return over 100 draws of the whole box: mean {mean:.0f}, standard deviation {deviation:.0f}")
 
 
 if __name__ == "__main__":

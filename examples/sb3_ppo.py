@@ -27,7 +27,7 @@ def main(steps: int = 1_000_000) -> None:
             flown.append((scope["info"]["episode"]["r"], scope["info"]["params"]))
 
     mean, deviation = evaluate_policy(model, fresh, n_eval_episodes=100, callback=note)
-    print(f"Return over 100 draws: {mean:.0f} +- {deviation:.0f}")
+    print(f"Return over 100 draws: mean {mean:.0f}, standard deviation {deviation:.0f}")
     for what, (episode_return, params) in {"Worst": min(flown, key=first), "Best": max(flown, key=first)}.items():
         print(f"{what}: {episode_return:.0f} with", ", ".join(f"{name} {params[name]:.3g}" for name in DRAWN))
 

@@ -57,7 +57,7 @@ def draw(name: str, picture: Any) -> Image.Image:
 
 
 def beside(pictures: list[Image.Image]) -> Image.Image:
-    """One frame with few colours, for a GIF."""
+    """One frame with few colors, for a GIF."""
     frame = Image.new("RGB", (SIZE[0] * len(pictures), SIZE[1]))
     for place, picture in enumerate(pictures):
         frame.paste(picture, (place * SIZE[0], 0))

@@ -67,3 +67,8 @@ def how_to_resume(path: str | Path, **options: str) -> str:
     changes = [spelled(name, value) for name, value in options.items()]
     called = f"gym_dr.load_run({str(path)!r}).resume({', '.join(changes)})"
     return either(" ".join([f"gymdr resume {path}", *changes]), called)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, in the plural unless there is one: ``1 core``, ``1,200 episodes``."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

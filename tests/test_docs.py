@@ -5,9 +5,12 @@ Blocks of ``console`` and ``py`` are not run: they need another package, or show
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -122,6 +125,24 @@ def test_a_command_runs_and_writes_what_it_names(
 
 def test_the_pages_show_every_command_of_the_command_line() -> None:
     assert {line.split()[1] for line in COMMANDS} == set(cli.list_commands(click.Context(cli)))
+
+
+def test_the_robot_of_the_page_runs_as_typed(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "environments" / "robots.md"
+    (tmp_path / "cart.xml").write_text(blocks(page, "xml")[0])
+    (tmp_path / "my_robot.py").write_text(blocks(page, "py")[0])
+    commands = "\n".join(blocks(page, "console"))
+    for line in re.findall(r"^gymdr .*", commands, flags=re.MULTILINE):
+        small = " --updates 2 --eval-episodes 2" * (" train " in line) + " --episodes 1" * (
+            "evaluate" in line or "play" in line
+        )
+        # in a process of its own, since the module registers an environment
+        program = "from gym_dr.cli.main import main; main()"
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), "."])}
+        command = [sys.executable, "-c", program, *shlex.split(line + small)[1:]]
+        result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+    assert (tmp_path / "cart.gif").stat().st_size > 1000
 
 
 def test_readme_has_two_install_commands_of_one_line() -> None:

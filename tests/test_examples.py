@@ -15,7 +15,6 @@ from PIL import Image
 import gym_dr
 from gym_dr.experiments.study_file import read_study
 from gym_dr.randomization.files import read_table
-from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
 from tests.evaluation.tiny_run import train_tiny_run
@@ -51,29 +50,6 @@ def test_the_readmes_pictures_are_there() -> None:
     assert "](examples/lander.gif)" in readme
     with Image.open(EXAMPLES / "lander.gif") as picture:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
-
-
-def test_the_documented_samplers_and_their_options_are_those_that_there_are() -> None:
-    page = (EXAMPLES.parent / "docs" / "guides" / "adaptive.md").read_text(encoding="utf-8")
-    samplers, options = (re.findall(rf"^\| {first}.*$", page, re.MULTILINE) for first in ("`[a-z]", "`--"))
-    assert {row.split("`")[1] for row in samplers if ".csv" not in row and ".json" not in row} >= set(SAMPLERS)
-    documented: dict[str, set[str]] = {}
-    owners: list[str] = []
-    for row in options:
-        flags, of, defaults, *_ = (cell.strip() for cell in row.strip("|").split("|"))
-        owners = owners if of == "the same" else re.findall("`([a-z_]+)`", of)
-        assert len(re.findall("`--", flags)) == 1 or len(defaults.split(",")) == len(re.findall("`--", flags))
-        for place, flag in enumerate(re.findall("`--([a-z-]+)`", flags)):
-            name = flag.replace("-", "_")
-            documented[name] = set(owners)
-            known = {str(f.default) for s in owners for f in SAMPLERS.get(s).option_fields() if f.name == name}
-            shown = [default.strip(" `") for default in defaults.split(",")]
-            assert known == {"None"} or known <= {shown[place], *(shown if len(known) > 1 else [])}, name
-    existing: dict[str, set[str]] = {}
-    for sampler in SAMPLERS.values():
-        for field in sampler.option_fields():
-            existing.setdefault(field.name, set()).add(sampler.name)
-    assert documented == existing
 
 
 STUDIES = sorted((EXAMPLES / "studies").glob("*.toml"))

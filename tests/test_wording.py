@@ -20,7 +20,7 @@ from gym_dr.errors import GymDrError
 from gym_dr.evaluation.play import play_policy
 from gym_dr.experiments.launch import _train_in_worker
 from gym_dr.runs.config import RunSettings
-from gym_dr.wording import addressing, at_command_line, either, how_to_resume, spelled
+from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, spelled
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import tiny
@@ -179,6 +179,11 @@ def test_a_training_in_another_process_advises_the_reader_of_this_one(
     config = json.loads((place / "run" / "config.json").read_text())
     (tmp_path / "run" / "config.json").write_text(json.dumps({**config, "env": "antigravity:My-v0"}))
     assert said in _train_in_worker(str(tmp_path / "run"), (), "nothing", command_line)
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 cores"), (1, "1 core"), (2, "2 cores"), (1200, "1,200 cores")])
+def test_a_noun_is_in_the_plural_unless_there_is_one(number: int, text: str) -> None:
+    assert counted(number, "core") == text
 
 
 # the code

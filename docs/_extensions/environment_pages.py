@@ -7,15 +7,20 @@ family becomes part of its page.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gym_dr.envs.family import FAMILIES, EnvFamily
+import gymnasium as gym
+
+from gym_dr.envs.family import FAMILIES, EnvFamily, EnvId
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.evaluation.play import arrow_keys
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.space import Param
+from gym_dr.registry import load_object
 from gym_dr.runs.environments import make_env, param_space_of
 from gym_dr.wrappers.disturbances import DISTURBANCES
 
@@ -61,6 +66,7 @@ def page(family: EnvFamily, folder: Path) -> str:
             ],
         ),
         "\n".join(("```sh", *commands(family), "```")),
+        *interface_sections(family),
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
         table(("name", "nominal", "lowest", "highest", "unit", "meaning", "needs"), parameter_rows(params)),
@@ -80,6 +86,60 @@ def commands(family: EnvFamily) -> list[str]:
     with contextlib.closing(make_env(first, None)) as env:
         by_hand = [f"gymdr play --human {first}"] if arrow_keys(env) else []
     return [f"gymdr train ppo --env {first}", *by_hand, f"gymdr params {first}"]
+
+
+def interface_sections(family: EnvFamily) -> list[str]:
+    """What the environments observe, take and reward; nothing if their family does not say."""
+    if not family.interface:
+        return []
+    env = family.ids[0]  # the others differ in their actions only
+    found: Interface = load_object(family.interface)(env.id)
+    made = gym.make(env.id)
+    space: Any = made.observation_space
+    made.close()
+    ends = [*found.ends, "the episode limit above is reached; it is then truncated"]
+    stock = f"\n\n[Gymnasium's page]({gymnasium_page(env)}) has more about the task." if env.stock else ""
+    return [
+        "## Observations\n\nA unit of 10 m means that 1 stands for 10 m.\n\n"
+        + table(("index", "what", "unit", "lowest", "highest"), _rows(found.observation, space.low, space.high)),
+        "## Actions",
+        *(f"`{env.id}`:\n\n{action_table(family, env)}" for env in family.ids),
+        "## Rewards\n\nThe sum of:\n\n" + "\n".join(f"- {term}" for term in found.reward),
+        "An episode ends when\n\n" + "\n".join(f"- {end}" for end in ends) + stock,
+    ]
+
+
+def action_table(family: EnvFamily, env: EnvId) -> str:
+    """The table of the actions of an id."""
+    made = gym.make(env.id)
+    space: Any = made.action_space
+    made.close()
+    actions = load_object(family.interface)(env.id).actions
+    if isinstance(space, gym.spaces.Discrete):
+        return table(("action", "what"), [(str(k), action.meaning) for k, action in enumerate(actions)])
+    return table(("index", "what", "unit", "lowest", "highest"), _rows(actions, space.low, space.high))
+
+
+def _rows(quantities: Iterable[Quantity], low: Any, high: Any) -> Iterable[tuple[str, ...]]:
+    at = 0
+    for one in quantities:
+        last = at + one.size - 1
+        low_end, high_end = min(low[at : last + 1]), max(high[at : last + 1])
+        index = str(at) if one.size == 1 else f"{at} to {last}"
+        yield index, one.meaning, one.unit, _limit(low_end), _limit(high_end)
+        at = last + 1
+
+
+def _limit(value: float) -> str:
+    return f"{value + 0.0:.4g}".replace("inf", "\u221e")  # and no -0
+
+
+def gymnasium_page(env: EnvId) -> str:
+    """The page of an id's stock environment in Gymnasium's documentation."""
+    folder = str(gym.spec(env.stock).entry_point).split(".")[2].partition(":")[0]
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", env.stock.partition("-")[0]).lower()
+    special = {"half_cheetah": "half_cheetah", "walker2d": "walker2d", "bipedal_walker_hardcore": "bipedal_walker"}
+    return f"https://gymnasium.farama.org/environments/{folder}/{special.get(words, words)}/"
 
 
 def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:

@@ -20,6 +20,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import counted
 
 _ENDLESS = {"updates": 10**9, "schedule": "constant"}  # only the clock ends training
 
@@ -40,7 +41,7 @@ def measure_learning(settings: BenchSettings, algorithm: Algorithm, report: Call
     runs: dict[int, list[dict[str, Any]]] = {num_envs: [] for num_envs in settings.learning_sizes}
     for seed in settings.seeds:
         for num_envs in settings.learning_sizes:
-            report(f"learning with {num_envs} environments, seed {seed}")
+            report(f"learning with {counted(num_envs, 'environment')}, seed {seed}")
             config = training_config(settings.env, algorithm, num_envs, seed)
             runs[num_envs].append(time_to_threshold(config, algorithm, settings.threshold, settings.learning_limit))
     rows = [

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.benchmark.profile import PARTS
 from gym_dr.evaluation.plots import new_figure, save_figure
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Result = dict[str, Any]
 
-# each contender keeps its colour and marker
+# each contender keeps its color and marker
 _STYLES: dict[str, dict[str, Any]] = {
     "native": {"color": "#0072B2", "marker": "o", "markersize": 5},
     "sync": {"color": "#E69F00", "marker": "s", "markersize": 5},
@@ -25,9 +26,9 @@ _STYLES: dict[str, dict[str, Any]] = {
     "SB3 DummyVecEnv": {"color": "#CC79A7", "marker": "v", "markersize": 5},
     "SB3 SubprocVecEnv": {"color": "#7F7F7F", "marker": "X", "markersize": 5},
 }
-_PART_COLOURS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
+_PART_COLORS = dict(zip(PARTS, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=True))
 _SIZE = (9.0, 5.4)  # inches
-_LABELLED_SHARE = 0.06  # smallest share of a bar with room for a label
+_LABELED_SHARE = 0.06  # smallest share of a bar with room for a label
 
 
 def draw_throughput(result: Result, path: Path) -> None:
@@ -114,8 +115,8 @@ def draw_profile(result: Result, path: Path) -> None:
         for part in PARTS:
             share = row[part] / total
             label = part if place == 0 else None
-            ax.barh(place, share, left=start, color=_PART_COLOURS[part], label=label, height=0.55)
-            if share >= _LABELLED_SHARE:
+            ax.barh(place, share, left=start, color=_PART_COLORS[part], label=label, height=0.55)
+            if share >= _LABELED_SHARE:
                 text = f"{1e3 * row[part]:,.3g} ms\n{share:.0%}"
                 ax.text(start + share / 2, place, text, ha="center", va="center", color="white", fontsize=9)
             start += share
@@ -125,7 +126,7 @@ def draw_profile(result: Result, path: Path) -> None:
     ax.set_xlim(0, 1)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.grid(visible=False, axis="y")
-    steps = f", {rows[0]['num_envs']} environments, {rows[0]['steps']:,.0f} steps" if rows else ""
+    steps = f", {counted(rows[0]['num_envs'], 'environment')}, {rows[0]['steps']:,.0f} steps" if rows else ""
     ax.set(title=f"One training update of {result['settings']['algorithm']}{steps}", xlabel="Share of the update")
     _legend_beside(ax)
     _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
@@ -202,7 +203,7 @@ def _save(figure: Any, path: Path, result: Result, note: str) -> None:
     versions = machine["versions"]
     load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the start"
     where = (
-        f"{machine['cpu']}, {machine['usable_cores']} cores{load}; "
+        f"{machine['cpu']}, {counted(machine['usable_cores'], 'core')}{load}; "
         f"gym-dr {versions.get('gym-dr', '')}, gymnasium {versions.get('gymnasium', '')}, Python {versions['python']}"
     )
     figure.supxlabel(f"{note}\n{where}", fontsize=8, color="#444444", x=0.01, ha="left")

@@ -13,6 +13,7 @@ from gym_dr.benchmark.contenders import MAKERS, PROCESSES, Contender, LeftOutErr
 from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_room
 from gym_dr.benchmark.settings import BenchSettings
 from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
+from gym_dr.wording import counted
 
 Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second of each round
 
@@ -30,7 +31,7 @@ def measure_throughput(settings: BenchSettings, report: Callable[[str], None]) -
     left_out: list[dict[str, Any]] = []
     with _opened(MAKERS, 1, settings, left_out) as singles:
         for num_envs in settings.sizes:
-            report(f"stepping {num_envs} environments")
+            report(f"stepping {counted(num_envs, 'environment')}")
             rates = _measure(singles, num_envs, settings, left_out)
             rows += [_row(mode, num_envs, rates) for mode in singles if (mode, num_envs) in rates]
     return {"unit": "steps/s", "rows": rows, "left_out": left_out}

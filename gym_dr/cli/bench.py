@@ -19,6 +19,7 @@ from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import counted
 
 Numbers = tuple[int, ...]
 
@@ -103,7 +104,7 @@ def _show(result: dict[str, Any]) -> None:
     from gym_dr.cli.tables import show_table
 
     machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]
-    click.echo(f"{machine['cpu']}, {machine['usable_cores']} cores, {env}")
+    click.echo(f"{machine['cpu']}, {counted(machine['usable_cores'], 'core')}, {env}")
     rows = result["throughput"]["rows"]
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     sizes = sorted({row["num_envs"] for row in rows})

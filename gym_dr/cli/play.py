@@ -11,6 +11,7 @@ from gym_dr.cli.options import physics_options, policy_options, read_params, rea
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.experiments.pretrained import names, pretrained
 from gym_dr.plugins.manager import load_plugins
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     from gym_dr.experiments.physics import Physics
@@ -76,7 +77,8 @@ def command(
     for episode in played:
         shown = {name: episode.params[name] for name in (*exact, *(randomization or ())) if name in episode.params}
         values = ", ".join(f"{name} {value:g}" for name, value in shown.items())
-        click.echo(f"return {episode.episode_return:8.1f}, {episode.length} steps" + (f" ({values})" if values else ""))
+        told = f" ({values})" if values else ""
+        click.echo(f"return {episode.episode_return:8.1f}, {counted(episode.length, 'step')}{told}")
     if video:
         click.echo(f"Wrote {video}")
 

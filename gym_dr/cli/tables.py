@@ -10,6 +10,7 @@ import click
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
 from gym_dr.experiments.run import Run, Runs
+from gym_dr.wording import counted
 
 _COLUMNS = {  # statistic -> heading
     "mean": "mean [95 % over episodes]",
@@ -40,7 +41,8 @@ def show_training(trained: Run | Runs) -> None:
         found = row["statistics"]
         solved = f", {found['success_rate']['value']:.0%} solved" if "success_rate" in found else ""
         mean, std = found["mean"]["value"], found["std"]["value"]
-        click.echo(f"Evaluation on {row['set']:8} {mean:8.1f} +- {std:.1f} ({row['episodes']} episodes{solved})")
+        spread = f"standard deviation {std:.1f} ({counted(row['episodes'], 'episode')}{solved})"
+        click.echo(f"Evaluation on {row['set']:8} mean return {mean:.1f}, {spread}")
     click.echo(f"Run folder: {trained.path}")
 
 
@@ -53,7 +55,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
         click.echo(note)
     for cells in evaluation.sets:
         each = f"{cells.num_cells:,} cells x " if cells.num_cells > 1 else ""
-        click.echo(f"\n{cells.name}: {each}{cells.episodes} episodes")
+        click.echo(f"\n{cells.name}: {each}{counted(cells.episodes, 'episode')}")
         rows = [row for row in evaluation.document["results"] if row["set"] == cells.name]
         _show_statistics(rows)
         for row in rows:

@@ -28,7 +28,11 @@ from numba.core.compiler import CompileResult
 
 _DIGEST_BYTES = 32
 _IMPORT = re.compile(r"^ *(?:from|import) (gym_dr[.\w]*)(?: import (\([^)]*\)|[^(\n]*))?", re.MULTILINE)
-_MESSAGE = "gym_dr: compiling {what} for this machine. This happens only once (the result is cached in {folder})."
+_MESSAGE = (
+    "gym_dr: compiling {what} for this machine. This may take up to a minute, but only once (the result is cached in "
+    "{folder})."
+)
+_announced: set[str] = set()  # messages of this process: several functions of one part need only one
 
 
 def sources_of(file: Path) -> dict[Path, bytes]:
@@ -88,7 +92,7 @@ def cache_on_disk(function: Any, what: str, *parts: Path) -> None:
 
     Args:
         function: Decorated with ``njit``. May call only functions of its module or imported from this package.
-        what: Description for users, with the compile time, for the message.
+        what: Description for users, for the message.
         *parts: Files of other functions that it calls.
     """
     name = "-".join([*(part.stem for part in parts), function.__name__])
@@ -124,7 +128,10 @@ class KernelCache:
         result = self._load(signature, target_context)
         if result is None:
             where = self._folder or "memory only, since no cache folder is writable"
-            print(_MESSAGE.format(what=self._what, folder=where), file=sys.stderr, flush=True)
+            message = _MESSAGE.format(what=self._what, folder=where)
+            if message not in _announced:
+                _announced.add(message)
+                print(message, file=sys.stderr, flush=True)
         return result
 
     def _load(self, signature: Any, target_context: Any) -> Any:

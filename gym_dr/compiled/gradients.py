@@ -332,4 +332,4 @@ def ppo_epoch(actor, critic, data, rows, starts, steps, settings, losses):
     return DONE, len(starts) - 1
 
 
-cache_on_disk(ppo_epoch, "gradient steps of small networks (about 15 s)")
+cache_on_disk(ppo_epoch, "gradient steps of small networks")

@@ -4,9 +4,9 @@ On Intel processors LLVM prefers 256-bit vectors even where there are 512-bit on
 AVX-512 lowered their clock to use them. Later ones hardly do, and 512 bits are faster. The width changes no bit of the
 results, since fastmath is off.
 
-Numba optimises every function together with everything that it calls, and generates machine code for it, before
-linking it into its caller, which is then optimised and compiled as a whole again. In a deep call tree this takes most
-of the compile time without making the result faster. So a kernel is only optimised on its own here, and the rest is
+Numba optimizes every function together with everything that it calls, and generates machine code for it, before
+linking it into its caller, which is then optimized and compiled as a whole again. In a deep call tree this takes most
+of the compile time without making the result faster. So a kernel is only optimized on its own here, and the rest is
 left to the function that Python calls.
 
 The parts of numba used beyond its documented interface (which includes ``pipeline_class``) are three stages of a

@@ -93,5 +93,5 @@ def sense(history, sensors, observations, fresh, visible):
             visible[i, j] = seen[i, past % depth, j]
 
 
-cache_on_disk(command, "delays of actions (about 1 s)")
-cache_on_disk(sense, "delays of observations (about 1 s)")
+cache_on_disk(command, "delays of actions")
+cache_on_disk(sense, "delays of observations")

@@ -18,7 +18,7 @@ from gym_dr.arrays import Array, Indices, Words
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, KERNEL
 from gym_dr.randomization.draws import KEY_STEPS, LOW_32, MULTIPLIERS, ROUNDS, SHIFT_32, name_word
-from gym_dr.randomization.normal import CENTRE_DEN, CENTRE_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
+from gym_dr.randomization.normal import CENTER_DEN, CENTER_NUM, FAR_DEN, FAR_NUM, TAIL_DEN, TAIL_NUM
 
 _M0, _M1 = MULTIPLIERS
 _K0, _K1 = KEY_STEPS
@@ -94,7 +94,7 @@ def to_normals(table, logs):
         for i in range(logs.shape[1]):
             q = table[k, i] - 0.5
             if abs(q) <= 0.425:
-                above, below = _ratio(CENTRE_NUM, CENTRE_DEN, 0.180625 - q * q)
+                above, below = _ratio(CENTER_NUM, CENTER_DEN, 0.180625 - q * q)
                 table[k, i] = q * above / below
                 continue
             r = np.sqrt(-logs[k, i])
@@ -105,5 +105,5 @@ def to_normals(table, logs):
             table[k, i] = np.copysign(above / below, q)
 
 
-cache_on_disk(_fill_uniforms, "keyed noise (about 1 s)")
-cache_on_disk(to_normals, "normal noise (about 1 s)")
+cache_on_disk(_fill_uniforms, "keyed noise")
+cache_on_disk(to_normals, "normal noise")

@@ -170,5 +170,5 @@ def act_repeatedly(policy, noise, steps, env_actions):
         choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], env_actions)
 
 
-cache_on_disk(act, "small networks (about 3 s)")
-cache_on_disk(act_repeatedly, "a small network, timed alone (about 3 s)")
+cache_on_disk(act, "small networks")
+cache_on_disk(act_repeatedly, "a small network, timed alone")

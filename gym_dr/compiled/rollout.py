@@ -62,4 +62,4 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
     return t
 
 
-cache_on_disk(rollout, "rollouts of native environments with a policy (about 5 s)")
+cache_on_disk(rollout, "rollouts of native environments with a policy")

@@ -1,7 +1,7 @@
 """``x ** 2`` as the C library computes it, without branches.
 
 Python and numpy square with the C library's ``pow``, whose result is not the nearest number in one case of a thousand.
-This follows the method of glibc 2.28 and later (from ARM's Optimized Routines, MIT licence, which are also the source
+This follows the method of glibc 2.28 and later (from ARM's Optimized Routines, MIT license, which are also the source
 of the coefficients), operation by operation: a logarithm with 68 bits, doubled, and its exponential.
 """
 

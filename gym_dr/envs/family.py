@@ -33,11 +33,12 @@ class EnvFamily:
     """Environments with the same parameters."""
 
     name: str  # of their parameter space, under which presets are registered
-    ids: tuple[EnvId, ...]
+    ids: tuple[EnvId, ...]  # of its environments
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
     # settings and options that replace an algorithm's own defaults: algorithm -> name -> value
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    interface: str = ""  # "module:function", an id -> its ``Interface``, which its page shows
     bench_threshold: float | None = None  # mean training return at which ``gymdr bench`` stops training
 
 

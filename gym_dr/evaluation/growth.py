@@ -103,14 +103,17 @@ def plot_growth(folder: RunFolder, config: RunConfig, path: Path) -> None:
         ax.plot(rows["update"], rows[key], color="C1", marker="." if len(rows) < 30 else None)
         ax.set(title=title, xlabel="Update")
     for ax, one in zip(axes[len(did) :], grown, strict=False):
-        for inner, alpha in ((0, 0.2), (1, 0.4)):
+        for inner, alpha, label in ((0, 0.2, "nine tenths of the draws"), (1, 0.4, "half of the draws")):
             low, high = one.quantiles[inner], one.quantiles[-1 - inner]
-            ax.fill_between(one.updates, low, high, color="C0", alpha=alpha, linewidth=0)
-        ax.plot(one.updates, one.quantiles[MIDDLE], color="C0")
+            ax.fill_between(one.updates, low, high, color="C0", alpha=alpha, linewidth=0, label=label)
+        ax.plot(one.updates, one.quantiles[MIDDLE], color="C0", label="median (of a switch: mean)")
         for end in one.ends:
-            ax.axhline(end, color="0.4", linestyle="--", linewidth=1)
+            ax.axhline(end, color="0.4", linestyle="--", linewidth=1, label="ends of the box")
         ax.set_title(one.name, parse_math=False)
         ax.set(xlabel="Update", ylabel=one.unit)
+    handles, labels = axes[len(did)].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))  # without the second end of the box
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries))
     for ax in axes[count:]:
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)

@@ -15,6 +15,7 @@ from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import whole_rows
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,8 @@ Array = npt.NDArray[np.float64]
 
 MOVING_AVERAGE = 20  # updates
 CURVE_POINTS = 300  # of a mean over runs
-NUM_COLOURS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colours repeat, with another dash
+NUM_COLORS, DASHES = 10, ("-", "--", ":")  # Matplotlib's colors repeat, with another dash
+STEPS = "Environment steps"  # label of an axis
 TITLE_WIDTH = 60  # characters above each column of panels
 
 _DEFAULTS = "default"  # style without the settings of a matplotlibrc in the current folder, which may have LaTeX run
@@ -45,7 +47,7 @@ def read_metrics(folder: RunFolder) -> pd.DataFrame:
     """
     if not folder.metrics.exists():
         raise RunFolderError(f"{folder.metrics}: this run has no metrics yet.")
-    table = read_log(folder.metrics, ("update", "return_mean"))
+    table = read_log(folder.metrics, ("update", "steps", "return_mean"))
     if table.empty:
         raise RunFolderError(f"{folder.metrics}: expected at least one row.")
     return table
@@ -70,7 +72,7 @@ def read_log(path: Path, columns: Collection[str]) -> pd.DataFrame:
 
 
 def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
-    """Plots return, entropy and both losses against updates, with a moving average over 20 updates.
+    """Plots return, entropy and both losses against environment steps, with a moving average over 20 updates.
 
     A single run's raw values are faint behind the average; several runs are plotted as the mean of their averages with
     a band of one standard deviation.
@@ -78,8 +80,6 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
     """
-    import pandas as pd  # heavy: only when something is plotted
-
     tables = [read_metrics(folder) for folder in folders]
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
     rows, columns = -(-len(panels) // 2), min(len(panels), 2)
@@ -95,13 +95,12 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
             if column in table
         ]
         if len(smooth) == 1:
-            updates = smooth[0]["update"]
-            ax.plot(updates, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
-            ax.plot(updates, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE})")
+            steps = smooth[0]["steps"]
+            ax.plot(steps, smooth[0][column], color="C0", alpha=0.25, linewidth=0.8, label="each update")
+            ax.plot(steps, smooth[0]["value"], color="C0", label=f"moving average ({MOVING_AVERAGE} updates)")
         else:
-            values = pd.concat(smooth).groupby("update")["value"]
-            _draw_spread(ax, values.mean(), values.std(), values.mean().index, label="mean")
-        ax.set(title=title, xlabel="Update", ylabel=label)
+            _draw_spread(ax, *_mean_and_spread(smooth), label="mean", band="standard deviation over runs")
+        ax.set(title=title, xlabel=STEPS, ylabel=label)
         ax.legend()
     for ax in axes[len(panels) :]:  # an odd number leaves one over
         ax.set_visible(False)
@@ -116,35 +115,42 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
     """
     figure, (ax,) = new_figure(1, 1, (9, 5.5))
     for index, (name, folders) in enumerate(groups.items()):
-        curves = []
-        for folder in folders:
-            table = read_metrics(folder)
-            smooth = table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()
-            curves.append((table["steps"].to_numpy(np.float64), smooth.to_numpy(np.float64)))
-        # updates on complete episodes differ in steps between runs
-        steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
-        values = np.stack([np.interp(steps, x, y) for x, y in curves])
-        spread = values.std(axis=0, ddof=1) if len(values) > 1 else 0.0
-        label = f"{name} ({len(values)} seed{'s' if len(values) > 1 else ''})"
-        dash = DASHES[index // NUM_COLOURS % len(DASHES)]
-        _draw_spread(ax, values.mean(axis=0), spread, steps, label=label, linestyle=dash)
+        tables = [read_metrics(folder) for folder in folders]
+        smooth = [
+            table.assign(value=table["return_mean"].rolling(MOVING_AVERAGE, min_periods=1).mean()) for table in tables
+        ]
+        label = f"{name} ({counted(len(smooth), 'seed')})"
+        dash = DASHES[index // NUM_COLORS % len(DASHES)]
+        _draw_spread(ax, *_mean_and_spread(smooth), label=label, linestyle=dash)
     ax.set(
         title="Training return, each variant on its own draws: mean and standard deviation over seeds",
-        xlabel="Environment steps",
+        xlabel=STEPS,
         ylabel=f"Mean of the last 100 episodes, over {MOVING_AVERAGE} updates",
     )
     ax.legend(fontsize="small")
     save_figure(figure, path, dpi=110)
 
 
-def _draw_spread(ax: Any, mean: Any, spread: Any, x: Any, **options: Any) -> None:
-    """A line with a band around it; ``options`` are those of ``Axes.plot``."""
+def _mean_and_spread(tables: Sequence[pd.DataFrame]) -> tuple[Array, Array, Array]:
+    """Environment steps that all runs have made; mean and standard deviation over runs of the column ``value``.
+
+    Values are interpolated, since the same update of two runs may end after different numbers of steps.
+    """
+    curves = [(table["steps"].to_numpy(np.float64), table["value"].to_numpy(np.float64)) for table in tables]
+    steps = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), CURVE_POINTS)
+    values = np.stack([np.interp(steps, x, y) for x, y in curves])
+    return steps, values.mean(axis=0), values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(CURVE_POINTS)
+
+
+def _draw_spread(ax: Any, x: Array, mean: Array, spread: Array, *, band: str = "", **options: Any) -> None:
+    """A line with a band around it, which ``band`` names; ``options`` are those of ``Axes.plot``."""
     (line,) = ax.plot(x, mean, **options)
-    ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.18, linewidth=0)
+    shared: Any = {"color": line.get_color(), "alpha": 0.18, "linewidth": 0}
+    ax.fill_between(x, mean - spread, mean + spread, label=band or None, **shared)
 
 
 def plot_grids(maps: Mapping[str, Array], axes: Mapping[str, Sequence[float]], path: Path) -> None:
-    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one colour scale.
+    """Plots mean returns over the first two axes of a grid, a heat map for each group, all on one color scale.
 
     Args:
         maps: Name of a group -> means, one dimension for each axis.

@@ -28,7 +28,7 @@ def play_batch(
     """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest ends.
 
     Each episode has its own seed, so its draw, terrain and first push are the same for every policy. A batch waits for
-    its slowest episode, since taking the first to finish would favour short episodes.
+    its slowest episode, since taking the first to finish would favor short episodes.
 
     Args:
         policy: With memory or without.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.errors import ConfigError, RunFolderError
+from gym_dr.errors import ConfigError, RunFolderError, unknown_name
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.runs.durable import os_errors, write_atomically
@@ -51,7 +51,7 @@ def sampler_notes(document: Mapping[str, Any]) -> list[str]:
 class Evaluation:
     """A finished evaluation."""
 
-    folder: Path
+    folder: Path  # where its files are
     document: dict[str, Any]  # the content of ``evaluation.json``
     episodes: pd.DataFrame  # the rows of ``episodes.csv``, sorted by policy, set, cell and episode
 
@@ -132,13 +132,41 @@ class Evaluation:
         return html_table(columns, rows, self.document["env"], note)
 
     def cell_set(self, name: str) -> CellSet:
-        """The set with a name."""
-        return next(cells for cells in self.sets if cells.name == name)
+        """The set with a name.
+
+        Raises:
+            UnknownNameError: The evaluation has no such set.
+        """
+        found = {cells.name: cells for cells in self.sets}
+        if name not in found:
+            raise unknown_name("set of the evaluation", name, found)
+        return found[name]
+
+    def episodes_of(self, name: str) -> pd.DataFrame:
+        """The rows of ``episodes`` of one set, such as ``grid``.
+
+        Every evaluation also has episodes on nominal values and on the training draws, so group those of one set:
+
+        Example:
+            >>> found = gym_dr.evaluate(run, grid={"gravity": (-11, -3, 3)})
+            >>> found.episodes_of("grid").groupby("gravity")["return"].mean()  # three rows
+
+        Args:
+            name: Of a set; ``[cells.name for cells in found.sets]`` lists them.
+
+        Raises:
+            UnknownNameError: The evaluation has no such set.
+        """
+        return self.episodes[self.episodes["set"] == self.cell_set(name).name]
 
     def returns(self, name: str) -> Array:
-        """Returns of one set's episodes, shape ``(policies, cells, episodes)``."""
+        """Returns of one set's episodes, shape ``(policies, cells, episodes)``.
+
+        Raises:
+            UnknownNameError: The evaluation has no such set.
+        """
         cells = self.cell_set(name)
-        values: Array = self.episodes.loc[self.episodes["set"] == name, "return"].to_numpy(np.float64)
+        values: Array = self.episodes_of(name)["return"].to_numpy(np.float64)
         return values.reshape(len(self.policies), cells.num_cells, cells.episodes)
 
 

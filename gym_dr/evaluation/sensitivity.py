@@ -133,10 +133,10 @@ def least_perturbation(
     if not fails.any():
         return {**result, "reason": "no cell fails"}
     values = cells.values
-    centre = np.array([nominal[name] for name in cells.names])
-    width = np.maximum(values.max(0), centre) - np.minimum(values.min(0), centre)
+    center = np.array([nominal[name] for name in cells.names])
+    width = np.maximum(values.max(0), center) - np.minimum(values.min(0), center)
     varies = np.ptp(values, axis=0) > 0
-    moved = np.where(varies, np.abs(values - centre) / np.where(width > 0, width, 1.0), 0.0)
+    moved = np.where(varies, np.abs(values - center) / np.where(width > 0, width, 1.0), 0.0)
     order = np.lexsort((moved.sum(1), moved.max(1, initial=0.0)))
     nearest = int(order[fails[order]][0])
     return {

@@ -135,11 +135,11 @@ def iqm_with_interval(values: Sequence[float]) -> tuple[float, float | None, flo
     from scipy import stats  # heavy
 
     sample = np.asarray(values, dtype=np.float64)
-    centre = float(stats.trim_mean(sample, 0.25))
+    center = float(stats.trim_mean(sample, 0.25))
     if len(sample) == 1:
-        return centre, None, None
+        return center, None, None
     low, high = bootstrap([sample], lambda one, axis: stats.trim_mean(one, 0.25, axis=axis), RESAMPLES).tolist()
-    return centre, low, high
+    return center, low, high
 
 
 def _strata(cells: CellSet) -> tuple[list[npt.NDArray[np.intp]], npt.NDArray[np.intp]]:

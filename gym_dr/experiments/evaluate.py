@@ -61,7 +61,7 @@ def evaluate(
     Example:
         >>> found = gym_dr.evaluate("runs/first", grid={"gravity": (-12, -2, 11)})
         >>> found.summary.query("statistic == 'mean'")
-        >>> found.episodes.groupby("gravity")["return"].mean()
+        >>> found.episodes_of("grid").groupby("gravity")["return"].mean()
         >>> gym_dr.evaluate("runs/first", params={"gravity": -3, "wind_power": 15})  # exactly these values
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
         >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")

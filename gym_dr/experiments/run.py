@@ -47,7 +47,7 @@ class Run:
 
     folder: RunFolder
     config: RunConfig
-    _algorithm: Algorithm
+    _algorithm: Algorithm  # of its configuration
 
     @property
     def path(self) -> Path:
@@ -198,7 +198,13 @@ class Runs(Sequence[Run]):
     """
 
     def __init__(self, path: Path, runs: Sequence[Run], trust: Collection[str] = ()) -> None:
-        """Holds opened runs; ``gym_dr.load_run`` opens them from a path."""
+        """Holds opened runs; ``gym_dr.load_run`` opens them from a path.
+
+        Args:
+            path: See the class.
+            runs: In the order of their seeds.
+            trust: Modules that their configurations may import.
+        """
         self.path, self._runs, self._trust = path, tuple(runs), tuple(trust)
 
     @property

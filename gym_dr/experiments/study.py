@@ -27,7 +27,7 @@ from gym_dr.runs.folder import CONFIG, RunFolder, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.wording import either, spelled
+from gym_dr.wording import counted, either, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -306,10 +306,9 @@ def _train(
             shown.note(note)
         budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
         equal = "equal" if plan.same_budget() else "unequal"
-        shown.note(
-            f"{len(plan.variants)} variants x {len(plan.seeds)} seeds, {len(runs) - len(waiting)} of {len(runs)} runs "
-            f"trained; {equal} budgets of environment steps: {budgets}"
-        )
+        what = f"{counted(len(plan.variants), 'variant')} x {counted(len(plan.seeds), 'seed')}"
+        done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
+        shown.note(f"{what}, {done}; {equal} budgets of environment steps: {budgets}")
         failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
         lost = [run.folder for run in waiting if isinstance(failed.get(str(run.folder.path)), LostRunError)]
         for folder in lost if launching["launcher"] == "local" else []:  # a killed process ends the whole pool

@@ -67,7 +67,7 @@ def context_ranges(
     return tuple(_range(space[name], rules.get(name), given.get(name), span) for name in names)
 
 
-def normalised_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
+def normalized_context(params: Mapping[str, npt.ArrayLike], ranges: Sequence[ContextRange]) -> Array:
     """Current values, mapped to [-span, span] ([-1, 1] by default).
 
     Args:
@@ -129,7 +129,7 @@ class Context:
         """Appends the context to observations ``(size,)`` or ``(N, size)`` if the policy may see it."""
         if not self.ranges:
             return observations
-        context = normalised_context(params, self.ranges)
+        context = normalized_context(params, self.ranges)
         return np.concatenate([observations, context.astype(observations.dtype)], axis=-1)
 
     def visible_info(self, info: dict[str, Any]) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class Uniform(_Bounded):
     """Uniform distribution between ``low`` and ``high``."""
 
     name: ClassVar[str] = "uniform"
-    low: float
-    high: float
+    low: float  # lowest value
+    high: float  # highest value
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
@@ -112,8 +112,8 @@ class LogUniform(_Bounded):
     """Log-uniform distribution between two positive ends: halving is as likely as doubling."""
 
     name: ClassVar[str] = "loguniform"
-    low: float
-    high: float
+    low: float  # lowest value, above 0
+    high: float  # highest value
 
     def __post_init__(self) -> None:
         _to_floats(self, "low", "high")
@@ -145,11 +145,11 @@ class Normal(_Bounded):
     """
 
     name: ClassVar[str] = "normal"
-    mu: float
-    sigma: float
-    low: float = -math.inf
-    high: float = math.inf
-    method: str = "clip"
+    mu: float  # mean, before bounds apply
+    sigma: float  # standard deviation, before bounds apply
+    low: float = -math.inf  # lowest value
+    high: float = math.inf  # highest value
+    method: str = "clip"  # "clip" or "truncate": what happens to values outside the bounds
 
     def __post_init__(self) -> None:
         _to_floats(self, "mu", "sigma", "low", "high", finite=("mu", "sigma"))
@@ -168,7 +168,7 @@ class Normal(_Bounded):
         u = np.asarray(u, dtype=np.float64)
         if self.method == "clip":
             return np.clip(self.mu + self.sigma * normal_ppf(u), self.low, self.high)
-        a, b = self._standardised()
+        a, b = self._standardized()
         if a > 0:  # mirror the upper tail into the lower one, where probabilities keep their precision
             p = normal_cdf(-b) + (1.0 - u) * self._mass()
             return np.clip(self.mu - self.sigma * normal_ppf(p), self.low, self.high)
@@ -178,7 +178,7 @@ class Normal(_Bounded):
     @property
     def mean(self) -> float:
         # expectation of a truncated normal, or of a clipped one (the truncated part plus the two atoms)
-        a, b = self._standardised()
+        a, b = self._standardized()
         inner = self.mu * self._mass() + self.sigma * (normal_pdf(a) - normal_pdf(b))
         if self.method == "truncate":
             return inner / self._mass()
@@ -186,12 +186,12 @@ class Normal(_Bounded):
         upper = self.high * float(normal_cdf(-b)) if math.isfinite(self.high) else 0.0
         return lower + inner + upper
 
-    def _standardised(self) -> tuple[float, float]:
+    def _standardized(self) -> tuple[float, float]:
         return (self.low - self.mu) / self.sigma, (self.high - self.mu) / self.sigma
 
     def _mass(self) -> float:
         """Probability between the bounds, computed in the tail that keeps precision."""
-        a, b = self._standardised()
+        a, b = self._standardized()
         return float(normal_cdf(-a) - normal_cdf(-b)) if a > 0 else float(normal_cdf(b) - normal_cdf(a))
 
 
@@ -200,8 +200,8 @@ class Integer(_Bounded):
     """Whole numbers from ``low`` to ``high``, inclusive, equally likely."""
 
     name: ClassVar[str] = "integer"
-    low: int
-    high: int
+    low: int  # smallest number, included
+    high: int  # largest number, included
 
     def __post_init__(self) -> None:
         for key in ("low", "high"):
@@ -252,8 +252,8 @@ class Choice(_Discrete):
     """One of ``values``, equally likely or with the given ``probabilities``, which sum to 1."""
 
     name: ClassVar[str] = "choice"
-    values: tuple[float, ...]
-    probabilities: tuple[float, ...] | None = None
+    values: tuple[float, ...]  # what may be drawn
+    probabilities: tuple[float, ...] | None = None  # one for each value, with sum 1; None for equal ones
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _numbers(self, "values", self.values))
@@ -281,7 +281,7 @@ class Bernoulli(_Discrete):
     """1 with probability ``p``, else 0."""
 
     name: ClassVar[str] = "bernoulli"
-    p: float
+    p: float  # probability of 1
 
     def __post_init__(self) -> None:
         _to_floats(self, "p")
@@ -300,7 +300,7 @@ class Constant(_Discrete):
     """Always ``value``."""
 
     name: ClassVar[str] = "constant"
-    value: float
+    value: float  # the value
 
     def __post_init__(self) -> None:
         _to_floats(self, "value")
@@ -322,8 +322,8 @@ class Mixture(Distribution):
     """
 
     name: ClassVar[str] = "mixture"
-    components: tuple[Distribution, ...]
-    weights: tuple[float, ...] | None = None
+    components: tuple[Distribution, ...]  # the distributions; in files, tables of the same form
+    weights: tuple[float, ...] | None = None  # one for each component, at least 0; None for equal ones
 
     def __post_init__(self) -> None:
         if not isinstance(self.components, Sequence) or isinstance(self.components, str) or not self.components:
@@ -339,7 +339,7 @@ class Mixture(Distribution):
 
     def ppf(self, u: npt.ArrayLike) -> Array:
         u = np.asarray(u, dtype=np.float64)
-        weights = self._normalised()
+        weights = self._normalized()
         picked = _pick(weights, u)
         start = np.concatenate(([0.0], np.cumsum(weights)[:-1]))
         out = np.empty(u.shape)
@@ -353,18 +353,18 @@ class Mixture(Distribution):
 
     @property
     def support(self) -> tuple[float, float]:
-        ends = [part.support for part, w in zip(self.components, self._normalised(), strict=True) if w > 0]
+        ends = [part.support for part, w in zip(self.components, self._normalized(), strict=True) if w > 0]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     @property
     def mean(self) -> float:
-        return math.fsum(w * part.mean for w, part in zip(self._normalised(), self.components, strict=True))
+        return math.fsum(w * part.mean for w, part in zip(self._normalized(), self.components, strict=True))
 
     @property
     def integral(self) -> bool:
         return all(part.integral for part in self.components)
 
-    def _normalised(self) -> tuple[float, ...]:
+    def _normalized(self) -> tuple[float, ...]:
         weights = self.weights or (1.0,) * len(self.components)
         total = math.fsum(weights)
         return tuple(w / total for w in weights)

@@ -14,11 +14,11 @@ from gym_dr.arrays import Array
 
 # Coefficients of Wichura (1988), "Algorithm AS 241: The Percentage Points of the Normal Distribution",
 # Applied Statistics 37(3), routine PPND16 (relative error about 1e-16). Highest power first, as np.polyval expects.
-CENTRE_NUM = (
+CENTER_NUM = (
     2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608,
 )  # fmt: skip
-CENTRE_DEN = (
+CENTER_DEN = (
     5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
     5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0,
 )  # fmt: skip
@@ -52,7 +52,7 @@ def normal_ppf(p: npt.ArrayLike) -> Array:
     p = np.asarray(p, dtype=np.float64)
     q = p - 0.5
     r = 0.180625 - q * q
-    x = np.asarray(q * np.polyval(CENTRE_NUM, r) / np.polyval(CENTRE_DEN, r))
+    x = np.asarray(q * np.polyval(CENTER_NUM, r) / np.polyval(CENTER_DEN, r))
     outer = np.abs(q) > 0.425
     if outer.any():
         x = np.array(x)

@@ -60,12 +60,20 @@ class Rule:
 
 
 def Scale(distribution: Any) -> Rule:  # noqa: N802  reads as a type where users write it, beside Uniform
-    """The nominal value times a draw: ``Scale(Uniform(0.8, 1.2))``, or ``Scale((0.8, 1.2))``."""
+    """The nominal value times a draw: ``Scale(Uniform(0.8, 1.2))``, or ``Scale((0.8, 1.2))``.
+
+    Args:
+        distribution: Of the factor; a pair means ``Uniform``, a number a constant.
+    """
     return Rule(distribution, "scale")
 
 
 def Add(distribution: Any) -> Rule:  # noqa: N802  as Scale
-    """The nominal value plus a draw: ``Add(Normal(0, 1, low=-2, high=2))``, or ``Add((-2, 2))``."""
+    """The nominal value plus a draw: ``Add(Normal(0, 1, low=-2, high=2))``, or ``Add((-2, 2))``.
+
+    Args:
+        distribution: Of the summand; a pair means ``Uniform``, a number a constant.
+    """
     return Rule(distribution, "add")
 
 

@@ -47,6 +47,21 @@ class FinishedEpisode(Protocol):
         ...
 
     @property
+    def length(self) -> int:
+        """Number of steps."""
+        ...
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the environment ended it; False if the step limit truncated it."""
+        ...
+
+    @property
+    def version(self) -> int | None:
+        """Of the sampler that drew it; None for a sampler that never changes."""
+        ...
+
+    @property
     def score(self) -> float | None:
         """How much the policy can learn from it, by the trainer's measure; None if the trainer gives none."""
         ...

@@ -30,7 +30,7 @@ COLUMNS = frozenset(
 class Param:
     """One quantity of an environment's physics."""
 
-    name: str
+    name: str  # as users write it: "gravity", or "body_mass:torso" for one of many
     nominal: float  # the value without randomization
     low: float  # smallest possible value, inclusive
     high: float  # largest possible value, inclusive

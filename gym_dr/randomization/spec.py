@@ -26,7 +26,7 @@ class Correlation:
     The first parameter keeps the draws that it would have without correlation; the others follow it.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the parameters, in the order of the matrix
     matrix: tuple[tuple[float, ...], ...]  # symmetric, ones on the diagonal, positive definite
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError, RandomizationWarning
-from gym_dr.randomization.context import context_ranges, normalised_context
+from gym_dr.randomization.context import context_ranges, normalized_context
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.spec import Randomization
@@ -413,7 +413,7 @@ def the_draw_ends_the_observation_or_is_hidden_from_info_and_the_episode_is_the_
             seen = [(row[0], row[-1]) for row in rows if np.asarray(row[-1]["draw_index"]).any() or len(row) == 5]
             seen += [(np.stack(list(i["final_obs"])), i["final_info"]) for *_, i in rows if "final_obs" in i]
             for observations, info in seen:
-                expected = normalised_context(columns(info["params"]), ranges)
+                expected = normalized_context(columns(info["params"]), ranges)
                 np.testing.assert_allclose(np.atleast_2d(observations)[:, -len(ranges) :], expected, atol=1e-6)
                 assert observations in envs.observation_space
             for (observations, *others, _), (*without, info) in zip(rows, hidden, strict=True):

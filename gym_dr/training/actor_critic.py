@@ -76,7 +76,7 @@ class ActorCritic:
         """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
         ``make_optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions,
-        ``reward_moments`` normalises rewards, and ``A2CConfig`` documents the other keywords.
+        ``reward_moments`` normalizes rewards, and ``A2CConfig`` documents the other keywords.
 
         Raises:
             ConfigError: The networks do not support the spaces.
@@ -84,7 +84,7 @@ class ActorCritic:
         """
         self.critic_context = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if critic_context else ()
         inputs = observation_size(envs) + len(self.critic_context)
-        with torch.random.fork_rng(devices=[]):  # torch initialises layers from its global generator
+        with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
             self.actor = make_actor(envs, hidden_sizes, activation, continuous, normalize_observations)
             self.critic = mlp(inputs, hidden_sizes, 1, activation)
@@ -108,7 +108,7 @@ class ActorCritic:
 
     @property
     def reward_scale(self) -> float:
-        """Factor on rewards in the losses: constant, or from ``reward_moments`` if rewards are normalised."""
+        """Factor on rewards in the losses: constant, or from ``reward_moments`` if rewards are normalized."""
         return self._reward_scale if self.reward_moments is None else 1.0 / self.reward_moments.std().item()
 
     def value(self, inputs: Tensor) -> Tensor:

@@ -121,7 +121,7 @@ class Algorithm:
 
 
 def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
-    """Derives a seed that is independent of those of neighbouring run seeds.
+    """Derives a seed that is independent of those of neighboring run seeds.
 
     Gymnasium seeds sub-environment i with ``seed + i``, so runs with seeds 1 and 2 would share almost all of them.
     Training (stream 0) gets seeds below 2**61 and each other stream a range of its own above, so streams never overlap.

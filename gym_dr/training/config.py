@@ -82,7 +82,7 @@ class PPOConfig:
     minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
     gamma: float = option(0.99, "discount factor")
     gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
-    clip_range: float = option(0.2, "clip probability ratios to 1 +- clip_range")
+    clip_range: float = option(0.2, "clip probability ratios to [1 - clip_range, 1 + clip_range]")
     value_clip: float = option(0.0, "clip changes of the value function to this; 0 for no clipping")
     target_kl: float = option(0.0, "stop an update's epochs above this mean KL divergence; 0 for no limit")
     entropy_coef: float = option(0.0, "weight of the entropy bonus")

@@ -57,7 +57,7 @@ def clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip
         values: Outputs of the critic, shape ``(B,)``.
         old_values: Its outputs before the first epoch, without a graph, shape ``(B,)``.
         returns: Targets, without a graph, shape ``(B,)``.
-        clip_range: Largest change from the old values, above 0, in units of (normalised) returns.
+        clip_range: Largest change from the old values, above 0, in units of (normalized) returns.
     """
     clipped = old_values + (values - old_values).clamp(-clip_range, clip_range)
     return torch.maximum((values - returns).pow(2), (clipped - returns).pow(2)).mean()

@@ -23,7 +23,7 @@ _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"relu": nn.ReLU, "tanh": nn.
 
 
 def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str) -> nn.Sequential:
-    """A multilayer perceptron with torch's initialisation and a linear last layer."""
+    """A multilayer perceptron with torch's initialization and a linear last layer."""
     sizes = [inputs, *hidden_sizes]
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
@@ -228,7 +228,7 @@ def linear_layers(network: nn.Sequential) -> list[nn.Linear]:
 
 
 def orthogonal(network: nn.Sequential, last_gain: float) -> None:
-    """Initialises weights orthogonally and biases with 0.
+    """Initializes weights orthogonally and biases with 0.
 
     Saxe et al. 2014, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks".
 

@@ -1,7 +1,7 @@
 """Running moments of observations and of discounted returns, which scale the inputs and targets of networks to about 1.
 
 Moments are float64 and cover valid steps only. They change between rollouts, never within one, so acting and learning
-use the same moments, and stepping and compiled rollouts agree. Nothing is clipped, so normalisation is a linear map,
+use the same moments, and stepping and compiled rollouts agree. Nothing is clipped, so normalization is a linear map,
 which compiled policies fold into their first layer.
 """
 
@@ -51,10 +51,10 @@ class NormalizeObservations(Moments):
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Normalised inputs, shape ``(..., columns + k)`` like ``inputs``."""
+        """Normalized inputs, shape ``(..., columns + k)`` like ``inputs``."""
         columns = len(self.mean)
-        normalised = (inputs[..., :columns] - self.mean.float()) / self.std().float()
-        return torch.cat([normalised, inputs[..., columns:]], -1)
+        normalized = (inputs[..., :columns] - self.mean.float()) / self.std().float()
+        return torch.cat([normalized, inputs[..., columns:]], -1)
 
     def update(self, rows: Tensor) -> None:
         """Adds inputs, shape ``(B, columns + k)``."""

@@ -7,7 +7,7 @@ Details that the paper leaves open follow Huang et al. 2022, "The 37 Implementat
 Optimization"; numbers refer to its lists ("core" and "continuous"). ``actor_critic.py`` and the modules it uses have
 those that algorithms share: orthogonal weights (core 2), annealing (4), generalized advantages (5), the entropy bonus
 (10), gradient clipping (11, but per network), separate networks (13), normal distributions and their standard deviation
-(continuous 1 to 3), clipped actions (5), normalised observations and rewards (6 and 8, without the clipping of 7 and
+(continuous 1 to 3), clipped actions (5), normalized observations and rewards (6 and 8, without the clipping of 7 and
 9). Unlike the code that Huang et al. describe, truncated episodes bootstrap.
 """
 

@@ -16,7 +16,7 @@ from gym_dr.compiled.steps import Steps
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
-from gym_dr.randomization.context import ContextRange, normalised_context
+from gym_dr.randomization.context import ContextRange, normalized_context
 from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.adapt import AdaptParams
@@ -112,7 +112,7 @@ class RolloutCollector:
         return _rollout(steps, valid, self.device, contexts, learned)
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
-        return normalised_context(info["params"], self.visible) if self.visible else None
+        return normalized_context(info["params"], self.visible) if self.visible else None
 
 
 def collect_episodes(
@@ -121,7 +121,7 @@ def collect_episodes(
     """Resets all sub-environments and plays the same number of complete episodes in each.
 
     A sub-environment that has finished waits for the others: its further steps are not valid and its further episodes
-    are not recorded. Taking the first episodes to end instead would favour short ones.
+    are not recorded. Taking the first episodes to end instead would favor short ones.
 
     Args:
         envs: NEXT_STEP autoreset.

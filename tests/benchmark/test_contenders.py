@@ -116,7 +116,7 @@ def test_what_is_left_out_stands_in_the_results_with_its_reason(monkeypatch: pyt
     monkeypatch.setattr(contenders, "MAKERS", {"native": native, "async": fail})
     lines: list[str] = []
     result = throughput.measure_throughput(TINY, lines.append)
-    assert lines == ["stepping 1 environments", "stepping 2 environments"]
+    assert lines == ["stepping 1 environment", "stepping 2 environments"]
     assert result["left_out"] == [
         {"mode": "async", "num_envs": None, "reason": "is not here"},
         {"mode": "native", "num_envs": 2, "reason": "more than the limit of 1 processes"},

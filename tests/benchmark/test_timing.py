@@ -40,7 +40,7 @@ def test_the_maximum_speedup(fraction: float, expected: float | None) -> None:
 
 
 def test_a_speedup_is_the_median_of_the_rounds_ratios() -> None:
-    # 10/1, 20/10, 30/10: one slow round of the reference moves the median no further than its neighbour
+    # 10/1, 20/10, 30/10: one slow round of the reference moves the median no further than its neighbor
     assert speedup([10, 20, 30], [1, 10, 10]) == 3.0
 
 

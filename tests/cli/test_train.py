@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ def test_a_run_evaluates_on_nominal_and_training_draws(tmp_path: Path) -> None:
     result = train(tmp_path / "run", "--updates", "1", "--eval-episodes", "2")
     evaluation = json.loads((tmp_path / "run/evaluation/evaluation.json").read_text())
     assert [(row["set"], row["episodes"]) for row in evaluation["results"]] == [("nominal", 2), ("training", 2)]
-    assert "Evaluation on nominal" in result.out
+    assert re.search(
+        r"Evaluation on nominal  mean return -?[\d.]+, standard deviation [\d.]+ \(\d+ episodes?", result.out
+    )
 
 
 def test_without_a_terminal_progress_is_plain_lines(tmp_path: Path) -> None:

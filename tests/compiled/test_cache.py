@@ -55,6 +55,18 @@ def test_compiled_once_with_a_message_then_loaded_silently(
     assert (hits(first), hits(second)) == (0, 1)
 
 
+def test_functions_of_one_part_give_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):  # with an empty cache each: both are compiled
+        function = fresh(tmp_path, monkeypatch)
+        assert function(21) == 42
+        assert hits(function) == 0
+        for path in (tmp_path / "gym_dr").glob("*.bin"):
+            path.unlink()
+    assert capsys.readouterr().err.count("compiling a test for this machine") == 1
+
+
 @pytest.mark.parametrize("damage", ["empty", "short", "flipped", "text"])
 def test_a_damaged_file_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     fresh(tmp_path, monkeypatch)(21)

@@ -61,7 +61,7 @@ def test_a_file_is_described_without_running_its_code(tmp_path: Path) -> None:
         ("my_package.policies", {"clip_range": 0.2}, None),
     ],
 )
-def test_an_algorithm_is_recognised(tmp_path: Path, module: str, marks: dict[str, Any], algorithm: str | None) -> None:
+def test_an_algorithm_is_recognized(tmp_path: Path, module: str, marks: dict[str, Any], algorithm: str | None) -> None:
     data = {"policy_class": {"__module__": module}, **marks}
     assert read_saved(save(tmp_path / "a.zip", data)).algorithm == algorithm
 

@@ -54,6 +54,15 @@ def test_bands_are_quantiles_of_equally_many_episodes(tmp_path: Path) -> None:
     assert wind.quantiles[2].mean() == pytest.approx(5.0, abs=0.8)
 
 
+def test_the_picture_says_what_its_lines_and_bands_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    monkeypatch.setattr("gym_dr.evaluation.growth.save_figure", lambda figure, path, dpi: figures.append(figure))
+    plot_growth(grown(tmp_path / "run"), config(), tmp_path / "out.png")
+    (legend,) = figures[0].legends
+    labels = ["nine tenths of the draws", "half of the draws", "median (of a switch: mean)", "ends of the box"]
+    assert [text.get_text() for text in legend.get_texts()] == labels
+
+
 def test_a_run_whose_sampler_does_not_learn_and_one_without_episodes_have_no_growth(tmp_path: Path) -> None:
     folder = grown(tmp_path / "run")
     plot_growth(folder, config("uniform"), folder.growth)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def write_metrics(path: Path, updates: int = 60, offset: float = 0.0) -> RunFold
     return folder
 
 
-def colours(path: Path) -> int:
+def colors(path: Path) -> int:
     # hundredths of red, green, blue and alpha in one number, which sorts far faster than rows of four
     return len(np.unique((imread(path) * 100).round().astype(np.int64) @ 101 ** np.arange(4)))
 
@@ -33,13 +34,43 @@ def colours(path: Path) -> int:
 def test_one_run_is_drawn(tmp_path: Path) -> None:
     plot_training([write_metrics(tmp_path / "a")], tmp_path / "out.png")
     assert imread(tmp_path / "out.png").shape[:2] == (880, 1320)
-    assert colours(tmp_path / "out.png") > 20
+    assert colors(tmp_path / "out.png") > 20
+
+
+def drawn(folders: list[RunFolder], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The panels of a picture of training."""
+    figures: list[Any] = []
+    monkeypatch.setattr("gym_dr.evaluation.plots.save_figure", lambda figure, path, dpi: figures.append(figure))
+    plot_training(folders, Path("out.png"))
+    return [ax for ax in figures[0].axes if ax.get_visible()]
+
+
+@pytest.mark.parametrize("names", ["a", "ab"], ids=["one run", "several"])
+def test_training_is_drawn_over_environment_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
+    panels = drawn([write_metrics(tmp_path / name) for name in names], monkeypatch)
+    assert len(panels) == 4
+    for panel in panels:
+        assert panel.get_xlabel() == "Environment steps"
+        assert panel.lines[-1].get_xdata().max() == 590  # ten steps an update, the last of which is 59
+        assert len(panel.get_legend().get_texts()) == 2
+
+
+def test_the_mean_over_runs_is_taken_at_equal_numbers_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, fast = write_metrics(tmp_path / "slow"), write_metrics(tmp_path / "fast")
+    lines = [line.split(",") for line in fast.metrics.read_text().splitlines()]
+    rows = [[u, str(2 * int(steps)), *rest] for u, steps, *rest in lines[1:]]
+    fast.metrics.write_text("\n".join(",".join(row) for row in [lines[0], *rows]) + "\n")
+    entropy = drawn([slow, fast], monkeypatch)[1].lines[0]
+    # at 590 steps, the end of the shorter run: moving averages of updates 40 to 59 and of 10 to 29.5, which are 49.5
+    # and 20; so the entropies are 1.3 - 0.495 and 1.3 - 0.2
+    assert entropy.get_xdata()[-1] == 590
+    assert entropy.get_ydata()[-1] == pytest.approx(1.3 - (0.495 + 0.2) / 2)
 
 
 def test_several_runs_are_drawn_as_mean_and_spread(tmp_path: Path) -> None:
     folders = [write_metrics(tmp_path / name, offset=offset) for name, offset in (("a", 0), ("b", 40), ("c", 80))]
     plot_training(folders, tmp_path / "out.png")
-    assert colours(tmp_path / "out.png") > 20
+    assert colors(tmp_path / "out.png") > 20
 
 
 def test_a_run_of_one_update_is_drawn(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gym_dr.errors import ConfigError, RunFolderError
+import gym_dr
+from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation.results import (
     COLUMNS,
     Evaluation,
@@ -17,6 +19,23 @@ from gym_dr.evaluation.results import (
     read_episodes,
     write_document,
 )
+
+
+def test_the_episodes_of_a_grid_are_without_those_of_nominal_values_and_training_draws(tmp_path: Path) -> None:
+    found = gym_dr.evaluate(
+        {"coast": lambda observations: np.zeros(len(observations), np.int64)},
+        env="gym_dr/LunarLanderDR-v3",
+        randomization={"wind_power": (0, 20)},  # gravity is nominal in the other sets, -10
+        grid={"gravity": (-11, -3, 3)},
+        episodes=1,
+        output=tmp_path / "out",
+        progress=False,
+    )
+    assert set(found.episodes["gravity"]) == {-11.0, -10.0, -7.0, -3.0}
+    assert found.episodes_of("grid").groupby("gravity")["return"].mean().index.tolist() == [-11.0, -7.0, -3.0]
+    assert len(found.episodes_of("nominal")) == 1
+    with pytest.raises(UnknownNameError, match=r"Unknown set of the evaluation 'gird'\. Did you mean 'grid'"):
+        found.episodes_of("gird")
 
 
 def test_what_is_evaluated_alone_has_a_folder_of_its_own() -> None:

@@ -36,7 +36,7 @@ def test_a_sum_is_explained_by_its_parts() -> None:
     assert result["noise"] == pytest.approx(0.0)
 
 
-def test_a_product_of_centred_parameters_is_all_interaction() -> None:
+def test_a_product_of_centered_parameters_is_all_interaction() -> None:
     result = sensitivity(returns_of(lambda g, w, d: (g + 7) * (w - 5) + 0 * d), POINTS)
     assert shares(result, "first_order") == pytest.approx([0.0, 0.0, 0.0], abs=0.1)
     assert shares(result, "total") == pytest.approx([1.0, 1.0, 0.0], abs=0.1)

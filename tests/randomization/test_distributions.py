@@ -168,7 +168,7 @@ def test_ppf_reads_lists(distribution: Distribution) -> None:
 
 @few
 @given(distributions())
-def test_a_value_does_not_depend_on_its_neighbours(distribution: Distribution) -> None:
+def test_a_value_does_not_depend_on_its_neighbors(distribution: Distribution) -> None:
     alone = [float(distribution.ppf(u)) for u in U[::10]]
     np.testing.assert_array_equal(distribution.ppf(U)[::10], alone)
 

@@ -169,7 +169,7 @@ def test_draws_of_different_names_indices_and_seeds_are_independent() -> None:
         uniforms(words, 0, ["a"])[0],
         uniforms(words, 0, ["b"])[0],  # another name
         uniforms(words, 1, ["a"])[0],  # the next draw
-        uniforms(words + np.uint64(1), 0, ["a"])[0],  # the neighbouring seed
+        uniforms(words + np.uint64(1), 0, ["a"])[0],  # the neighboring seed
         uniforms(words, words, ["a"])[0],  # seed and index in step
     ]
     for one, other in combinations(sequences, 2):

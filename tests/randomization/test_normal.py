@@ -53,7 +53,7 @@ def test_ppf_does_not_fall_where_one_polynomial_takes_over_from_another(border: 
 @given(probabilities, probabilities)
 def test_ppf_is_monotone(p: float, q: float) -> None:
     low, high = normal_ppf(sorted((p, q)))
-    # neighbouring floats may be out of order by the rounding of the polynomials
+    # neighboring floats may be out of order by the rounding of the polynomials
     assert low <= high + 1e-14 * abs(high)
 
 
@@ -89,7 +89,7 @@ def test_results_have_the_shape_of_the_argument(function: object, shape: tuple[i
 
 
 @pytest.mark.parametrize("function", [normal_ppf, normal_cdf])
-def test_a_value_does_not_depend_on_its_neighbours(function: object) -> None:
+def test_a_value_does_not_depend_on_its_neighbors(function: object) -> None:
     together = function(GRID)  # type: ignore[operator]
     alone = [float(function(p)) for p in GRID]  # type: ignore[operator]
     np.testing.assert_array_equal(together, alone)

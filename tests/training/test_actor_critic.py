@@ -201,11 +201,11 @@ TRAININGS: dict[str, tuple[Callable[[Any, Any], None], Any]] = {
         for baseline in ("none", "normalize", "learned")
     },
     **{
-        f"ppo-{'normalised' if normalised else 'raw'}": (
+        f"ppo-{'normalized' if normalized else 'raw'}": (
             ppo.train,
-            replace(PPO, schedule="constant", normalize_observations=normalised, normalize_rewards=normalised),
+            replace(PPO, schedule="constant", normalize_observations=normalized, normalize_rewards=normalized),
         )
-        for normalised in (False, True)
+        for normalized in (False, True)
     },
 }
 

@@ -19,7 +19,7 @@ def test_streams_of_seeds_never_overlap(seed: int, index: int) -> None:
 
 
 @given(seed=seeds)
-def test_neighbouring_runs_share_no_sub_environment_seeds(seed: int) -> None:
+def test_neighboring_runs_share_no_sub_environment_seeds(seed: int) -> None:
     # Gymnasium seeds sub-environment i with seed + i
     assert abs(seed_for(seed, 0) - seed_for(seed + 1, 0)) > 100_000
     assert abs(seed_for(seed, 0, 0) - seed_for(seed, 0, 1)) > 100_000

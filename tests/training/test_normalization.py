@@ -67,7 +67,7 @@ def test_the_folded_layer_does_what_both_do() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"])
-def test_compiled_and_torch_policies_normalise_alike(env_id: str) -> None:
+def test_compiled_and_torch_policies_normalize_alike(env_id: str) -> None:
     envs = gym.make_vec(env_id, 4, num_threads=1)
     actor = make_actor(envs, (16,), "tanh", normalize_observations=True)
     actor.network[0].update(torch.randn(100, 8) * 3.0 + 1.0)  # type: ignore[operator]  # a module's attribute
@@ -155,7 +155,7 @@ def test_a_loaded_policy_has_the_statistics_and_leaves_them() -> None:
     torch.testing.assert_close(dict(session.state["actor"]), before, rtol=0.0, atol=0.0)
 
 
-def test_a2c_normalises_too() -> None:
+def test_a2c_normalizes_too() -> None:
     session = FakeSession("CartPole-v1")
     config = A2CConfig(updates=2, rollout_steps=16, hidden_sizes=(8,), normalize_observations=True)
     a2c.train(session, config)
@@ -175,7 +175,7 @@ def test_stepping_and_playing_train_alike(monkeypatch: pytest.MonkeyPatch) -> No
     torch.testing.assert_close(trained[0][1:], trained[1][1:], rtol=0.0, atol=0.0)
 
 
-def test_draws_in_the_observation_are_not_normalised() -> None:
+def test_draws_in_the_observation_are_not_normalized() -> None:
     native = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, num_threads=1, context="observation")
     wrapped = DrawContext(gym.make_vec("gym_dr/LunarLanderDR-v3", 2, num_threads=1), "observation")
     for envs in (native, wrapped):

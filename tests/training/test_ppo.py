@@ -40,7 +40,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "advantages as they are": ("CartPole-v1", {"normalize_advantages": False}),
     "continuous": ("Pendulum-v1", {}),
     "deviation by observation": ("Pendulum-v1", {"state_dependent_std": True}),
-    "normalised": ("Pendulum-v1", {"normalize_observations": True, "normalize_rewards": True}),
+    "normalized": ("Pendulum-v1", {"normalize_observations": True, "normalize_rewards": True}),
 }
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.equations.equations import single, square
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
@@ -19,8 +20,8 @@ SPACE = ParamSpace(
         Param(name="link_length_2", nominal=1.0, low=0.1, high=10.0, unit="m", doc="lower link; visual only"),
         Param(name="link_mass_1", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the upper link"),
         Param(name="link_mass_2", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="mass of the lower link"),
-        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its centre of mass"),
-        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its centre of mass"),
+        Param(name="link_com_pos_1", nominal=0.5, low=0.05, high=5.0, unit="m", doc="axis to its center of mass"),
+        Param(name="link_com_pos_2", nominal=0.5, low=0.05, high=5.0, unit="m", doc="elbow to its center of mass"),
         Param(name="link_moi", nominal=1.0, low=0.1, high=10.0, unit="kg m^2", doc="moment of inertia of each link"),
         Param(name="torque", nominal=1.0, low=0.0, high=10.0, unit="N m", doc="torque of the motor"),
         # these two bound the observations, whose space is fixed, so they cannot exceed nominal
@@ -199,6 +200,23 @@ def observe(s: State) -> tuple[float, float, float, float, float, float]:
 TASK = Task(
     name=SPACE.name,
     space=SPACE,
+    interface=Interface(
+        observation=(
+            Quantity("cosine of the upper link's angle, which is 0 if it hangs down"),
+            Quantity("sine of that angle"),
+            Quantity("cosine of the lower link's angle, relative to the upper link"),
+            Quantity("sine of that angle"),
+            Quantity("angular velocity of the upper link", "rad/s"),
+            Quantity("angular velocity of the lower link, relative to the upper link", "rad/s"),
+        ),
+        actions=(
+            Quantity("torque -1 at the elbow, times `torque`", "N m"),
+            Quantity("no torque", "N m"),
+            Quantity("torque 1 at the elbow, times `torque`", "N m"),
+        ),
+        reward=("-1 for each step, 0 for the one that reaches the goal",),
+        ends=("the tip is more than 1 above the axis (-cos theta1 - cos(theta1 + theta2) > 1)",),
+    ),
     presets=PRESETS,
     params=Params,
     physics=Physics,

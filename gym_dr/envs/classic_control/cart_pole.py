@@ -6,6 +6,7 @@ from math import cos, pi, sin
 from typing import NamedTuple
 
 from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -134,6 +135,17 @@ TASK = Task(
     name=SPACE.name,
     space=SPACE,
     options={"sutton_barto_reward": 0.0},
+    interface=Interface(
+        observation=(
+            Quantity("position of the cart", "m"),
+            Quantity("velocity of the cart", "m/s"),
+            Quantity("angle of the pole, 0 is upright, positive is to the right", "rad"),
+            Quantity("angular velocity of the pole", "rad/s"),
+        ),
+        actions=(Quantity("push to the left"), Quantity("push to the right")),
+        reward=("1 for each step; with `sutton_barto_reward=True` -1 for the last step and 0 for the others",),
+        ends=("the pole tilts beyond `theta_threshold_radians`", "the cart is beyond `x_threshold`"),
+    ),
     presets=PRESETS,
     params=Params,
     physics=Physics,

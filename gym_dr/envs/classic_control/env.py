@@ -1,6 +1,6 @@
 """Gymnasium's classic control environments with parameters that change from episode to episode.
 
-Gymnasium's classes (MIT licence) provide the spaces and the rendering. Steps are those of the native environments.
+Gymnasium's classes (MIT license) provide the spaces and the rendering. Steps are those of the native environments.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.family import EnvFamily, EnvId
+from gym_dr.envs.interface import Interface
 
 _HERE = "gym_dr.envs.classic_control"
 
@@ -38,7 +39,13 @@ def _family(
         stock=f"{name}-v{version}",
         keys=keys,
     )
-    return EnvFamily(name=name, ids=(env,), presets=task.presets, defaults={"ppo": _PPO})
+    return EnvFamily(
+        name=name,
+        ids=(env,),
+        presets=task.presets,
+        defaults={"ppo": _PPO},
+        interface=f"{_HERE}.family:interface",
+    )
 
 
 # version, episode limit and reward threshold as in Gymnasium; what the arrow keys do
@@ -52,4 +59,11 @@ _ROWS = (
 
 FAMILIES = tuple(_family(*row) for row in _ROWS)
 TASKS = {family.name: row[0] for family, row in zip(FAMILIES, _ROWS, strict=True)}
+
+
+def interface(env_id: str) -> Interface:
+    """What the observations, actions and rewards of an id are."""
+    return next(TASKS[family.name].interface for family in FAMILIES if family.ids[0].id == env_id)
+
+
 STOCK = {family.name: family.ids[0].stock for family in FAMILIES}  # ids of Gymnasium's environments

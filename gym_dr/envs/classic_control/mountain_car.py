@@ -6,6 +6,7 @@ from math import cos
 from typing import Any, NamedTuple
 
 from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -87,10 +88,22 @@ def observe(s: Any) -> tuple[float, float]:
     return s.position, s.velocity
 
 
+OBSERVATION = (
+    Quantity("position; the valley is at -pi/6, about -0.52"),
+    Quantity("velocity", "1/step"),
+)  # of both cars
+ENDS = ("the car is at `goal_position` or beyond, with a velocity of at least `goal_velocity`",)
+
 TASK = Task(
     name=SPACE.name,
     space=SPACE,
     keywords=("goal_velocity",),
+    interface=Interface(
+        observation=OBSERVATION,
+        actions=(Quantity("push to the left"), Quantity("no push"), Quantity("push to the right")),
+        reward=("-1 for each step",),
+        ends=ENDS,
+    ),
     presets=PRESETS,
     params=Params,
     physics=Params,

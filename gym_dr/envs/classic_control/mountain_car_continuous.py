@@ -10,16 +10,19 @@ from math import cos
 from typing import NamedTuple
 
 from gym_dr.envs.classic_control.mountain_car import (
+    ENDS,
     GOAL_VELOCITY,
     GRAVITY,
     MAX_POSITION,
     MAX_SPEED,
     MIN_POSITION,
+    OBSERVATION,
     derive,
     observe,
 )
 from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.equations.equations import single
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -107,6 +110,12 @@ TASK = Task(
     name=SPACE.name,
     space=SPACE,
     keywords=("goal_velocity",),
+    interface=Interface(
+        observation=OBSERVATION,
+        actions=(Quantity("throttle: share of `power`, positive is to the right"),),
+        reward=("100 at the goal", "-0.1 times the square of the action"),
+        ends=ENDS,
+    ),
     presets=PRESETS,
     params=Params,
     physics=Params,

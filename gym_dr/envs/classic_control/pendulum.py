@@ -10,6 +10,7 @@ import numpy as np
 
 from gym_dr.envs.classic_control.task import Task, number_option
 from gym_dr.envs.equations.equations import Bounds, single, square
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -116,6 +117,20 @@ TASK = Task(
     name=SPACE.name,
     space=SPACE,
     keywords=("g",),
+    interface=Interface(
+        observation=(
+            Quantity("cosine of the angle, which is 0 if the pendulum is upright"),
+            Quantity("sine of the angle"),
+            Quantity("angular velocity", "rad/s"),
+        ),
+        actions=(Quantity("torque, clipped to `max_torque`", "N m"),),
+        reward=(
+            "-1 times the square of the angle from upright, in [-pi, pi] rad, before the step",
+            "-0.1 times the square of the angular velocity (rad/s)",
+            "-0.001 times the square of the torque (N m)",
+        ),
+        ends=(),
+    ),
     presets=PRESETS,
     params=Params,
     physics=Physics,

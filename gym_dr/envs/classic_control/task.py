@@ -8,6 +8,7 @@ from math import isfinite, nan
 from typing import Any
 
 from gym_dr.envs.equations.equations import Bounds, Equations
+from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import ParamSpace
@@ -53,6 +54,7 @@ class Task(Equations):
     keywords: tuple[str, ...] = ()  # Gymnasium's keywords that are parameters
     options: Mapping[str, float] = field(default_factory=dict)  # its other keywords -> default
     presets: Mapping[str, Randomization]
+    interface: Interface  # what its observations, actions and rewards are
     attributes: tuple[str, ...] = ()  # fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
     # options of ``reset``, ``start`` -> bounds of this episode's initial numbers
     bounds: Callable[[Mapping[str, Any], Bounds], Bounds] = low_and_high

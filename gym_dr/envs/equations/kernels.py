@@ -132,7 +132,7 @@ def kernels_of(equations: Equations) -> Kernels:
 
     file = Path(inspect.getfile(equations.step))
     for kernel in (begin, step):
-        cache_on_disk(kernel, f"the native {equations.name} (about 5 s)", file)
+        cache_on_disk(kernel, f"the native {equations.name}", file)
     return Kernels(begin, step, fields, state_at)
 
 

@@ -17,7 +17,7 @@ from gym_dr.randomization.conditions import Condition, Exceeds, Lacking, NotZero
 _POSES = 3  # random ones, in which motions are looked for
 _STILL = 1e-9  # motions below this, m or rad per unit of joint velocity, are rounding errors
 _MEDIUM = NotZero(("density", "viscosity"))
-_MOVES = Lacking("a joint that moves this body's centre of mass")
+_MOVES = Lacking("a joint that moves this body's center of mass")
 _TURNS = Lacking("a joint that turns this body about another axis")
 _DIRECTION = Lacking("a joint that moves something in this direction")
 _CONTACT = Lacking("another geom that this one can touch")
@@ -74,8 +74,8 @@ def factor_condition(conditions: Sequence[Condition | None], nominal: Array, nam
 def _motions(model: Any) -> Mask:
     """In which directions bodies can move, shape ``(3, bodies, 3)``.
 
-    First whether the centre of mass moves along x, y and z, then whether the body turns about each of its principal
-    axes, then whether a shift of its centre of mass along each axis of its frame changes how that moves.
+    First whether the center of mass moves along x, y and z, then whether the body turns about each of its principal
+    axes, then whether a shift of its center of mass along each axis of its frame changes how that moves.
     """
     import mujoco  # type: ignore[import-untyped]
 

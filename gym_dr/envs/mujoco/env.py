@@ -1,6 +1,6 @@
 """Gymnasium's MuJoCo environments whose model is edited at each reset.
 
-Physics, observations and rewards come from Gymnasium's own classes (MIT licence). With ``randomization="none"`` nothing
+Physics, observations and rewards come from Gymnasium's own classes (MIT license). With ``randomization="none"`` nothing
 is edited. ``info`` and ``params`` report only randomized parameters and those set by hand, since a model has hundreds.
 """
 

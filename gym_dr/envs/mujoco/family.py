@@ -41,6 +41,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
         presets=PRESETS[name],
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS | _REINFORCE.get(name, {}),
+        interface="gym_dr.envs.mujoco.interface:interface",
     )
 
 

@@ -40,7 +40,7 @@ FIELDS = {
         Field("viscosity", None, 0, 100, "Pa s", "viscosity of the medium; 0 for none"),
         Field("body_mass", "body", 1e-6, 1e5, "kg", "mass", derived=True),
         Field("body_inertia", "body", 1e-12, 1e6, "kg m^2", _INERTIA, axes=XYZ, derived=True),
-        Field("body_ipos", "body", -10, 10, "m", "centre of mass in the body's frame", axes=XYZ, derived=True),
+        Field("body_ipos", "body", -10, 10, "m", "center of mass in the body's frame", axes=XYZ, derived=True),
         Field("geom_friction", "geom", 0, 100, "", _FRICTION, axes=("slide", "spin", "roll")),
         Field("jnt_stiffness", "jnt", 0, 1e6, "N/m, N m/rad", "spring stiffness of a joint"),
         Field("dof_damping", "dof", 0, 1e6, "N s/m, N m s/rad", "damping of a joint"),

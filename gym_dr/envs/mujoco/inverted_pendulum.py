@@ -1,6 +1,6 @@
 """InvertedPendulum's equations of motion: a pole of any shape on a cart, as long as no joint is beyond its limit.
 
-In the plane of motion, with the pole's centre of mass at ``(px, pz)`` in its own frame and at ``(out, ...)`` from the
+In the plane of motion, with the pole's center of mass at ``(px, pz)`` in its own frame and at ``(out, ...)`` from the
 hinge once it is turned by ``theta``::
 
     out = px cos(theta) + pz sin(theta)        along = d out / d theta = pz cos(theta) - px sin(theta)
@@ -39,7 +39,7 @@ class Params(NamedTuple):
     inertia_1: float  # principal moments of the pole
     inertia_2: float
     inertia_3: float
-    pole_x: float  # centre of mass in the pole's frame
+    pole_x: float  # center of mass in the pole's frame
     pole_z: float
     stiffness_slider: float
     stiffness_hinge: float

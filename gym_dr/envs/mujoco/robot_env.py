@@ -50,7 +50,12 @@ class RobotState:
     sensordata: Array
 
     def __init__(self, model: Any, arrays: dict[str, Array]) -> None:
-        """Stores the fields by name, each ``(n, ...)``."""
+        """Stores the fields.
+
+        Args:
+            model: See the class.
+            arrays: Fields of ``MjData`` by name, each ``(n, ...)``.
+        """
         self.model = model
         self._names = tuple(arrays)
         for name, array in arrays.items():

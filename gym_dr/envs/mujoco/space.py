@@ -257,7 +257,7 @@ def _hints(model: Any, known: Mapping[str, Target]) -> dict[str, str]:
         for i, element in enumerate(names if field.objects == "body" else ()):
             if f"{field.name}:{element}" not in known:
                 hints[f"{field.name}:{element}"] = (
-                    f"{field.name}:{element} is optimized away: the centre of mass is at the origin of its body, so "
+                    f"{field.name}:{element} is optimized away: the center of mass is at the origin of its body, so "
                     "MuJoCo does not use it. Give the body an <inertial> with another pos in the XML."
                     if field.name == "body_ipos" and model.body_mass[i] > 0
                     else f"{element!r} has no mass."
@@ -307,7 +307,7 @@ def _lengths(model: Any) -> Iterator[tuple[Param, Target]]:
         parts = [Part(field=name, columns=tuple(range(3 * k, 3 * k + 3))) for name, k in moved]
         parts.append(Part(field="geom_size", columns=(3 * geom + 1,)))
         parts.append(Part(field="body_inertia", columns=bent, exponent=2))
-        doc = "factor: length of a link at constant mass; also moves its centre of mass, inertia and attached bodies"
+        doc = "factor: length of a link at constant mass; also moves its center of mass, inertia and attached bodies"
         param = Param(name=f"{LENGTH}:{element}", nominal=1.0, low=0.05, high=20.0, unit="x", doc=doc)
         yield param, Target(factor=True, parts=tuple(parts))
 

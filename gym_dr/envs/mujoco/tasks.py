@@ -336,18 +336,18 @@ class Humanoid(_Humanlike):
     fields = (*_Humanlike.fields, "xipos")
 
     def before(self, engine: Engine) -> Any:
-        return self._centre(engine)
+        return self._center(engine)
 
-    def _centre(self, engine: Engine) -> Array:
-        """The centre of mass in the plane, (N, 2)."""
+    def _center(self, engine: Engine) -> Array:
+        """The center of mass in the plane, (N, 2)."""
         places = engine.field("xipos")[:, :, :2]
         mass = np.broadcast_to(engine.body_mass, places.shape[:2])
-        centre: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
-        return centre
+        center: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
+        return center
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
         env = self.env
-        velocity = (self._centre(engine) - before) / self.dt
+        velocity = (self._center(engine) - before) / self.dt
         low, high = env._healthy_z_range
         healthy = (low < engine.qpos[:, 2]) & (engine.qpos[:, 2] < high)
         alive = healthy * env._healthy_reward

@@ -18,7 +18,7 @@ NUM_BINS = 8  # largest number of ranges
 class Bins:
     """The bins of one parameter."""
 
-    centres: Array  # (bins,), ascending; the mean of a bin's values
+    centers: Array  # (bins,), ascending; the mean of a bin's values
     edges: Array  # (bins + 1,)
     index: npt.NDArray[np.int64]  # (episodes,), the bin of each episode
 
@@ -47,16 +47,16 @@ def make_bins(values: Array) -> Bins:
         values: One parameter's value in each episode, shape ``(episodes,)``.
     """
     distinct, index = np.unique(values, return_inverse=True)
-    if len(distinct) <= MAX_VALUES:  # edges halfway between neighbours; outer bins are symmetric
+    if len(distinct) <= MAX_VALUES:  # edges halfway between neighbors; outer bins are symmetric
         step = np.diff(distinct) if len(distinct) > 1 else np.ones(1)
         outer = distinct[0] - step[0] / 2, distinct[-1] + step[-1] / 2
         edges = np.concatenate([outer[:1], (distinct[:-1] + distinct[1:]) / 2, outer[1:]])
-        return Bins(centres=distinct, edges=edges, index=index.astype(np.int64))
+        return Bins(centers=distinct, edges=edges, index=index.astype(np.int64))
     ends = np.quantile(values, np.linspace(0, 1, NUM_BINS + 1), method="nearest")  # values: no empty range
     edges = np.unique(ends)  # fewer if one value is frequent
     index = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    centres = np.bincount(index, values) / np.bincount(index)
-    return Bins(centres=centres, edges=edges, index=index.astype(np.int64))
+    centers = np.bincount(index, values) / np.bincount(index)
+    return Bins(centers=centers, edges=edges, index=index.astype(np.int64))
 
 
 def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatistics:
@@ -69,8 +69,8 @@ def bin_statistics(returns: Array, x: Bins, y: Bins | None = None) -> BinStatist
     """
     import pandas as pd  # heavy
 
-    shape = (len(x.centres),) if y is None else (len(y.centres), len(x.centres))
-    flat = x.index if y is None else y.index * len(x.centres) + x.index
+    shape = (len(x.centers),) if y is None else (len(y.centers), len(x.centers))
+    flat = x.index if y is None else y.index * len(x.centers) + x.index
     bins = pd.Series(returns.ravel()).groupby(np.broadcast_to(flat, returns.shape).ravel())
     table = bins.agg(mean="mean", worst="min", error="sem", count="size").reindex(range(math.prod(shape)))
     table["count"] = table["count"].fillna(0).astype(int)

@@ -47,7 +47,7 @@ def along_parameters(comparison: Comparison) -> Section:
         title="One parameter at a time",
         lead="Mean return along each parameter, averaged over the others.",
         how_to_read="Bands are two standard errors of the mean over episodes to either side. A bar at the bottom spans "
-        "the training range of the policy in that colour, if it is known; a diamond marks a single value.",
+        "the training range of the policy in that color, if it is known; a diamond marks a single value.",
         views=[View(name=comparison.label(name), panels=found) for name, found in panels.items() if found],
         choice="Evaluated on",
     )
@@ -102,7 +102,7 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
         low, high = (mean - 2 * error).tolist(), (mean + 2 * error).tolist()
         traces += [
             go.Scatter(
-                x=[*bins.centres.tolist(), *bins.centres[::-1].tolist()],
+                x=[*bins.centers.tolist(), *bins.centers[::-1].tolist()],
                 y=[*high, *low[::-1]],
                 fill="toself",
                 mode="lines",
@@ -114,14 +114,15 @@ def _along(comparison: Comparison, set_name: str, parameter: str) -> Panel:
             ),
             line(
                 index,
-                bins.centres,
+                bins.centers,
                 mean,
                 customdata=(2 * error).tolist(),
                 mode="lines+markers",
                 name=plain(group.name),
                 legendgroup=str(index),
                 showlegend=True,
-                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b> +- %{{customdata:.1f}}"
+                hovertemplate=f"{plain(parameter)} %{{x:.4g}}<br>mean return <b>%{{y:.1f}}</b>, two standard "
+                "errors %{customdata:.1f}"
                 "<extra>%{fullData.name}</extra>",
             ),
         ]
@@ -139,11 +140,11 @@ def _mark_ranges(figure: go.Figure, comparison: Comparison, parameter: str, ends
         if known is None:
             continue
         low, high = known
-        y, colour = 0.015 + 0.03 * index, series(index)[0]
+        y, color = 0.015 + 0.03 * index, series(index)[0]
         if low == high:
-            figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": colour})
+            figure.add_annotation(x=low, y=y, yref="y domain", text="\u25c6", showarrow=False, font={"color": color})
         else:
-            line = {"color": colour, "width": 5}
+            line = {"color": color, "width": 5}
             x0, x1 = max(low, ends[0]), min(high, ends[1])
             figure.add_shape(type="line", x0=x0, x1=x1, y0=y, y1=y, yref="y domain", line=line, opacity=0.8)
 

@@ -26,7 +26,7 @@ def heat_maps(comparison: Comparison) -> Section:
         lead=f"Mean return and worst single episode, over each pair of parameters.{_left_out(comparison)}",
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were. "
         "Parameters with many values are divided into ranges with about the same number of episodes. Plots of the same "
-        "kind share one colour scale, so policies can be compared. The white frame is the policy's training range, if "
+        "kind share one color scale, so policies can be compared. The white frame is the policy's training range, if "
         "it is known; a white cross marks a single value. Tiles without episodes are blank.",
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
@@ -140,7 +140,7 @@ def _map(
 
 
 def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dict[str, Bins]) -> None:
-    """Frames the training range, or marks a single value with a cross; white on black is visible on any colour."""
+    """Frames the training range, or marks a single value with a cross; white on black is visible on any color."""
     ranges = {name: known for name in axes if (known := comparison.training_range(group, name)) is not None}
     if not ranges:
         return
@@ -159,8 +159,8 @@ def _draw_range(figure: go.Figure, comparison: Comparison, group: int, axes: dic
         _inside(*ranges[name], bins, whole=comparison.document["parameters"][name]["kind"] != "float")
         for name, bins in axes.items()
     )
-    for colour, width in (("black", 5), ("white", 2.5)):
-        frame = {"color": colour, "width": width, "dash": "solid"}
+    for color, width in (("black", 5), ("white", 2.5)):
+        frame = {"color": color, "width": width, "dash": "solid"}
         figure.add_shape(type="rect", x0=x0, x1=x1, y0=y0, y1=y1, line=frame)
 
 

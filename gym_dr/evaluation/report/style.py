@@ -1,4 +1,4 @@
-"""Colours, lines and axes that all plots of a report share."""
+"""Colors, lines and axes that all plots of a report share."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from gym_dr.evaluation.report.page import plain
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's hues, which colour-blind readers can distinguish, legible on light and dark backgrounds
+# Okabe and Ito's hues, which color-blind readers can distinguish, legible on light and dark backgrounds
 SERIES = ("#1f83c4", "#d9601a", "#0f9d76", "#c4709e", "#b98a12", "#7a7f87")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # distinguishable without colours
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")  # distinguishable without colors
 HEIGHT = 400  # pixels
 
 
 def series(index: int) -> tuple[str, str]:
-    """Colour and dash of the n-th policy, the same in every plot; no pair repeats among the first 36."""
+    """Color and dash of the n-th policy, the same in every plot; no pair repeats among the first 36."""
     rounds, place = divmod(index, len(SERIES))
     return SERIES[place], DASHES[(place + rounds) % len(DASHES)]
 
 
-def translucent(colour: str, alpha: float) -> str:
-    """A colour of ``SERIES`` with an opacity."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+def translucent(color: str, alpha: float) -> str:
+    """A color of ``SERIES`` with an opacity."""
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 
 
 def line(index: int, x: Array, y: Array, *, width: float = 2.5, alpha: float = 1.0, **options: Any) -> go.Scatter:
-    """A line in the colour and dash of the n-th policy; ``options`` are Plotly's."""
+    """A line in the color and dash of the n-th policy; ``options`` are Plotly's."""
     import plotly.graph_objects as go  # heavy
 
-    colour, dash = series(index)
-    style = {"color": colour if alpha == 1.0 else translucent(colour, alpha), "dash": dash, "width": width}
+    color, dash = series(index)
+    style = {"color": color if alpha == 1.0 else translucent(color, alpha), "dash": dash, "width": width}
     return go.Scatter(x=x.tolist(), y=y.tolist(), line=style, **{"mode": "lines", **options})
 
 
@@ -50,13 +50,13 @@ def parameter_axis(comparison: Comparison, name: str, bins: Bins, **options: Any
     """A Plotly axis for a parameter that spans its bins; ``options`` are Plotly's."""
     parameter = comparison.document["parameters"][name]
     axis = {"title": {"text": with_unit(name, parameter["unit"])}, "range": bins.edges[[0, -1]].tolist(), **options}
-    if parameter["kind"] != "float" and len(bins.centres) <= 2:
-        axis["tickvals"] = bins.centres.tolist()  # no ticks between whole values
+    if parameter["kind"] != "float" and len(bins.centers) <= 2:
+        axis["tickvals"] = bins.centers.tolist()  # no ticks between whole values
     return axis
 
 
 def new_figure(traces: Sequence[Any], *, x: str = "", y: str = "", height: int = HEIGHT, **layout: Any) -> go.Figure:
-    """A figure without colours for text and axes, which the page's script sets.
+    """A figure without colors for text and axes, which the page's script sets.
 
     Args:
         traces: Plotly traces.

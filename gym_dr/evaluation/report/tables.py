@@ -17,7 +17,7 @@ from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
 from gym_dr.runs.config import RunConfig
-from gym_dr.wording import flag
+from gym_dr.wording import counted, flag
 
 STATISTICS = {  # name in evaluation.json -> heading
     "mean": "Mean return",
@@ -243,7 +243,7 @@ def generalization_tables(comparison: Comparison) -> list[Table]:
 def _caption(comparison: Comparison, set_name: str) -> str:
     cells = comparison.cells(set_name)
     count = f"{cells.num_cells:,} cells of " if cells.num_cells > 1 else ""
-    return f"{comparison.place(set_name)}: {count}{cells.episodes} episodes"
+    return f"{comparison.place(set_name)}: {count}{counted(cells.episodes, 'episode')}"
 
 
 def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:

@@ -133,17 +133,17 @@ def draw_growth(groups: Sequence[Group]) -> Section:
 def _growth_of(one: Growth, suffix: str) -> Panel:
     import plotly.graph_objects as go
 
-    colour, x = series(0)[0], one.updates.tolist()
+    color, x = series(0)[0], one.updates.tolist()
     shared: dict[str, Any] = {"x": x, "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
     traces: list[Any] = []
     for inner, alpha in ((0, 0.18), (1, 0.35)):
         for place, fill in ((inner, None), (len(SHARES) - 1 - inner, "tonexty")):
             y = one.quantiles[place].tolist()
-            style: dict[str, Any] = {"fill": fill, "fillcolor": translucent(colour, alpha)} if fill else {}
-            traces.append(go.Scatter(y=y, line={"width": 0, "color": colour}, **shared, **style))
+            style: dict[str, Any] = {"fill": fill, "fillcolor": translucent(color, alpha)} if fill else {}
+            traces.append(go.Scatter(y=y, line={"width": 0, "color": color}, **shared, **style))
     hover = "median %{y:.4g} near update %{x:.0f}<extra></extra>"
     median = {**shared, "hoverinfo": None, "hovertemplate": hover}
-    traces.append(go.Scatter(y=one.quantiles[MIDDLE].tolist(), line={"width": 2.5, "color": colour}, **median))
+    traces.append(go.Scatter(y=one.quantiles[MIDDLE].tolist(), line={"width": 2.5, "color": color}, **median))
     for end in one.ends:
         dashed = {"width": 1.2, "dash": "dash", "color": series(5)[0]}
         traces.append(go.Scatter(y=[end] * len(x), line=dashed, **shared))

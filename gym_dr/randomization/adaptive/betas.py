@@ -131,14 +131,14 @@ def trust_region(old: Array, most: float) -> AtLeast:
     return AtLeast(slack, -most)
 
 
-def maximised(goal: Function, constraints: Sequence[AtLeast], start: Array, highest: float) -> Array | None:
-    """The shape that maximises a function under constraints, searched from a feasible start.
+def maximized(goal: Function, constraints: Sequence[AtLeast], start: Array, highest: float) -> Array | None:
+    """The shape that maximizes a function under constraints, searched from a feasible start.
 
     Sequential quadratic programming (Kraft 1988, scipy's SLSQP) in ln a and ln b, where a step means the same for
     wide and narrow shapes. The result is checked and moved back towards the start until it satisfies the constraints.
 
     Args:
-        goal: The function to maximise.
+        goal: The function to maximize.
         constraints: The constraints; ``start`` satisfies all of them.
         start: Shape ``(n, 2)``.
         highest: Largest allowed a and b.

@@ -125,8 +125,8 @@ class Box:
                 RandomizationWarning,
                 stacklevel=4,
             )
-        centre = float(np.mean(self._quantiles(name, np.array([nominal]))))
-        first = min(max(0.0, centre - width / 2), 1.0 - width)
+        center = float(np.mean(self._quantiles(name, np.array([nominal]))))
+        first = min(max(0.0, center - width / 2), 1.0 - width)
         return first, first + width
 
     def _value(self, name: str, quantiles: Array) -> Array:
@@ -157,7 +157,7 @@ def _as_varied(first: Array, last: Array) -> tuple[float, float]:
         last: Shape ``(K,)``, the highest such quantile.
     """
     middle, count = (first + last) / 2, len(first)
-    # the centres of K equal parts of a uniform distribution have (K^2 - 1) / K^2 of its variance
+    # the centers of K equal parts of a uniform distribution have (K^2 - 1) / K^2 of its variance
     variance = middle.var() * count**2 / (count**2 - 1) + ((last - first) ** 2).mean() / 12
     half = float(np.sqrt(3.0 * variance))
     return max(0.0, float(middle.mean()) - half), min(1.0, float(middle.mean()) + half)

@@ -4,13 +4,13 @@ Tiboni, Klink, Peters, Tommasi, D'Eramo and Chalvatzaki (2024), "Domain Randomiz
 ICLR 2024, arXiv:2311.01885, sections 3 and 4 and algorithm 1. Draws are independent Beta distributions nu_phi on the
 box. From the episodes drawn under phi_i, with success sigma in {0, 1}, each update solves
 
-    maximise over phi   H(nu_phi)                               entropy
+    maximize over phi   H(nu_phi)                               entropy
     subject to          KL(nu_phi_i || nu_phi) <= kl_bound       trust region
                         G(phi) = mean of w sigma >= alpha        success rate, w = nu_phi / nu_phi_i
 
-If the success rate of phi_i is below alpha, G is first maximised in the trust region (the backup problem). If that
-reaches alpha, entropy is maximised from there; otherwise the shape with the largest G is used. Nothing changes until
-the success rate reaches alpha for the first time. The direction of the divergence, the plain mean (not normalised by
+If the success rate of phi_i is below alpha, G is first maximized in the trust region (the backup problem). If that
+reaches alpha, entropy is maximized from there; otherwise the shape with the largest G is used. Nothing changes until
+the success rate reaches alpha for the first time. The direction of the divergence, the plain mean (not normalized by
 the weights) and the upper limit on a and b, about 10 above those of the start, follow the authors' code.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from gym_dr.arrays import Array
 from gym_dr.options import expect, is_number, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
-from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
+from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
 
 
@@ -57,13 +57,13 @@ def updated(
     success_rate = AtLeast(expectation(shape, z, successes), alpha)
     start = shape
     if not success_rate.holds(shape):
-        found = maximised(success_rate.function, [near], shape, highest)
+        found = maximized(success_rate.function, [near], shape, highest)
         if found is None:
             return shape, "stays"
         if not success_rate.holds(found):
             return found, "backs up"
         start = found
-    new = maximised(entropy, [near, success_rate], start, highest)
+    new = maximized(entropy, [near, success_rate], start, highest)
     if new is None:
         return start, "stays" if start is shape else "backs up"
     return new, "widens"

@@ -5,11 +5,11 @@ the form of Klink, Abdulsamad, Belousov, D'Eramo, Peters and Pajarinen (2021), "
 Self-Paced Learning with Applications to Reinforcement Learning", JMLR 22(182), section 6. From the episodes drawn under
 p_i, with return J, each update solves
 
-    minimise over p   KL(p || mu)                         distance from the target mu
+    minimize over p   KL(p || mu)                         distance from the target mu
     subject to        KL(p_i || p) <= kl_bound             trust region
                       mean of w (J - V) >= 0               mean return of at least V, w = p / p_i
 
-Until the mean return first reaches V, it is maximised in the trust region instead. If it later falls below V, draws
+Until the mean return first reaches V, it is maximized in the trust region instead. If it later falls below V, draws
 stay as they are until training has raised it again, as in the authors' code. The authors use Gaussians, which can only
 approximate a uniform target. Here p are independent Beta distributions of quantiles, and mu is the box itself,
 Beta(1, 1), which they reach exactly; so KL(p || mu) = -H(p). The authors compare the mean of w J with V. Since the mean
@@ -26,7 +26,7 @@ import numpy as np
 from gym_dr.arrays import Array
 from gym_dr.options import expect, option
 from gym_dr.randomization.adaptive.beta_sampler import BetaOptions, BetaSampler
-from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximised, trust_region
+from gym_dr.randomization.adaptive.betas import AtLeast, entropy, expectation, maximized, trust_region
 from gym_dr.randomization.adaptive.learning import Cohort
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
@@ -62,9 +62,9 @@ def updated(
     new: Array | None = None
     did = "stays"
     if performance.holds(shape):
-        new, did = maximised(entropy, [near, performance], shape, highest), "widens"
+        new, did = maximized(entropy, [near, performance], shape, highest), "widens"
     elif not reached:
-        new, did = maximised(performance.function, [near], shape, highest), "seeks"
+        new, did = maximized(performance.function, [near], shape, highest), "seeks"
     return (shape, "stays") if new is None else (new, did)
 
 

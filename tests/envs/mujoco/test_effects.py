@@ -35,7 +35,7 @@ def test_gravity_and_wind_act_in_directions_in_which_something_can_move() -> Non
 
 def test_a_mass_must_move_and_a_moment_of_inertia_turn() -> None:
     space = space_of()
-    assert needs(space, "body_mass:post") == "a joint that moves this body's centre of mass, which is not in this model"
+    assert needs(space, "body_mass:post") == "a joint that moves this body's center of mass, which is not in this model"
     assert needs(space, "body_mass:cart") == needs(space, "body_mass:pole") == ""
     # the pole turns about y; moments about the other axes change only its drag
     moments = [needs(space, f"body_inertia:pole.{axis}") for axis in "xyz"]

@@ -9,7 +9,7 @@ from gym_dr.evaluation.report.binning import MAX_VALUES, NUM_BINS, bin_statistic
 
 def test_few_values_have_a_bin_each_with_edges_half_way_between() -> None:
     part = make_bins(np.array([2.0, 0.0, 5.0, 2.0]))
-    assert part.centres.tolist() == [0.0, 2.0, 5.0]
+    assert part.centers.tolist() == [0.0, 2.0, 5.0]
     assert part.edges.tolist() == [-1.0, 1.0, 3.5, 6.5]
     assert part.index.tolist() == [1, 0, 2, 1]
 
@@ -22,7 +22,7 @@ def test_one_value_has_one_bin() -> None:
 def test_many_values_lie_in_their_bins(seed: int, low: float, width: float) -> None:
     values = low + width * np.random.default_rng(seed).random(MAX_VALUES + 20)
     part = make_bins(values)
-    assert len(part.centres) == NUM_BINS
+    assert len(part.centers) == NUM_BINS
     assert np.all(part.edges[part.index] <= values)
     assert np.all(values <= part.edges[part.index + 1])
 
@@ -32,7 +32,7 @@ def test_many_values_are_cut_where_each_bin_has_as_many_episodes() -> None:
     part = make_bins(np.arange(1.0, 82.0) ** 2)
     assert part.edges.tolist() == [k**2 for k in range(1, 82, 10)]
     assert np.bincount(part.index).tolist() == [10] * 7 + [11]
-    assert part.centres[0] == 38.5  # the mean of 1, 4, ..., 100
+    assert part.centers[0] == 38.5  # the mean of 1, 4, ..., 100
 
 
 def test_a_frequent_value_leaves_no_bin_empty() -> None:
@@ -40,7 +40,7 @@ def test_a_frequent_value_leaves_no_bin_empty() -> None:
     part = make_bins(np.concatenate([np.full(100, -5.0), np.linspace(-4.0, 4.0, 100)]))
     assert part.edges[0] == -5.0
     assert np.all(np.bincount(part.index) > 0)
-    assert len(part.centres) == len(part.edges) - 1
+    assert len(part.centers) == len(part.edges) - 1
 
 
 def test_bins_have_the_statistics_of_their_episodes() -> None:

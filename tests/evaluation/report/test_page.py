@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         page.write_report(report(), tmp_path / "report.html")
 
 
-def test_a_factor_is_labelled_in_words() -> None:
+def test_a_factor_is_labeled_in_words() -> None:
     assert with_unit("body_mass", "x") == "body_mass (times nominal)"
     assert with_unit("gravity.z", "m/s^2") == "gravity.z (m/s^2)"
     assert with_unit("p", "") == "p"

@@ -109,7 +109,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_solver_finds_what_trust_constr_finds(name: str) -> None:
     goal, constraints = PROBLEMS[name]
-    ours = betas.maximised(goal, constraints, OLD, 30.0)
+    ours = betas.maximized(goal, constraints, OLD, 30.0)
     theirs = by_trust_constr(goal, constraints, OLD, 30.0)
     assert ours is not None
     assert all(constraint.holds(ours) for constraint in constraints)
@@ -118,4 +118,4 @@ def test_the_solver_finds_what_trust_constr_finds(name: str) -> None:
 
 
 def test_where_nothing_is_better_than_the_start_there_is_no_answer() -> None:
-    assert betas.maximised(betas.entropy, [betas.trust_region(OLD, 0.1)], np.ones((2, 2)), 30.0) is None
+    assert betas.maximized(betas.entropy, [betas.trust_region(OLD, 0.1)], np.ones((2, 2)), 30.0) is None

@@ -1,14 +1,14 @@
 """The constants of BipedalWalker, defined once for all implementations.
 
-They are those of Gymnasium's ``BipedalWalker-v3`` (MIT licence; a test compares them). Lengths are in Box2D units
-("metres"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
+They are those of Gymnasium's ``BipedalWalker-v3`` (MIT license; a test compares them). Lengths are in Box2D units
+("meters"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
 ``params.py`` as the nominal values of parameters; the rest is here.
 """
 
 from __future__ import annotations
 
 FPS = 50  # physics steps per second; one environment step is one physics step
-SCALE = 30.0  # pixels per metre
+SCALE = 30.0  # pixels per meter
 VELOCITY_ITERATIONS = 180  # of Box2D's solver, every step
 POSITION_ITERATIONS = 60  # at most; Box2D leaves early when the joints and contacts are satisfied
 
@@ -48,7 +48,7 @@ START_X = TERRAIN_STEP * TERRAIN_STARTPAD / 2  # m, of the hull
 START_Y = TERRAIN_HEIGHT + 2 * LEG_H
 GOAL_X = (TERRAIN_LENGTH - TERRAIN_GRASS) * TERRAIN_STEP  # m, beyond it an episode ends
 
-PROGRESS_REWARD = 130  # per SCALE metres
+PROGRESS_REWARD = 130  # per SCALE meters
 TILT_COST = 5.0  # of the potential, per rad
 TORQUE_COST = 0.00035 * MOTORS_TORQUE  # reward per joint and step at full action
 FALL_REWARD = -100.0  # replaces the reward of the last step

@@ -1,6 +1,6 @@
 """BipedalWalker on Box2D with parameters that change from episode to episode.
 
-Gymnasium's class (MIT licence) provides the spaces, the rendering and the contact listener. The world and the step are
+Gymnasium's class (MIT license) provides the spaces, the rendering and the contact listener. The world and the step are
 implemented here, because Gymnasium hard-codes what parameters set as module constants and literals. A test requires
 equal episodes, bit for bit, with one difference: here every episode begins in a new world. Gymnasium keeps one world
 forever; its broad phase, and with it the order of contacts, depends on earlier episodes. So only the first episode of a

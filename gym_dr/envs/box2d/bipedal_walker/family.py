@@ -45,7 +45,13 @@ def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, ha
         keys=_KEYS,
     )
     ppo = _PPO | {"updates": _HARDCORE_UPDATES if hardcore else _UPDATES}
-    return EnvFamily(name=space.name, ids=(env,), presets=presets, defaults={"ppo": ppo})
+    return EnvFamily(
+        name=space.name,
+        ids=(env,),
+        presets=presets,
+        defaults={"ppo": ppo},
+        interface=f"{_HERE}.interface:interface",
+    )
 
 
 FAMILIES = (

@@ -21,7 +21,7 @@ def _generate(streams: Any, roughness: Any, hardcore: Any, obstacles: Any, heigh
     return ground.generate(streams, 0, roughness, hardcore, obstacles, heights, boxes)
 
 
-cache_on_disk(_generate, "the terrain of BipedalWalker (about 2 s)")
+cache_on_disk(_generate, "the terrain of BipedalWalker")
 
 
 def terrain(

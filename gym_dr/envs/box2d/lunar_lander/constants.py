@@ -1,14 +1,14 @@
 """The constants of LunarLander, defined once for all implementations.
 
-They are those of Gymnasium's ``LunarLander-v3`` (MIT licence; a test compares them). Lengths are in Box2D units
-("metres"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
+They are those of Gymnasium's ``LunarLander-v3`` (MIT license; a test compares them). Lengths are in Box2D units
+("meters"), which are pixels of Gymnasium's drawing divided by ``SCALE``. Values that an episode may change are in
 ``params.py`` as the nominal values of parameters; the rest is here.
 """
 
 from __future__ import annotations
 
 FPS = 50  # physics steps per second; one environment step is one physics step
-SCALE = 30.0  # pixels per metre
+SCALE = 30.0  # pixels per meter
 VELOCITY_ITERATIONS = 180  # of Box2D's solver, every step
 POSITION_ITERATIONS = 60  # at most; Box2D leaves early when the joints and contacts are satisfied
 
@@ -19,13 +19,13 @@ WORLD_H = VIEWPORT_H / SCALE  # m, 13.33
 
 CHUNKS = 11  # corner points of the terrain, so ten edges
 HELIPAD_Y = WORLD_H / 4  # m, height of the landing pad
-TERRAIN_SMOOTHING = 0.33  # weight of each of three neighbouring heights
+TERRAIN_SMOOTHING = 0.33  # weight of each of three neighboring heights
 BASELINE_FRICTION = 0.2  # of the flat edge at y = 0 under the terrain (Box2D's default)
 
 LANDER_POLY = ((-14, +17), (-17, 0), (-17, -10), (+17, -10), (+17, 0), (+14, +17))  # pixels, around the body's origin
 LANDER_FRICTION = 0.1
 LEG_AWAY = 20  # pixels, sideways from the lander's origin to a leg's
-LEG_DOWN = 18  # pixels, from a leg's centre up to the joint
+LEG_DOWN = 18  # pixels, from a leg's center up to the joint
 LEG_W = 2  # pixels, half width
 LEG_H = 8  # pixels, half height
 LEG_DENSITY = 1.0  # kg/m^2

@@ -1,6 +1,6 @@
 """LunarLander on Box2D with parameters that change from episode to episode.
 
-Gymnasium's class (MIT licence) provides the spaces, the rendering and the contact listener. The world and the step are
+Gymnasium's class (MIT license) provides the spaces, the rendering and the contact listener. The world and the step are
 implemented here, because Gymnasium hard-codes engine powers, masses and friction as module constants and literals:
 changing those would affect every other environment in the process. A test requires equal episodes, bit for bit.
 """

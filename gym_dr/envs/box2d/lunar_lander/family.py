@@ -51,5 +51,6 @@ FAMILY = EnvFamily(
     ids=(_env_id("LunarLander", _CHOICES), _env_id("LunarLanderContinuous", _THROTTLES, continuous=True)),
     presets=PRESETS,
     defaults={"ppo": _PPO},
+    interface=f"{_HERE}.interface:interface",
     bench_threshold=-120.0,  # the one of Gymnasium's A2C tutorial
 )

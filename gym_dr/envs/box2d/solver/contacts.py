@@ -36,7 +36,7 @@ MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 
 @njit(**INLINE)
 def _arm(face_b, normal, point, local, rotation, origin, center):
-    """From the centre of mass to the middle of the two skins at one contact point (``b2WorldManifold``)."""
+    """From the center of mass to the middle of the two skins at one contact point (``b2WorldManifold``)."""
     nx, ny = normal
     px, py = point
     lx, ly = local

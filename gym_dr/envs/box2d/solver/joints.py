@@ -1,7 +1,7 @@
 """Revolute joints: motor, limit and pin, by sequential impulses over all lanes of a block.
 
 The method is Catto's ("Iterative Dynamics with Temporal Coherence", 2005; b2RevoluteJoint.cpp). With bodies ``A`` and
-``B``, ``r`` the arms from the centres of mass to the pin, and ``m``, ``i`` inverse masses and inertias, the velocity
+``B``, ``r`` the arms from the centers of mass to the pin, and ``m``, ``i`` inverse masses and inertias, the velocity
 error of pin and angle is
 
     C' = (v_B + w_B x r_B - v_A - w_A x r_A,  w_B - w_A)
@@ -12,7 +12,7 @@ takes the angular row only while the limit pushes; otherwise the 2x2 block of th
 Each function treats one joint in one lane. A family of worlds loops over lanes, and over its joints in the order in
 which Box2D's island collects them; offsets are constants there. ``joint`` and ``work`` are where the fields of the
 joint begin, ``a`` and ``b`` the numbers of its bodies, a ``mass`` is ``(inverse mass, inverse inertia)``, an ``anchor``
-the pin in a body's frame from its centre of mass (m), ``limits`` is lower, upper and reference angle (rad).
+the pin in a body's frame from its center of mass (m), ``limits`` is lower, upper and reference angle (rad).
 
 Order of operations and association are Box2D's, because float32 rounding depends on them. Impulses are kept with the
 sign that Box2D gives them; the locals ``push_*`` are their negatives, which saves sign flips and rounds the same.
@@ -196,7 +196,7 @@ def prepare_position(block, lane, work, mass_a, mass_b):
 
 @njit(**INLINE)
 def pose(block, lane, body):
-    """A body's centre of mass (m) and angle (rad)."""
+    """A body's center of mass (m) and angle (rad)."""
     return (
         block[(body * BODY + at.CENTER_X) * LANES + lane],
         block[(body * BODY + at.CENTER_Y) * LANES + lane],

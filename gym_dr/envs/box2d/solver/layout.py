@@ -28,7 +28,7 @@ LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) el
 # ---- bodies --------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
 _field = count()
-CENTER_X = next(_field)  # m, centre of mass
+CENTER_X = next(_field)  # m, center of mass
 CENTER_Y = next(_field)
 ANGLE = next(_field)  # rad
 VELOCITY_X = next(_field)  # m/s
@@ -41,7 +41,7 @@ BOX_LOW_Y = next(_field)
 BOX_HIGH_X = next(_field)
 BOX_HIGH_Y = next(_field)
 REST_TIME = next(_field)  # s, how long the body has been almost still
-START_X = next(_field)  # m, centre of mass and angle (rad) before the step
+START_X = next(_field)  # m, center of mass and angle (rad) before the step
 START_Y = next(_field)
 START_ANGLE = next(_field)
 BODY = next(_field)  # fields a body; body b starts at field b * BODY
@@ -56,7 +56,7 @@ HEAD = 4
 # ---- joints, after the head ----------------------------------------------------------------------------------------
 IMPULSE_X, IMPULSE_Y, LIMIT_IMPULSE, MOTOR_IMPULSE, LIMIT_STATE = range(5)  # N s, N s, N m s, N m s, +1 lower -1 upper
 JOINT = 5
-# Offsets in a joint's work, in blocks only: arms from the centres of mass to the pin (m), symmetric 3x3 matrix K,
+# Offsets in a joint's work, in blocks only: arms from the centers of mass to the pin (m), symmetric 3x3 matrix K,
 # adjugate column, two reciprocals, limit threshold.
 ARM_A_X, ARM_A_Y, ARM_B_X, ARM_B_Y, K11, K12, K13, K22, K23, K33 = range(10)
 ADJ_X, ADJ_Y, ADJ_Z, INV_DET3, INV_DET2, THRESHOLD, MOTOR_MASS = range(10, 17)
@@ -75,10 +75,10 @@ NORMAL_IMPULSE_1, TANGENT_IMPULSE_1 = np.int64(next(_field)), np.int64(next(_fie
 NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = np.int64(next(_field)), np.int64(next(_field))
 SLOT_FRICTION = next(_field)
 SLOT_INV_MASS, SLOT_INV_INERTIA = next(_field), next(_field)  # of the body that touches
-SLOT_CENTER_X, SLOT_CENTER_Y = next(_field), next(_field)  # m, of that body's centre of mass in its frame
+SLOT_CENTER_X, SLOT_CENTER_Y = next(_field), next(_field)  # m, of that body's center of mass in its frame
 # what contact preparation makes of it
 NORMAL_X, NORMAL_Y = next(_field), next(_field)
-ARM_1_X, ARM_1_Y = next(_field), next(_field)  # m, from the centre of mass to the contact
+ARM_1_X, ARM_1_Y = next(_field), next(_field)  # m, from the center of mass to the contact
 ARM_2_X, ARM_2_Y = next(_field), next(_field)
 NORMAL_MASS_1, TANGENT_MASS_1 = np.int64(next(_field)), np.int64(next(_field))  # kg
 NORMAL_MASS_2, TANGENT_MASS_2 = np.int64(next(_field)), np.int64(next(_field))

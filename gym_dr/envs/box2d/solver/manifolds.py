@@ -1,6 +1,6 @@
 """Narrow phase: where a shape of the ground, an edge or a box, and a body's convex polygon touch.
 
-b2CollideEdge.cpp (``b2EPCollider``) for an edge without neighbours and b2CollidePolygon.cpp for a box: find the axis of
+b2CollideEdge.cpp (``b2EPCollider``) for an edge without neighbors and b2CollidePolygon.cpp for a box: find the axis of
 least penetration among the ground's normals and the body's, take the face it belongs to as the reference, clip the
 other shape's most opposed face to it, and keep the points that lie within the skins. Each point carries an id (which
 features made it) by which its impulses are carried over from the last step. An edge pushes to the side on which the
@@ -291,7 +291,7 @@ def _face_separation(one, other, face):
 
 
 @njit(**INLINE)
-def _neighbour(face, back, count):
+def _neighbor(face, back, count):
     """The face before or after one."""
     if back:
         return face - 1 if face > 0 else count - 1
@@ -315,8 +315,8 @@ def _best_face(one, other):
             largest = along
             face = i
     best = _face_separation(one, other, face)
-    before = _neighbour(face, True, count)
-    after = _neighbour(face, False, count)
+    before = _neighbor(face, True, count)
+    after = _neighbor(face, False, count)
     s_before = _face_separation(one, other, before)
     s_after = _face_separation(one, other, after)
     back = s_before > best and s_before > s_after
@@ -325,7 +325,7 @@ def _best_face(one, other):
     face = before if back else after
     best = s_before if back else s_after
     while True:
-        following = _neighbour(face, back, count)
+        following = _neighbor(face, back, count)
         s = _face_separation(one, other, following)
         if s <= best:
             return face, best

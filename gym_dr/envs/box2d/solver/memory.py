@@ -46,7 +46,7 @@ class World(NamedTuple):
     """The solver's state of every sub-environment between steps; first axis: sub-environment."""
 
     rows: npt.NDArray[np.float32]  # (N, row) poses, velocities, joint impulses, boxes; see layout.py
-    properties: npt.NDArray[np.float32]  # (N, bodies, PROPERTIES) masses, centres and friction
+    properties: npt.NDArray[np.float32]  # (N, bodies, PROPERTIES) masses, centers and friction
     edges: npt.NDArray[np.float32]  # (N, edges, EDGE) of the ground
     boxes: npt.NDArray[np.float32]  # (N, boxes, GROUND_BOX) of the ground, as many as S_BOXES of them
     highest: npt.NDArray[np.float32]  # (N,) m, above it there is no ground and no fat box of the ground

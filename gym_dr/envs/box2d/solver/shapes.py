@@ -1,6 +1,6 @@
 """Convex polygons and their mass: Box2D's ``b2PolygonShape`` in float32.
 
-All lengths are in metres in the body's own frame, whose origin is where the drawing puts the body.
+All lengths are in meters in the body's own frame, whose origin is where the drawing puts the body.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -36,7 +36,7 @@ class Shapes(NamedTuple):
     vertices: Float32Array  # (polygons, 2 * most vertices) m, x and y of each, counter-clockwise
     normals: Float32Array  # (polygons, 2 * most vertices) outward, of the edge that leaves each vertex
     centroid: Float32Array  # (polygons, 2) m
-    reach: Float32Array  # (polygons,) m, distance of the farthest vertex from the centre of mass, generously
+    reach: Float32Array  # (polygons,) m, distance of the farthest vertex from the center of mass, generously
     one_ground: bool  # whether all shapes of the ground are on one static body, or each on its own
 
 
@@ -86,9 +86,9 @@ class Polygon(NamedTuple):
 
 def hull(points: Sequence[tuple[float, float]], scale: float) -> Polygon:
     """Points divided by ``scale``, from the rightmost on (the lower of two), where Box2D's convex hull starts."""
-    centre_x = sum(x for x, _ in points) / len(points)
-    centre_y = sum(y for _, y in points) / len(points)
-    ordered = sorted(points, key=lambda p: math.atan2(p[1] - centre_y, p[0] - centre_x))
+    center_x = sum(x for x, _ in points) / len(points)
+    center_y = sum(y for _, y in points) / len(points)
+    ordered = sorted(points, key=lambda p: math.atan2(p[1] - center_y, p[0] - center_x))
     start = ordered.index(max(ordered, key=lambda p: (p[0], -p[1])))
     vertices = np.array([(x / scale, y / scale) for x, y in ordered[start:] + ordered[:start]], np.float32)
     normals = np.zeros_like(vertices)
@@ -124,7 +124,7 @@ def make_shapes(polygons: Sequence[Polygon], polygon: Sequence[np.int64], *, one
 
 @njit(**KERNEL)
 def mass_properties(shapes, polygon, density):
-    """Inverse mass (1/kg), inverse inertia about the centre of mass (1/(kg m^2)) and that centre (x and y, m).
+    """Inverse mass (1/kg), inverse inertia about the center of mass (1/(kg m^2)) and that center (x and y, m).
 
     ``b2PolygonShape::ComputeMass``, then ``b2Body::ResetMassData``.
     """
@@ -160,12 +160,12 @@ def mass_properties(shapes, polygon, density):
     inverse_area = f32(1) / area
     x *= inverse_area
     y *= inverse_area
-    centre_x = x + sum_x
-    centre_y = y + sum_y
+    center_x = x + sum_x
+    center_y = y + sum_y
     about_origin = density * inertia
-    about_origin += mass * ((centre_x * centre_x + centre_y * centre_y) - (x * x + y * y))
+    about_origin += mass * ((center_x * center_x + center_y * center_y) - (x * x + y * y))
     inverse_mass = f32(1) / mass
-    local_x = (mass * centre_x) * inverse_mass
-    local_y = (mass * centre_y) * inverse_mass
-    about_centre = about_origin - mass * (local_x * local_x + local_y * local_y)
-    return inverse_mass, f32(1) / about_centre, local_x, local_y
+    local_x = (mass * center_x) * inverse_mass
+    local_y = (mass * center_y) * inverse_mass
+    about_center = about_origin - mass * (local_x * local_x + local_y * local_y)
+    return inverse_mass, f32(1) / about_center, local_x, local_y

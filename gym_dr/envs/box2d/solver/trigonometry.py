@@ -1,8 +1,8 @@
 """Sine and cosine of a float32 angle, equal bit for bit to the C library's ``sincosf`` and free of branches.
 
 Box2D turns every angle into a rotation with ``sinf`` and ``cosf``. A call to the C library inside a loop over lanes
-keeps LLVM from vectorising that loop, so this reimplements the method of glibc 2.28 and later (``sysdeps/ieee754``,
-contributed by ARM from its Optimized Routines, MIT licence, the source of the coefficients): reduce the angle to
+keeps LLVM from vectorizing that loop, so this reimplements the method of glibc 2.28 and later (``sysdeps/ieee754``,
+contributed by ARM from its Optimized Routines, MIT license, the source of the coefficients): reduce the angle to
 ``[-pi/4, pi/4]`` in float64, evaluate a polynomial of degree 7 (sine) and 8 (cosine), and round once to float32.
 
 At run time glibc picks a build that fuses multiplications and additions if the processor can, so this does too.

@@ -1,4 +1,4 @@
-// Draws the plots in the reader's colour scheme and makes every point reachable by keyboard.
+// Draws the plots in the reader's color scheme and makes every point reachable by keyboard.
 "use strict";
 
 const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -50,7 +50,7 @@ function drawn() {
   return document.querySelectorAll(".view:not([hidden]) .js-plotly-plot");
 }
 
-function recolour() {
+function recolor() {
   for (const div of document.querySelectorAll(".js-plotly-plot")) Plotly.relayout(div, { template: template() });
 }
 
@@ -115,6 +115,6 @@ for (const select of document.querySelectorAll("select[data-section]")) {
   select.addEventListener("change", () => choose(select));
   if (select.value !== "0") choose(select); // some browsers keep the choice when a page is loaded again
 }
-darkScheme.addEventListener("change", recolour);
+darkScheme.addEventListener("change", recolor);
 addEventListener("beforeprint", () => forPrint(true));
 addEventListener("afterprint", () => forPrint(false));

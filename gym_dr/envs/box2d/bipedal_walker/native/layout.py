@@ -26,7 +26,7 @@ RETURNED = WORLD + HEAD + JOINT * JOINTS  # fields that a block gives back
 # ---- derived from the episode's parameters, and the action of this step --------------------------------------------
 _field = count(RETURNED)
 HULL_INV_MASS, HULL_INV_INERTIA = next(_field), next(_field)  # 1/kg, 1/(kg m^2)
-HULL_CENTER_X, HULL_CENTER_Y = next(_field), next(_field)  # m, the hull's centre of mass in its frame
+HULL_CENTER_X, HULL_CENTER_Y = next(_field), next(_field)  # m, the hull's center of mass in its frame
 UPPER_INV_MASS, UPPER_INV_INERTIA = next(_field), next(_field)
 LOWER_INV_MASS, LOWER_INV_INERTIA = next(_field), next(_field)
 HIP_LOWER, HIP_UPPER, KNEE_LOWER, KNEE_UPPER = next(_field), next(_field), next(_field), next(_field)  # rad

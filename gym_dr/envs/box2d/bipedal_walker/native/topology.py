@@ -81,7 +81,7 @@ def _masses(block, lane):
 
 @njit(**INLINE)
 def _hip(block, lane):
-    """The hips from the hull's centre of mass (m)."""
+    """The hips from the hull's center of mass (m)."""
     return ZERO - block[at.HULL_CENTER_X * LANES + lane], HIP_Y - block[at.HULL_CENTER_Y * LANES + lane]
 
 

@@ -26,7 +26,7 @@ from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_numbers
 
-cache_on_disk(step, "the native BipedalWalker (about 25 s)")
+cache_on_disk(step, "the native BipedalWalker")
 
 # Gymnasium's bounds: the hull, then each leg, then the lidar
 _LEG = [math.pi, 5.0, math.pi, 5.0, 5.0]

@@ -41,7 +41,7 @@ def _random_height(streams, env, i):
 
 @njit(**KERNEL)
 def _set_corner(terrain, env, i, left, middle, right):
-    """Corner i ends edge i and begins edge i + 1; its height is smoothed over its neighbours'."""
+    """Corner i ends edge i and begins edge i + 1; its height is smoothed over its neighbors'."""
     x = f32(_CORNER_STEP * i)
     y = f32(lander.TERRAIN_SMOOTHING * (left + middle + right))
     if i > 0:

@@ -27,7 +27,7 @@ RETURNED = int(JOINT_1) + JOINT  # fields that a block gives back
 _field = count(RETURNED)
 INV_MASS = next(_field)  # 1/kg, of the lander
 INV_INERTIA = next(_field)  # 1/(kg m^2)
-MASS_CENTER_Y = next(_field)  # m, of the lander's centre of mass above its origin
+MASS_CENTER_Y = next(_field)  # m, of the lander's center of mass above its origin
 MOTOR_LIMIT = next(_field)  # N m s, largest impulse of a leg's motor in one step
 PACKED = next(_field)  # fields that a block takes from a row
 

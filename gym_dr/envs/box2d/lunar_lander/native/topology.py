@@ -54,7 +54,7 @@ LEG_MASS = LEG_INV_MASS, LEG_INV_INERTIA
 
 @njit(**INLINE)
 def _hull(block, lane):
-    """The hull's inverse mass and inertia, and the joints, which are at its origin, from its centre of mass (m)."""
+    """The hull's inverse mass and inertia, and the joints, which are at its origin, from its center of mass (m)."""
     mass = block[at.INV_MASS * LANES + lane], block[at.INV_INERTIA * LANES + lane]
     return mass, (ZERO, -block[at.MASS_CENTER_Y * LANES + lane])
 

@@ -28,7 +28,7 @@ from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
 
-cache_on_disk(step, "the native LunarLander (about 20 s)")
+cache_on_disk(step, "the native LunarLander")
 
 # Gymnasium's bounds: position, velocity, angle, angular velocity, legs.
 _OBSERVATION_HIGH = np.array([2.5, 2.5, 10.0, 10.0, 2 * math.pi, 10.0, 1.0, 1.0], np.float32)

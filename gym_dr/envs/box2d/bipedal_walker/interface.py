@@ -1,0 +1,46 @@
+"""What BipedalWalker's observations, actions and rewards are, of both variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gym_dr.envs.box2d.bipedal_walker import constants as const
+from gym_dr.envs.interface import Interface, Quantity
+
+_LEGS = ("first", "second")
+
+
+def _leg(name: str) -> Iterator[Quantity]:
+    yield Quantity(f"angle of the hip of the {name} leg", "rad")
+    yield Quantity("speed of that hip", f"{const.SPEED_HIP:g} rad/s")
+    yield Quantity("angle of its knee, plus 1", "rad")
+    yield Quantity("speed of that knee", f"{const.SPEED_KNEE:g} rad/s")
+    yield Quantity("1 if its lower part touches the ground, else 0")
+
+
+def interface(env_id: str) -> Interface:
+    """Of an id of either family."""
+    width, height = const.VIEWPORT_W / const.SCALE, const.VIEWPORT_H / const.SCALE
+    motor = f"share of the motor's torque (nominally {const.MOTORS_TORQUE} N m); the sign is the direction"
+    return Interface(
+        observation=(
+            Quantity("angle of the hull, 0 is level", "rad"),
+            Quantity("angular velocity of the hull", f"{const.FPS / 2:g} rad/s"),
+            Quantity("horizontal velocity of the hull", f"{const.FPS / (0.3 * width):.4g} m/s"),
+            Quantity("vertical velocity of the hull", f"{const.FPS / (0.3 * height):.4g} m/s"),
+            *(quantity for name in _LEGS for quantity in _leg(name)),
+            Quantity(
+                f"lidar: distance to the ground along {const.LIDAR_RAYS} rays, from straight down to forward",
+                f"{const.LIDAR_RANGE:.4g} m",
+                const.LIDAR_RAYS,
+            ),
+        ),
+        actions=tuple(Quantity(f"{joint} of the {leg} leg: {motor}") for leg in _LEGS for joint in ("hip", "knee")),
+        reward=(
+            f"{const.PROGRESS_REWARD / const.SCALE:.4g} for each meter forward since the last step",
+            f"-{const.TILT_COST:g} times the growth of the hull's absolute angle (rad)",
+            f"-{const.TORQUE_COST:g} times the sum of the absolute actions",
+            f"instead of all these, {const.FALL_REWARD:g} in the step of a fall, and of leaving the start to the left",
+        ),
+        ends=("the hull touches the ground", "the walker leaves the start to the left", "the walker reaches the end"),
+    )

@@ -1,0 +1,45 @@
+"""What LunarLander's observations, actions and rewards are."""
+
+from __future__ import annotations
+
+from gym_dr.envs.box2d.lunar_lander import constants as const
+from gym_dr.envs.interface import Interface, Quantity
+
+_HALF_W, _HALF_H = const.WORLD_W / 2, const.WORLD_H / 2  # m, what 1 stands for in positions
+
+_OBSERVATION = (
+    Quantity("horizontal position, from the middle of the pad", f"{_HALF_W:.4g} m"),
+    Quantity("height above the pad, 0 where the lander stands", f"{_HALF_H:.4g} m"),
+    Quantity("horizontal velocity", f"{const.FPS / _HALF_W:.4g} m/s"),
+    Quantity("vertical velocity, positive is up", f"{const.FPS / _HALF_H:.4g} m/s"),
+    Quantity("angle, 0 is upright, positive is counterclockwise", "rad"),
+    Quantity("angular velocity", f"{const.FPS / 20:.4g} rad/s"),
+    Quantity("1 if the left leg touches the ground, else 0"),
+    Quantity("1 if the right leg touches the ground, else 0"),
+)
+_CHOICES = ("nothing", "left engine", "main engine", "right engine")
+_THROTTLES = (
+    "main engine: off up to 0; above 0, from half to full power",
+    "side engines: below -0.5 the left one, above 0.5 the right one, from half to full power",
+)
+
+
+def interface(env_id: str) -> Interface:
+    """Of an id of the family."""
+    return Interface(
+        observation=_OBSERVATION,
+        actions=tuple(map(Quantity, _THROTTLES if "Continuous" in env_id else _CHOICES)),
+        reward=(
+            "the growth since the last step of a potential: -100 times the distance from the pad, -100 times the "
+            "speed, -100 times the absolute angle (all as observed), and 10 for each leg that touches the ground",
+            f"-{const.MAIN_ENGINE_COST:g} times the power of the main engine (0 to 1)",
+            f"-{const.SIDE_ENGINE_COST:g} times the power of a side engine",
+            f"instead of all these, {const.CRASH_REWARD:g} in the step of a crash and {const.LANDED_REWARD:g} in that "
+            "of a landing",
+        ),
+        ends=(
+            "the hull touches the ground",
+            f"the lander is {_HALF_W:.4g} m to the side of the pad",
+            "the lander has come to rest",
+        ),
+    )

@@ -1,0 +1,24 @@
+"""What the numbers of an environment mean: its observations, actions and rewards, for people and for the pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One or several consecutive numbers of an observation or an action."""
+
+    meaning: str  # "horizontal position, from the middle of the pad"
+    unit: str = ""  # "m"; of scaled numbers what 1 stands for, "10 m"
+    size: int = 1  # numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """What an environment shows, takes and rewards."""
+
+    observation: tuple[Quantity, ...]  # in order; together as long as the observation
+    actions: tuple[Quantity, ...]  # of a Box its numbers in order, of a Discrete one for each action
+    reward: tuple[str, ...]  # terms, which add up
+    ends: tuple[str, ...]  # conditions, any of which terminates an episode; none if only the step limit ends it

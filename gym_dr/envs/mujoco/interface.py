@@ -1,0 +1,247 @@
+"""What the observations, actions and rewards of Gymnasium's MuJoCo environments are, from the models and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import mujoco  # type: ignore[import-untyped]
+
+from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.envs.mujoco.stock import quiet_compiler
+
+_JOINT = mujoco.mjtJoint
+_AXES = ("x", "y", "z")
+_CLIPPED = "clipped to [-10, 10]"
+
+
+def interface(env_id: str) -> Interface:
+    """Of an id of one of the families; it makes the environment."""
+    with quiet_compiler():
+        env: Any = gym.make(env_id, randomization="none").unwrapped
+        name = type(env).__name__.removesuffix("DR")
+        found = Interface(
+            observation=tuple(_OBSERVED[name](env)),
+            actions=tuple(_actuators(env.model)),
+            reward=tuple(_REWARDS[name](env)),
+            ends=tuple(_ENDS[name](env)) if name in _ENDS else (),
+        )
+        env.close()
+    return found
+
+
+# --- observations ---
+
+
+def positions(model: Any) -> list[Quantity]:
+    """The meaning of each number of ``qpos``."""
+    found = []
+    for k in range(model.njnt):
+        name, kind = model.joint(k).name, model.jnt_type[k]
+        if kind == _JOINT.mjJNT_FREE:
+            body = model.body(int(model.jnt_bodyid[k])).name
+            found += [Quantity(f"{axis} position of {body}", "m") for axis in _AXES]
+            found += [Quantity(f"orientation of {body}, quaternion {part}") for part in ("w", *_AXES)]
+        elif kind == _JOINT.mjJNT_SLIDE:
+            found.append(Quantity(f"position of joint {name}", "m"))
+        else:
+            found.append(Quantity(f"angle of joint {name}", "rad"))
+    return found
+
+
+def velocities(model: Any, note: str = "") -> list[Quantity]:
+    """The meaning of each number of ``qvel``."""
+    found, end = [], f", {note}" if note else ""
+    for k in range(model.njnt):
+        name, kind = model.joint(k).name, model.jnt_type[k]
+        if kind == _JOINT.mjJNT_FREE:
+            body = model.body(int(model.jnt_bodyid[k])).name
+            found += [Quantity(f"{axis} velocity of {body}{end}", "m/s") for axis in _AXES]
+            found += [Quantity(f"angular velocity of {body} about its {axis} axis{end}", "rad/s") for axis in _AXES]
+        elif kind == _JOINT.mjJNT_SLIDE:
+            found.append(Quantity(f"velocity of joint {name}{end}", "m/s"))
+        else:
+            found.append(Quantity(f"angular velocity of joint {name}{end}", "rad/s"))
+    return found
+
+
+def _state(env: Any, *, hidden: int = 0, note: str = "") -> list[Quantity]:
+    """Positions, without the first ones unless the user asks for them, and velocities."""
+    skipped = hidden if getattr(env, "_exclude_current_positions_from_observation", False) else 0
+    return [*positions(env.model)[skipped:], *velocities(env.model, note)]
+
+
+def _bodies(env: Any, each: int, meaning: str, unit: str) -> Quantity:
+    """Numbers of each body but the world."""
+    names = ", ".join(env.model.body(k).name or f"body {k}" for k in range(1, env.model.nbody))
+    return Quantity(f"{meaning}, of {names}", unit, each * (env.model.nbody - 1))
+
+
+def _double_pendulum(env: Any) -> list[Quantity]:
+    slide, *hinges = (env.model.joint(k).name for k in range(env.model.njnt))
+    return [
+        Quantity(f"position of joint {slide}", "m"),
+        *(Quantity(f"sine of the angle of joint {name}") for name in hinges),
+        *(Quantity(f"cosine of the angle of joint {name}") for name in hinges),
+        *velocities(env.model, _CLIPPED),
+        Quantity(f"force of constraints on joint {slide}, {_CLIPPED}", "N"),
+    ]
+
+
+def _ant(env: Any) -> list[Quantity]:
+    low, high = env._contact_force_range
+    forces = f"torque x, y, z (N m) and force x, y, z (N) of contacts, clipped to [{low:g}, {high:g}]"
+    return [*_state(env, hidden=2), _bodies(env, 6, forces, "")]
+
+
+def _humanoid(env: Any) -> list[Quantity]:
+    inertia = "moments of inertia (6, kg m^2), mass times offset (3, kg m) and mass (kg)"
+    speeds = "angular velocity x, y, z (rad/s) and velocity x, y, z (m/s)"
+    joints = [env.model.joint(k) for k in range(1, env.model.njnt)]
+    return [
+        *_state(env, hidden=2),
+        _bodies(env, 10, inertia, ""),
+        _bodies(env, 6, speeds, ""),
+        *(Quantity(f"torque of the motor of joint {joint.name}", "N m") for joint in joints),
+        _bodies(env, 6, "torque x, y, z (N m) and force x, y, z (N) of contacts", ""),
+    ]
+
+
+def _reacher(env: Any) -> list[Quantity]:
+    arm = [env.model.joint(k).name for k in range(2)]
+    return [
+        *(Quantity(f"cosine of the angle of joint {name}") for name in arm),
+        *(Quantity(f"sine of the angle of joint {name}") for name in arm),
+        *(Quantity(f"{axis} position of the target", "m") for axis in _AXES[:2]),
+        *velocities(env.model)[:2],
+        *(Quantity(f"{axis} distance from the target to the fingertip", "m") for axis in _AXES[:2]),
+    ]
+
+
+def _pusher(env: Any) -> list[Quantity]:
+    places = ("the tip of the arm", "the object", "the goal")
+    return [
+        *positions(env.model)[:7],
+        *velocities(env.model)[:7],
+        *(Quantity(f"{axis} position of {place}", "m") for place in places for axis in _AXES),
+    ]
+
+
+_OBSERVED: dict[str, Any] = {
+    "InvertedPendulum": _state,
+    "InvertedDoublePendulum": _double_pendulum,
+    "Hopper": lambda env: _state(env, hidden=1, note=_CLIPPED),
+    "Walker2d": lambda env: _state(env, hidden=1, note=_CLIPPED),
+    "HalfCheetah": lambda env: _state(env, hidden=1),
+    "Swimmer": lambda env: _state(env, hidden=2),
+    "Ant": _ant,
+    "Humanoid": _humanoid,
+    "HumanoidStandup": _humanoid,
+    "Reacher": _reacher,
+    "Pusher": _pusher,
+}
+
+
+# --- actions ---
+
+
+def _actuators(model: Any) -> list[Quantity]:
+    found = []
+    for k in range(model.nu):
+        joint, gear = model.joint(int(model.actuator_trnid[k, 0])), model.actuator_gear[k, 0]
+        push, unit = ("force", "N") if joint.type[0] == _JOINT.mjJNT_SLIDE else ("torque", "N m")
+        found.append(Quantity(f"{push} on joint {joint.name}", unit if gear == 1 else f"{gear:g} {unit}"))
+    return found
+
+
+# --- rewards and ends ---
+
+
+def _forward(env: Any) -> str:
+    return f"{env._forward_reward_weight:g} times the forward velocity (along x, m/s)"
+
+
+def _effort(weight: float) -> str:
+    return f"-{weight:g} times the sum of the squared actions"
+
+
+def _alive(env: Any) -> str:
+    return f"{env._healthy_reward:g} for each step in which the episode does not end"
+
+
+def _runner(env: Any) -> list[str]:
+    return [_forward(env), _effort(env._ctrl_cost_weight)]
+
+
+def _healthy_runner(env: Any) -> list[str]:
+    return [_forward(env), _alive(env), _effort(env._ctrl_cost_weight)]
+
+
+def _contacts(weight: float, bounds: Sequence[float]) -> str:
+    return f"-{weight:g} times the sum of the squared contact forces, the term being in [{-bounds[1]:g}, 0]"
+
+
+_REWARDS: dict[str, Any] = {
+    "InvertedPendulum": lambda env: ["1 for each step in which the episode does not end"],
+    "InvertedDoublePendulum": lambda env: [
+        _alive(env),
+        "-0.01 times the square of the tip's x position (m), and -1 times the square of its height less 2 m",
+        "-0.001 times the square of the first pole's angular velocity, -0.005 times that of the second (rad/s)",
+    ],
+    "Hopper": _healthy_runner,
+    "Walker2d": _healthy_runner,
+    "HalfCheetah": _runner,
+    "Swimmer": _runner,
+    "Ant": lambda env: [
+        *_healthy_runner(env),
+        f"-{env._contact_cost_weight:g} times the sum of the squared contact forces as observed",
+    ],
+    "Humanoid": lambda env: [
+        f"{env._forward_reward_weight:g} times the forward velocity of the center of mass (along x, m/s)",
+        _alive(env),
+        _effort(env._ctrl_cost_weight),
+        _contacts(env._contact_cost_weight, env._contact_cost_range),
+    ],
+    "HumanoidStandup": lambda env: [
+        f"the height of the torso (m) over the time step of the simulation, {env.model.opt.timestep:g} s",
+        "1 for each step",
+        _effort(env._ctrl_cost_weight),
+        _contacts(env._impact_cost_weight, env._impact_cost_range),
+    ],
+    "Reacher": lambda env: [
+        f"-{env._reward_dist_weight:g} times the distance of the fingertip from the target (m)",
+        _effort(env._reward_control_weight),
+    ],
+    "Pusher": lambda env: [
+        f"-{env._reward_near_weight:g} times the distance of the arm's tip from the object (m)",
+        f"-{env._reward_dist_weight:g} times the distance of the object from the goal (m)",
+        _effort(env._reward_control_weight),
+    ],
+}
+
+
+def _outside(what: str, bounds: Sequence[float], unit: str) -> str:
+    low, high = bounds
+    ends = [f"below {low:g}"] * (low > -float("inf")) + [f"above {high:g}"] * (high < float("inf"))
+    return f"{what} is {' or '.join(ends)} {unit}".rstrip()
+
+
+def _falls(env: Any) -> list[str]:
+    height = _outside("the height of the torso", env._healthy_z_range, "m")
+    if not hasattr(env, "_healthy_angle_range"):
+        return [height]
+    return [height, _outside("the angle of the torso", env._healthy_angle_range, "rad")]
+
+
+_ENDS: dict[str, Any] = {
+    "InvertedPendulum": lambda env: ["the pole tilts by more than 0.2 rad", "a number of the state is not finite"],
+    "InvertedDoublePendulum": lambda env: ["the tip is at a height of 1 m or below"],
+    "Hopper": lambda env: [
+        *_falls(env),
+        _outside("another angle or a velocity", env._healthy_state_range, "(rad, m/s or rad/s)"),
+    ],
+    "Walker2d": _falls,
+    "Ant": lambda env: [*_falls(env), "a number of the state is not finite"],
+    "Humanoid": _falls,
+}
