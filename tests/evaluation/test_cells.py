@@ -298,3 +298,13 @@ def test_json_gives_an_equal_set_back(made: CellSet) -> None:
     np.testing.assert_array_equal(again.values, made.values)
     assert (again.names, again.fixed, again.randomization) == (made.names, made.fixed, made.randomization)
     assert (again.points, again.correlated) == (made.points, made.correlated)
+
+
+def test_fixed_values_are_one_cell_and_replace_draws_of_a_distribution() -> None:
+    alone = cells.fixed("low", {"gravity": -3.0}, 2)
+    assert (alone.num_cells, alone.cell(0), alone.randomization) == (1, {"gravity": -3.0}, None)
+    drawn = cells.distribution("drawn", Randomization({"gravity": (-11, -9), "wind_power": (0, 20)}), 2, alone.fixed)
+    assert set(drawn.parameters) == {"gravity", "wind_power"}
+    assert {name: values.tolist() for name, values in drawn.params(np.arange(2)).items()} == {"gravity": [-3.0, -3.0]}
+    for one in (alone, drawn):
+        assert cells.CellSet.from_dict(one.to_dict()).to_dict() == one.to_dict()
