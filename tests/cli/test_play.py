@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -126,7 +128,9 @@ def test_a_hand_plays_under_chosen_values_too(monkeypatch: pytest.MonkeyPatch, c
         env.render()
         seen.append(info["params"])
 
-    monkeypatch.setattr("gymnasium.utils.play.play", played)
+    module: Any = ModuleType("gymnasium.utils.play")  # the real one asks matplotlib for a window toolkit
+    module.play = played
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     for args in ((), ("--set", "gravity=-3"), ("--randomization", "wide", "--set", "obs_noise=0.1")):
         result = gymdr("play", "--human", "gym_dr/LunarLanderDR-v3", *args)
         assert result.code == 0, result.err

@@ -348,3 +348,13 @@ def test_a_set_in_a_strangers_file_takes_no_memory(form: dict[str, Any]) -> None
     found = CellSet.from_dict({"name": "sent", "episodes": 1, **form})
     with pytest.raises(ConfigError, match=r"cells; expected at most 1,000,000"):
         _ = found.num_cells
+
+
+def test_fixed_values_are_one_cell_and_replace_draws_of_a_distribution() -> None:
+    alone = cells.fixed("low", {"gravity": -3.0}, 2)
+    assert (alone.num_cells, alone.cell(0), alone.randomization) == (1, {"gravity": -3.0}, None)
+    drawn = cells.distribution("drawn", Randomization({"gravity": (-11, -9), "wind_power": (0, 20)}), 2, alone.fixed)
+    assert set(drawn.parameters) == {"gravity", "wind_power"}
+    assert {name: values.tolist() for name, values in drawn.params(np.arange(2)).items()} == {"gravity": [-3.0, -3.0]}
+    for one in (alone, drawn):
+        assert cells.CellSet.from_dict(one.to_dict()).to_dict() == one.to_dict()

@@ -33,6 +33,7 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
         *nominal_and_training(policies, space, 6),
         cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
         cells.corners(box, 1),
+        cells.fixed("gravity=-3", {"gravity": -3.0}, 2),
         cells.sobol("sobol", randomization, space, 4, 5),
     ]
     evaluation = evaluate_policies(policies, sets, folder, command="gymdr evaluate")

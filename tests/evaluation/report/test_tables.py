@@ -43,6 +43,11 @@ def test_every_set_has_a_table_with_a_row_for_each_run(comparison: Comparison) -
     assert float(found[0].rows[1][1][0].value) == pytest.approx(mean, abs=0.5)
 
 
+def test_the_caption_of_chosen_values_names_them(comparison: Comparison) -> None:
+    captions = [table.caption for table in tables.summary_tables(comparison)]
+    assert "At gravity=-3: 2 episodes" in captions
+
+
 def test_the_first_answer_compares_the_policies_over_the_training_distribution(comparison: Comparison) -> None:
     difference = tables.difference(comparison, 1, 0, "sobol")["value"]
     returns = [comparison.returns(group, "sobol").mean() for group in (0, 1)]
