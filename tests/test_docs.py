@@ -1,6 +1,7 @@
-"""What README and the pages in docs show is run: Python blocks of a page as one program, commands with a small budget.
+"""What README and the pages in docs show runs, and prints what they say: Python, and commands with small budgets.
 
-Blocks of ``console`` and ``py`` are not run: they need another package, or show a part of a program.
+Blocks of ``console`` and ``py`` are not run: they need another package, or show a part of a program. ``.ci/tutorials``
+runs README and the tutorials with their whole budgets, in a fresh environment, and blocks of ``console`` too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gym_dr.randomization.presets import presets
 from tests.benchmark.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
-from tests.pages import BUILT, ROOT, blocks, pages, run_program
+from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
 from tests.toml_text import toml_text
 
 README = ROOT / "README.md"
@@ -33,10 +34,11 @@ NEEDS_MORE = {"stable_baselines3.md"}  # packages; tests/integrations/test_sb3.p
 
 TINY_REINFORCE = ("--updates", "2", "--num-envs", "2", "--eval-episodes", "0")
 
-# a person's hands are played by test_play.py; the install lines are run by .ci/run
-NOT_RUN_HERE = ("pip install", "gymdr play --human")
+NOT_RUN_HERE = ("pip install", *NOT_TYPED)
 
 
+# whose readers have not seen yet what comes out
+FIRST_READ = [README, ROOT / "docs" / "start.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 PROGRAMS = [page for page in PAGES if page.name not in NEEDS_MORE and blocks(page, "python")]
 
 
@@ -45,7 +47,28 @@ def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_program(page)
+    printed = run_program(page)
+    outputs_shown = [block.output is not None for block in shown(page) if block.language == "python"]
+    if page in FIRST_READ:
+        assert outputs_shown == [bool(text) for text in printed], "a block prints something that the page does not show"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_output_stands_below_the_code_that_prints_it(page: Path) -> None:
+    assert outputs(page) == sum(block.output is not None for block in shown(page))
+
+
+@pytest.mark.parametrize("page", FIRST_READ, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_for_newcomers_shows_what_its_commands_print(page: Path) -> None:
+    silent = [block.code for block in shown(page) if block.language == "sh" and block.output is None]
+    assert [code for code in silent if not code.startswith((*NOT_RUN_HERE, "gymdr study"))] == []
+
+
+def test_every_tutorial_is_typed_out_by_ci() -> None:
+    script = (ROOT / ".ci" / "tutorials").read_text(encoding="utf-8")
+    named = re.search(r"for name in (.*?); do", script)
+    assert named is not None
+    assert {*named[1].split(), "index"} == {page.stem for page in (ROOT / "docs" / "tutorials").glob("*.md")}
 
 
 def test_the_lines_that_the_tutorial_of_stable_baselines3_changes_make_the_first_script_the_second() -> None:
@@ -57,6 +80,7 @@ def test_the_lines_that_the_tutorial_of_stable_baselines3_changes_make_the_first
 
 
 LINES = [line for page in PAGES for block in blocks(page, "sh") for line in block.splitlines()]
+SHOWN = {block.code.strip(): block for page in PAGES for block in shown(page) if block.output is not None}
 COMMANDS = [line for line in dict.fromkeys(LINES) if not line.startswith(NOT_RUN_HERE)]
 
 
@@ -82,6 +106,8 @@ def run(line: str) -> None:
     if arguments[0] == "train":
         arguments = [a for a in arguments if a not in ("--updates", "1000")] + ["--overwrite"]
         arguments += TINY if "a2c" in arguments else TINY_REINFORCE
+        if line in SHOWN:  # it prints the evaluations
+            arguments += ["--eval-episodes", "2"]
     else:
         for path in TRAININGS.keys() & set(arguments):
             if path and not Path(path).exists():
@@ -116,6 +142,8 @@ def test_a_command_runs_and_writes_what_it_names(
         run(line)
     except SystemExit as stop:
         raise AssertionError(capsys.readouterr().err) from stop
+    if line in SHOWN and line.startswith("gymdr train"):  # others print what only a trained policy does: .ci/tutorials
+        check_printed(SHOWN[line], capsys.readouterr().out)
     for option in ("--output", "--video", "--run-dir"):
         written = following(shlex.split(line), option)
         if written is not None:
