@@ -131,13 +131,18 @@ def name_of(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
+# what is called as something of ours but is Gymnasium's, Stable-Baselines3's or the reader's own
+OTHERS = re.compile(r"(.*_space\.sample|model\..*|policy)")
+
+
 def called(text: str) -> list[ast.Call]:
     """The calls in a piece of Python; none if it is something else."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return []
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in calls if not OTHERS.fullmatch(ast.unparse(call.func))]
 
 
 def prose(page: Path) -> str:

@@ -57,7 +57,7 @@ def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Ind
         outputs: Repeated evaluations at the points of A, of B, and of A with the column of each parameter from B, shape
             ``(d + 2, points, repeats)``. With one repeat, noise is unknown and counts as the function's.
         functions: From ``orthonormal`` for each parameter, at the same points: shape ``(d + 2, points, degrees)``.
-        parts: Number of independent parts, even and at least ``MIN_PARTS``. Each has as many neighbouring points.
+        parts: Number of independent parts, even and at least ``MIN_PARTS``. Each has as many neighboring points.
 
     Returns:
         The indices; None if the outputs vary too little to tell their variance from 0.
@@ -85,8 +85,8 @@ def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Ind
         alone, any_way = in_parts(b * (ab - a)), in_parts(((a - ab) ** 2 - noise[0] - noise[2 + i]) / 2)
         # A smooth function of one parameter leaves nothing, hence 0. If d parameters and their interactions split the
         # rest at random (a flat Dirichlet distribution), a share squared is 2 / ((d + 1) (d + 2)) on average.
-        first.append(fit.index(involved & (order == 1), alone, centre=0.0, spread=2 / ((d + 1) * (d + 2))))
-        total.append(fit.index(involved, any_way, centre=1 / 2, spread=1 / 12))  # any share is as likely as any other
+        first.append(fit.index(involved & (order == 1), alone, center=0.0, spread=2 / ((d + 1) * (d + 2))))
+        total.append(fit.index(involved, any_way, center=1 / 2, spread=1 / 12))  # any share is as likely as any other
     return Indices(np.array(first), np.array(total), float(chance[0].mean() / whole[0].mean()))
 
 
@@ -129,7 +129,7 @@ class _Fit:
     rest: Array  # the variance of what the terms cannot express
     whole: Array  # the variance of a mean over repeats
 
-    def index(self, terms: Mask, pairs: Array, *, centre: float, spread: float) -> tuple[float, float, float]:
+    def index(self, terms: Mask, pairs: Array, *, center: float, spread: float) -> tuple[float, float, float]:
         """A share of the whole variance: squared coefficients, and a share of the rest.
 
         The share of the rest is a linear Bayes estimate from pairs (Hartigan 1969, "Linear Bayesian methods").
@@ -137,7 +137,7 @@ class _Fit:
         Args:
             terms: The terms that count.
             pairs: The same share of the residuals' variance by pairs of evaluations, an estimate like ``rest``.
-            centre: Mean of the prior, as a share of the rest.
+            center: Mean of the prior, as a share of the rest.
             spread: Variance of the prior.
 
         Returns:
@@ -150,12 +150,12 @@ class _Fit:
         prior = spread * self.rest[0].mean() ** 2
         weight = prior / (prior + by_pairs[1].var(ddof=1) / parts) if prior > 0.0 else 0.0
         variance = _products(self.coefficients[:, counted]).sum(-1)
-        variance += (1.0 - weight) * centre * self.rest + weight * by_pairs
+        variance += (1.0 - weight) * center * self.rest + weight * by_pairs
         share = variance[0].mean() / self.whole[0].mean()
         influence = variance[1] - share * self.whole[1]
         # Influences count the noise of a product twice, once for each factor (its variance is that of a U-statistic:
         # Hoeffding 1948, "A class of statistics with asymptotically normal distribution").
-        in_errors = (1.0 - weight) * centre + weight * counted
+        in_errors = (1.0 - weight) * center + weight * counted
         once = _noise_of_products((self.coefficients, counted), (self.errors, -in_errors))
         squared_error = max(influence.var(ddof=1) - once, once) / parts + (1.0 - weight) * prior
         # Influences are products, whose tails make their variance as uncertain as that of half as many normal values
@@ -191,8 +191,8 @@ def _noise_of_products(*factors: tuple[Array, Array]) -> float:
     kernel = np.zeros((2, half, half))
     for values, weights in factors:
         halves = values.reshape(2, half, -1)
-        centred = halves - halves.mean(1, keepdims=True)
-        kernel += (centred * weights) @ centred.swapaxes(1, 2)
+        centered = halves - halves.mean(1, keepdims=True)
+        kernel += (centered * weights) @ centered.swapaxes(1, 2)
     return 2.0 * float(np.var(kernel[:, ~np.eye(half, dtype=bool)])) / (half - 1)
 
 
@@ -234,11 +234,11 @@ def _ridge(gram: Array, moment: Array, scales: Array) -> Array:
     Returns:
         Coefficients, shape ``(1 + terms, penalties)``.
     """
-    centre, mean = gram[0, 1:], moment[0]
-    values, vectors = np.linalg.eigh(scales[:, None] * (gram[1:, 1:] - np.outer(centre, centre)) * scales)
-    projected = vectors.T @ (scales * (moment[1:] - centre * mean))
+    center, mean = gram[0, 1:], moment[0]
+    values, vectors = np.linalg.eigh(scales[:, None] * (gram[1:, 1:] - np.outer(center, center)) * scales)
+    projected = vectors.T @ (scales * (moment[1:] - center * mean))
     slopes = scales[:, None] * (vectors @ (projected[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)))
-    return np.vstack([mean - centre @ slopes, slopes])
+    return np.vstack([mean - center @ slopes, slopes])
 
 
 def _design(functions: Sequence[Array], terms: Terms, rows: slice) -> Array:

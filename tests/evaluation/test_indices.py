@@ -34,7 +34,7 @@ def check(found: Indices | None, first: Sequence[float], total: Sequence[float],
 
 
 def test_a_polynomial_is_found_to_the_last_digits() -> None:
-    # variances: 1/12 of x, 4/12 of 2 y, and (1/12)^2 of a centred product, times 12: 1, 4, 1/12
+    # variances: 1/12 of x, 4/12 of 2 y, and (1/12)^2 of a centered product, times 12: 1, 4, 1/12
     found = estimate(lambda x, y, z: x + 2 * y + (x - 0.5) * (y - 0.5) + 0 * z, 3, 64)
     whole = 5 + 1 / 12
     check(found, [1 / whole, 4 / whole, 0], [(1 + 1 / 12) / whole, (4 + 1 / 12) / whole, 0], within=1e-6)

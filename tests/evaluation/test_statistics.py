@@ -116,8 +116,8 @@ def test_the_mean_of_a_cell_has_its_own_interval(values: list[float], ends: Any)
 
 def test_a_single_seed_has_no_interval_over_seeds() -> None:
     assert iqm_with_interval([3.0]) == (3.0, None, None)
-    centre, low, high = iqm_with_interval([1.0, 2.0, 3.0, 10.0])
-    assert centre == 2.5  # of 2 and 3, the middle half
+    center, low, high = iqm_with_interval([1.0, 2.0, 3.0, 10.0])
+    assert center == 2.5  # of 2 and 3, the middle half
     assert low is not None
     assert high is not None
-    assert low < centre < high
+    assert low < center < high

@@ -182,7 +182,7 @@ def test_a_link_in_the_folder_of_a_study_leads_nowhere(name: str, tmp_path: Path
 
 def test_the_temporary_file_of_a_write_follows_no_link(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run")
-    folder.metrics.write_text("update,return_mean\n0,1\n")
+    folder.metrics.write_text("update,steps,return_mean\n0,1,1\n")
     (tmp_path / "mine").write_text("mine")
     for name in ("training.png", "evaluation.json"):  # a stranger would send one for each process number
         (folder.path / f".{name}.{os.getpid()}.tmp").symlink_to(tmp_path / "mine")
@@ -269,7 +269,7 @@ def test_sizes_in_a_configuration_are_bounded(changes: dict[str, Any], expected:
 
 def test_a_name_of_markup_is_drawn_as_it_is(tmp_path: Path) -> None:
     folder = make_run(tmp_path / r"$\frac{")
-    folder.metrics.write_text("update,return_mean\n0,1\n")
+    folder.metrics.write_text("update,steps,return_mean\n0,1,1\n")
     assert gymdr("plot", folder.path).code == 0
 
 
