@@ -80,6 +80,8 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
     Raises:
         RunFolderError: A run has no metrics, or the picture cannot be written.
     """
+    from matplotlib.ticker import EngFormatter  # heavy
+
     tables = [read_metrics(folder) for folder in folders]
     panels = [panel for panel in _PANELS if any(panel[0] in table for table in tables)]
     rows, columns = -(-len(panels) // 2), min(len(panels), 2)
@@ -101,7 +103,9 @@ def plot_training(folders: Sequence[RunFolder], path: Path) -> None:
         else:
             _draw_spread(ax, *_mean_and_spread(smooth), label="mean", band="standard deviation over runs")
         ax.set(title=title, xlabel=STEPS, ylabel=label)
-        ax.legend()
+        ax.xaxis.set_major_formatter(EngFormatter(usetex=False))  # 2 M
+    # one for all panels; matplotlib's search for the best place within one takes seconds for a long training
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     for ax in axes[len(panels) :]:  # an odd number leaves one over
         ax.set_visible(False)
     save_figure(figure, path, dpi=110)
@@ -127,7 +131,7 @@ def plot_learning_curves(groups: Mapping[str, Sequence[RunFolder]], path: Path) 
         xlabel=STEPS,
         ylabel=f"Mean of the last 100 episodes, over {MOVING_AVERAGE} updates",
     )
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="lower right")
     save_figure(figure, path, dpi=110)
 
 

@@ -38,10 +38,12 @@ def test_one_run_is_drawn(tmp_path: Path) -> None:
 
 
 def drawn(folders: list[RunFolder], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The panels of a picture of training."""
+    """The panels of a picture of training, which share a legend."""
     figures: list[Any] = []
     monkeypatch.setattr("gym_dr.evaluation.plots.save_figure", lambda figure, path, dpi: figures.append(figure))
     plot_training(folders, Path("out.png"))
+    (legend,) = figures[0].legends
+    assert len(legend.get_texts()) == 2
     return [ax for ax in figures[0].axes if ax.get_visible()]
 
 
@@ -52,7 +54,6 @@ def test_training_is_drawn_over_environment_steps(tmp_path: Path, monkeypatch: p
     for panel in panels:
         assert panel.get_xlabel() == "Environment steps"
         assert panel.lines[-1].get_xdata().max() == 590  # ten steps an update, the last of which is 59
-        assert len(panel.get_legend().get_texts()) == 2
 
 
 def test_the_mean_over_runs_is_taken_at_equal_numbers_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,8 @@ NOTE = (
     "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
     "of the episodes. SD: standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes "
     "(CVaR). Worst cell: the lowest mean return of a cell, one setting of the parameters. Cells of a distribution "
-    "follow a Sobol sequence, which covers it more evenly than random draws."
-)
+    "follow a Sobol sequence, which covers it more evenly than random draws. "
+) + ONE_TRAINING
 
 
 def summary_tables(comparison: Comparison) -> list[Table]:
