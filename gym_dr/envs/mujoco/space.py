@@ -8,9 +8,12 @@ its value or nominal value is multiplied by each factor.
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -186,6 +189,24 @@ def model_space(name: str, model: Any) -> ModelSpace:
         name: Name under which presets are registered, for example ``"Hopper"``.
         model: An ``MjModel`` with its nominal values.
     """
+    import mujoco  # type: ignore[import-untyped]
+
+    whole = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, whole)
+    return _space_of(name, _Known(hashlib.sha256(whole.tobytes()).digest(), model))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A model that is equal to others with the same content."""
+
+    digest: bytes
+    model: Any = dataclasses.field(compare=False)
+
+
+@lru_cache(maxsize=16)  # many environments have the same model, whose conditions take 0.1 s to find
+def _space_of(name: str, known: _Known) -> ModelSpace:
+    model = known.model
     found = [pair for field in FIELDS.values() for pair in _of_field(field, model)]
     found += _lengths(model)
     targets = {param.name: target for param, target in found}
