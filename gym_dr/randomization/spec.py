@@ -228,7 +228,9 @@ def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None
         return None
     if isinstance(value, Mapping):
         if set(value) != {"names", "matrix"}:
-            raise RandomizationError(f"Correlation: expected the fields names and matrix, got {sorted(value)}.")
+            raise RandomizationError(
+                f"Correlation: expected the fields names and matrix, got {sorted(map(str, value))}."
+            )
         value = Correlation(value["names"], value["matrix"])
     if not isinstance(value, Correlation):
         raise RandomizationError(f"Expected a Correlation or a table with names and matrix, got {value!r}.")

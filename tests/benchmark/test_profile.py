@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gym_dr.benchmark import profile
@@ -82,7 +83,8 @@ def test_a_profile_has_a_row_for_each_kind_of_vector_environment() -> None:
         ("native", 2, True),
         ("sync", 2, False),
     ]
-    assert all(row[part] > 0 for row in found["rows"] for part in PARTS)
+    # a difference of two times may be negative where others use the processor
+    assert all(np.isfinite(row[part]) for row in found["rows"] for part in PARTS)
     assert len(lines) == 1
 
 

@@ -222,6 +222,7 @@ def test_impossible_correlations_are_refused(names: Any, matrix: Any, message: s
     ("correlation", "message"),
     [
         ({"names": ["a", "b"]}, "expected the fields names and matrix, got ['names']"),
+        ({"names": ["a", "b"], 0: HALF}, "got ['0', 'names']"),  # from Python
         ({"names": ["a", "b"], "matrix": HALF, "kind": 1}, "got ['kind', 'matrix', 'names']"),
         (0.5, "Expected a Correlation or a table with names and matrix, got 0.5"),
     ],
