@@ -69,7 +69,7 @@ def page(family: EnvFamily, folder: Path) -> str:
         *interface_sections(family),
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
-        table(("name", "nominal", "lowest", "highest", "unit", "meaning", "needs"), parameter_rows(params)),
+        table(("name", "nominal", "lowest", "highest", "unit", "meaning"), parameter_rows(params)),
         "[Noise, delays and pushes](../../guides/disturbances.md) can also be randomized.",
         "## Presets",
         *(
@@ -160,14 +160,25 @@ def parameter_rows(params: list[Param]) -> Iterable[tuple[str, ...]]:
         values = f"{nominal[0]:g}" if len(nominal) == 1 else f"{nominal[0]:g} to {nominal[-1]:g}"
         parts = f", each with {', '.join(f'`.{axis}`' for axis in axes)} (without an axis: a factor)" if axes else ""
         meaning = f"{numbers[-1].doc}; for {', '.join(f'`{name}`' for name in names)}{parts}"
-        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, meaning, _needs_of_some(numbers)
+        yield f"`{field}:...`", values, f"{low:g}", f"{high:g}", unit, _with_needs(meaning, _needs_of_some(numbers))
 
 
 def row(param: Param) -> tuple[str, ...]:
     """The row of a parameter."""
     unit = param.unit if param.kind == "float" else param.kind
     needs = " and ".join(condition.text for condition in param.conditions)
-    return f"`{param.name}`", f"{param.nominal:g}", f"{param.low:g}", f"{param.high:g}", unit, param.doc, needs
+    return (
+        f"`{param.name}`",
+        f"{param.nominal:g}",
+        f"{param.low:g}",
+        f"{param.high:g}",
+        unit,
+        _with_needs(param.doc, needs),
+    )
+
+
+def _with_needs(meaning: str, needs: str) -> str:
+    return f"{meaning}; *needs* {needs}" if needs else meaning
 
 
 def _needs_of_some(params: list[Param]) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,11 @@ from gym_dr.runs.config import RunConfig, check_device
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.plain import read_plain
-from gym_dr.training.api import Algorithm, Policy
+from gym_dr.training.api import Algorithm
 from gym_dr.wording import how_to_resume
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
     from gym_dr.evaluation.results import Evaluation
@@ -112,7 +113,7 @@ class Run:
         document = read_document(self.folder.evaluation)
         return Evaluation.load(self.folder.evaluation) if document and document["complete"] else None
 
-    def policy(self, *, deterministic: bool = False) -> Policy:
+    def policy(self, *, deterministic: bool = False) -> Callable[..., npt.NDArray[Any]]:
         """The policy in its newest checkpoint, as a function.
 
         It takes observations ``(N, ...)`` and returns actions for the environment, or one observation ``(...)`` and
