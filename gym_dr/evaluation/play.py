@@ -127,7 +127,10 @@ def play_by_hand(
     _check_display("playing by hand needs one")
     exact = dict(params or {})
     if randomization is not None:  # with the disturbances that have values
-        randomization = Randomization({**undisturbed(exact), **randomization}, switched_on=randomization.switched_on)
+        rules = {**undisturbed(exact), **randomization}
+        randomization = Randomization(
+            rules, correlation=randomization.correlation, switched_on=randomization.switched_on
+        )
     env = make_env(env_id, randomization, render_mode="rgb_array")
     try:
         keys = _key_codes(env)

@@ -192,7 +192,7 @@ def _resume_hint(document: dict[str, Any]) -> str:
     except ValueError:
         words = []
     plain = words[:1] == ["gymdr"] and shlex.join(words) == command and command.isprintable()
-    if plain and flag("trust") not in words:
+    if plain and flag("trust") not in [word.partition("=")[0] for word in words]:
         return f"Continue with: {either(command, 'the same call of gym_dr.evaluate')}"
     return f"Continue with: {either('gymdr evaluate RUN', 'the same call of gym_dr.evaluate')}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
 from gym_dr.plugins.manager import load_plugins
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.presets import with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import (
@@ -25,6 +25,7 @@ from gym_dr.runs.environments import check_module, param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import spelled
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
@@ -110,10 +111,8 @@ def resolve_config(
         check_module(settings.get("env", ""), trust)
     whole = from_file.get("randomization") if randomization is None else randomization
     if randomize:
-        space = None if whole is None else param_space_of(settings.get("env", RunSettings.env))
-        rules = {} if space is None else resolve(whole, space).to_dict()
-        rules.pop("switched_on", None)  # decided again
-        whole = {**rules, **randomize}
+        space = param_space_of(settings.get("env", RunSettings.env))
+        whole = randomize if space is None else with_rules(whole, randomize, space)
     return build_config(algorithm, settings, {**from_file.get("options", {}), **options}, whole, drawing)
 
 
@@ -130,12 +129,14 @@ def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
         ConfigError: It is no whole number above 0, or the steps of an update are not known in advance.
     """
     if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
-        raise ConfigError(f"total_steps: expected a whole number of at least 1, got {shortened(total_steps)}.")
+        raise ConfigError(
+            f"{spelled('total_steps')}: expected a whole number of at least 1, got {shortened(total_steps)}."
+        )
     each = steps_per_update(config)
     if each is None:
         raise ConfigError(
-            f"total_steps: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, whose "
-            "updates take complete episodes. Use updates."
+            f"{spelled('total_steps')}: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, "
+            f"whose updates take complete episodes. Use {spelled('updates')}."
         )
     options = dataclasses.replace(config.options, updates=-(-total_steps // each))
     return dataclasses.replace(config, options=options)

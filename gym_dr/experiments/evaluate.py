@@ -253,7 +253,9 @@ def _chosen_set(
         return []
     same = [one.to_dict() for one in others if one.name == chosen.name]
     if any(form != chosen.to_dict() for form in same):
-        raise ConfigError(f"randomization: another set is named {chosen.name!r} already. Rename the file.")
+        raise ConfigError(
+            f"{spelled('randomization')}: another set is named {chosen.name!r} already. Give the file another name."
+        )
     return [] if same else [chosen]
 
 

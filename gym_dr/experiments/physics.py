@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +13,14 @@ from typing import Any
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.randomization.distributions import Constant
-from gym_dr.randomization.presets import CUSTOM, presets, resolve
+from gym_dr.randomization.presets import CUSTOM, NONE, presets, resolve, with_rules
 from gym_dr.randomization.rules import Rule, as_rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import either
 from gym_dr.wrappers.disturbances import check_pushes
+
+MAX_NAMED = 4  # rules in a name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,22 +68,23 @@ def choose_physics(
         raise ConfigError(f"{env} has no parameters to vary. {listing} shows environments that have some.")
     values = space.check(params or {})
     with nominal_may_be_outside():  # on purpose
-        drawn = resolve(randomization, space)
-        if randomize:
-            rules = drawn.to_dict()
-            rules.pop("switched_on", None)  # decided again
-            drawn = resolve({**rules, **randomize}, space)
+        drawn = with_rules(randomization, randomize, space) if randomize else resolve(randomization, space)
     check_pushes({**drawn, **values})
     on = drawn.switched_on or ()
     needed = {space[name].switch for name in values} - {"", *values, *drawn, *on}
     switched_on = tuple(sorted(switch for switch in needed if space[switch].nominal != 1.0))
+    exact = {**values, **dict.fromkeys(switched_on, 1.0)}
+    ranges = space.ranges(drawn) | {name: (value, value) for name, value in exact.items()}
+    # the others have warned of conditions that their own randomization does not meet
+    touched = [n for n in (*drawn, *values) if {n, *(o for c in space[n].conditions for o in c.others)} & values.keys()]
+    space.warn_without_effect(dict.fromkeys(touched), ranges)
     parts = [] if randomization is None else [_name(randomization, space)]
     parts += [f"{name}={_rule_text(as_rule(rule))}" for name, rule in (randomize or {}).items()]
     parts += [f"{name}={exact_text(values[name])}" for name in sorted(values, key=list(space).index)]
     return Physics(
         name=", ".join(parts),
         randomization=drawn,
-        params={**values, **dict.fromkeys(switched_on, 1.0)},
+        params=exact,
         switched_on=switched_on,
     )
 
@@ -90,7 +95,12 @@ def _rule_text(rule: Rule) -> str:
 
 
 def _name(randomization: Any, space: ParamSpace) -> str:
-    """The name of a preset or of a file."""
+    """The name of a preset or of a file; a mapping is named after its rules, or if they are many by a digest."""
     if isinstance(randomization, str) and randomization in presets(space.name):
         return randomization
-    return Path(os.fspath(randomization)).stem if isinstance(randomization, str | os.PathLike) else CUSTOM
+    if isinstance(randomization, str | os.PathLike):
+        return Path(os.fspath(randomization)).stem
+    found = randomization if isinstance(randomization, Randomization) else Randomization.from_dict(randomization)
+    if len(found) <= MAX_NAMED and found.correlation is None:
+        return ", ".join(f"{name}={_rule_text(rule)}" for name, rule in found.items()) or NONE
+    return f"{CUSTOM} {hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()[:8]}"

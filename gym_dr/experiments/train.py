@@ -89,7 +89,7 @@ def train(
     configs = [resolve_config(found, given, config, trust, randomization, randomize) for given in each]
     if total_steps is not None:
         if "updates" in options:
-            raise ConfigError("Expected updates or total_steps, got both.")
+            raise ConfigError(f"Expected {spelled('updates')} or {spelled('total_steps')}, got both.")
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_launcher(launcher)

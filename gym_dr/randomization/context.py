@@ -22,6 +22,7 @@ from gym_dr.errors import ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
+from gym_dr.wording import spelled
 
 HIDDEN, INFO, OBSERVATION = "hidden", "info", "observation"
 MODES = (HIDDEN, INFO, OBSERVATION)
@@ -152,7 +153,10 @@ def check_context(mode: Any, chosen: Any) -> None:
     if mode not in MODES:
         raise unknown_name("context", mode, MODES)
     if chosen is not None and mode != OBSERVATION:
-        raise ConfigError(f"Expected context_params with context='observation' only, got context={mode!r}.")
+        raise ConfigError(
+            f"Expected {spelled('context_params')} with {spelled('context', OBSERVATION)} only, got "
+            f"{spelled('context', mode)}."
+        )
 
 
 def _range(param: Param, rule: Rule | None, given: Any, span: float) -> ContextRange:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gym_dr.errors import RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import RandomizationError, RandomizationWarning, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -88,6 +88,25 @@ def resolve(value: Any, space: ParamSpace) -> Randomization:
             f"file as randomization, got {value!r}."
         )
     return _checked(value, space)
+
+
+def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
+    """A randomization in which rules for single parameters, or for those of a pattern, replace its own.
+
+    Args:
+        whole: See ``resolve``.
+        randomize: name, or pattern of names -> rule.
+        space: The environment's parameters.
+
+    Raises:
+        RandomizationError: The rules are no mapping, or as for ``resolve``, like the other errors.
+    """
+    if not isinstance(randomize, Mapping):
+        raise RandomizationError(f"randomize: expected a mapping of names to rules, got {shortened(randomize)}.")
+    own = space.expand(Randomization.from_dict(randomize)).to_dict()
+    rules = resolve(whole, space).to_dict()
+    rules.pop("switched_on", None)  # decided again
+    return resolve({**rules, **own}, space)
 
 
 def _checked(randomization: Randomization, space: ParamSpace) -> Randomization:

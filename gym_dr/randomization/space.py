@@ -213,7 +213,7 @@ class ParamSpace(Mapping[str, Param]):
                 raise RandomizationError(
                     f"switched_on: expected parameters of kind 'bool' without a rule of their own, got {name!r}."
                 )
-        self._warn_without_effect(randomization, self.ranges(randomization))
+        self.warn_without_effect(randomization, self.ranges(randomization))
 
     def ranges(self, randomization: Randomization) -> dict[str, Range]:
         """The lowest and the highest value of each parameter that a randomization sets."""
@@ -237,9 +237,9 @@ class ParamSpace(Mapping[str, Param]):
         needed = {self[name].switch for name in by_hand} - {"", *self.constants}
         ranges = dict.fromkeys(needed, (1.0, 1.0)) | self.ranges(randomization) | by_hand
         alone = [name for name in values if not any(o in values for c in self[name].conditions for o in c.others)]
-        self._warn_without_effect(alone, ranges)
+        self.warn_without_effect(alone, ranges)
 
-    def _warn_without_effect(self, names: Iterable[str], ranges: Mapping[str, Range]) -> None:
+    def warn_without_effect(self, names: Iterable[str], ranges: Mapping[str, Range]) -> None:
         """Warns of each parameter, unless it stays at its nominal value, whose conditions these ranges do not meet."""
 
         def range_of(name: str) -> Range:

@@ -142,10 +142,11 @@ class Randomization(Mapping[str, Rule]):
         return f"Randomization({{{rules}}}{''.join(f', {k}={value!r}' for k, value in others.items() if value)})"
 
     def without(self, names: Collection[str]) -> Randomization:
-        """The same without some parameters."""
+        """The same without some parameters; an environment decides again which switches the others need."""
         correlation = self.correlation and self.correlation.without(names)
         rules = {name: rule for name, rule in self.rules if name not in names}
-        return Randomization(rules, correlation=correlation, switched_on=self.switched_on)
+        switched_on = None if self.switched_on and len(rules) < len(self) else self.switched_on
+        return Randomization(rules, correlation=correlation, switched_on=switched_on)
 
     def sample(self, n: int, seed: int = 0, space: ParamSpace | None = None) -> pd.DataFrame:
         """Draws as a table: a row for each draw, a column for each parameter.

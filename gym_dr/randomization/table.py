@@ -48,10 +48,11 @@ class ParamTable:
         self._base: Array = np.array(list(space.nominal.values()), np.float64)  # a row's value if nobody sets it
         self.current: Array = np.empty((len(self.names), num_envs)) if memory is None else memory
         self.current[:] = self._base[:, None]
-        self._base[self._rows_of(sampler.support.switched_on or ())] = 1.0
+        self._pins: Array | None = None  # shape of current, nan where not pinned
+        on = self._rows_of(sampler.support.switched_on or ())  # which may add rows
+        self._base[on] = 1.0
         self._switches = space.switches(sampler.support)
         self.index: Indices = np.full(num_envs, -1, np.int64)
-        self._pins: Array | None = None  # shape of current, nan where not pinned
         self._given_index: Indices | None = None  # (num_envs,), of supplied draws; -1 where the sampler draws
         self._lay_out_info()
         self._draws = _DrawCache(sampler, np.zeros(num_envs, np.uint64))

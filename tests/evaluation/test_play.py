@@ -10,6 +10,7 @@ import numpy as np
 import pygame
 import pytest
 
+from gym_dr import Correlation, Randomization
 from gym_dr.errors import ConfigError, RunFolderError, UnknownNameError
 from gym_dr.evaluation import play
 from gym_dr.evaluation.policies import open_policies
@@ -127,3 +128,18 @@ def test_an_environment_without_known_keys_is_refused() -> None:
 def test_an_unknown_environment_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="LunarLanderDR-v3"):
         play.play_by_hand("gym_dr/LunarLandrDR-v3", seed=0)
+
+
+def test_by_hand_draws_are_correlated_as_they_are_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def note(env_id: str, randomization: Any, **_: Any) -> Any:
+        made.append(randomization)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(play, "make_env", note)
+    correlation = Correlation(["gravity", "lander_density"], [[1.0, 0.5], [0.5, 1.0]])
+    rules = {"gravity": (-11, -9), "lander_density": (4, 6)}
+    with pytest.raises(ConfigError, match="enough"):
+        play.play_by_hand("gym_dr/LunarLanderDR-v3", 0, Randomization(rules, correlation=correlation), {})
+    assert made[0].correlation == correlation

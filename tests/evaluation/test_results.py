@@ -19,6 +19,7 @@ from gym_dr.evaluation.results import (
     read_episodes,
     write_document,
 )
+from gym_dr.wording import addressing
 
 
 def test_the_episodes_of_a_grid_are_without_those_of_nominal_values_and_training_draws(tmp_path: Path) -> None:
@@ -139,4 +140,14 @@ def test_an_interrupted_evaluation_tells_how_to_go_on(tmp_path: Path) -> None:
     document |= {"env": "CartPole-v1", "policies": [], "sets": [], "success": None, "results": []}
     (tmp_path / "evaluation.json").write_text(json.dumps(document))
     with pytest.raises(RunFolderError, match=r"interrupted\. Continue with: the same call of gym_dr.evaluate"):
+        Evaluation.load(tmp_path)
+
+
+@pytest.mark.parametrize("trust", ["--trust evil.zip", "--trust=evil.zip"])
+def test_a_strangers_evaluation_advises_to_trust_nothing(tmp_path: Path, trust: str) -> None:
+    document = {"format": "gym_dr evaluation", "version": 3, "complete": False, "policies": [], "sets": []}
+    document |= {"env": "CartPole-v1", "success": None, "results": []}
+    document["command"] = f"gymdr evaluate --policy sb3:evil.zip --env CartPole-v1 {trust}"
+    (tmp_path / "evaluation.json").write_text(json.dumps(document))
+    with addressing(command_line=True), pytest.raises(RunFolderError, match=r"Continue with: gymdr evaluate RUN"):
         Evaluation.load(tmp_path)

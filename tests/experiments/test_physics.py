@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gym_dr import Constant, Uniform
-from gym_dr.errors import ConfigError, GymDrError, RandomizationError, UnknownNameError
+import gym_dr
+from gym_dr import Constant, Scale, Uniform
+from gym_dr.errors import ConfigError, GymDrError, RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.experiments.configure import resolve_config
 from gym_dr.experiments.physics import choose_physics
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.environments import param_space_of
+from gym_dr.training.registry import find_algorithm
 
 LANDER = "gym_dr/LunarLanderDR-v3"
+HOPPER = "gym_dr/HopperDR-v5"
+
+
+def choose_wrong(wrong: Any) -> object:
+    return choose_physics(LANDER, param_space_of(LANDER), randomize=wrong)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +48,8 @@ def test_values_leave_everything_else_nominal_and_turn_switches_on(space: ParamS
 
 
 def test_a_switch_that_the_user_sets_or_that_is_drawn_stays_the_users(space: ParamSpace) -> None:
-    off = choose_physics(LANDER, space, params={"wind_power": 15, "enable_wind": 0})
+    with pytest.warns(RandomizationWarning, match="'wind_power' has no effect here: it needs enable_wind = 1"):
+        off = choose_physics(LANDER, space, params={"wind_power": 12, "enable_wind": 0})
     drawn = choose_physics(LANDER, space, randomize={"enable_wind": "bernoulli:0.5"}, params={"wind_power": 15})
     assert off is not None
     assert off.params["enable_wind"] == 0.0
@@ -61,10 +71,41 @@ def test_rules_replace_those_of_a_preset_and_values_replace_draws(space: ParamSp
 
 def test_a_file_gives_its_name_and_another_randomization_is_ones_own(space: ParamSpace, tmp_path: Path) -> None:
     (tmp_path / "stormy.toml").write_text("wind_power = [10, 20]\n")
-    for given, name in ((str(tmp_path / "stormy.toml"), "stormy"), ({"gravity": (-4, -3)}, "own"), ("none", "none")):
+    for given, name in (
+        (str(tmp_path / "stormy.toml"), "stormy"),
+        ({"gravity": (-4, -3)}, "gravity=Uniform(-4.0, -3.0)"),
+        ("none", "none"),
+    ):
         physics = choose_physics(LANDER, space, given)
         assert physics is not None
         assert physics.name == name
+
+
+def test_a_value_that_holds_the_switch_of_a_draw_off_warns(space: ParamSpace) -> None:
+    with pytest.warns(RandomizationWarning, match="'wind_power' has no effect here: it needs enable_wind = 1"):
+        choose_physics(LANDER, space, randomize={"wind_power": (0, 20)}, params={"enable_wind": 0})
+
+
+def test_different_randomizations_have_different_names(space: ParamSpace) -> None:
+    long = {name: (space[name].low, space[name].low + 0.1) for name in list(space)[2:7]}
+    chosen = [choose_physics(LANDER, space, one) for one in (long, long | {"gravity": (-4, -3)})]
+    names = [one.name for one in chosen if one is not None]
+    assert len(set(names)) == 2
+    assert all(name.startswith("own ") for name in names)
+
+
+def test_a_pattern_replaces_the_rules_of_a_preset() -> None:
+    space = param_space_of(HOPPER)
+    assert space is not None
+    light = {"body_mass:*": Scale((0.5, 1.1))}
+    physics = choose_physics(HOPPER, space, "default", light)
+    config = resolve_config(find_algorithm("a2c"), {"env": HOPPER}, randomization="default", randomize=light)
+    assert physics is not None
+    for found in (physics.randomization, config.randomization):
+        assert found is not None
+        masses = [rule for name, rule in found.items() if name.startswith("body_mass:")]
+        assert masses
+        assert all(rule == Scale((0.5, 1.1)) for rule in masses)
 
 
 def test_a_number_in_a_name_is_the_number_that_is_played(space: ParamSpace) -> None:
@@ -102,3 +143,9 @@ def test_one_half_of_a_push_that_is_drawn_may_be_set(space: ParamSpace) -> None:
     physics = choose_physics(LANDER, space, randomize=pushes, params={"push_speed": 1})
     assert physics is not None
     assert physics.params == {"push_speed": 1.0}
+
+
+@pytest.mark.parametrize("call", [lambda wrong: gym_dr.train("a2c", randomize=wrong), choose_wrong])
+def test_rules_that_are_no_mapping_are_refused(call: Callable[[Any], object]) -> None:
+    with pytest.raises(RandomizationError, match=r"randomize: expected a mapping of names to rules, got \['gravity'\]"):
+        call(["gravity"])

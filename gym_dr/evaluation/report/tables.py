@@ -16,6 +16,7 @@ from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Cell, Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
 from gym_dr.wording import counted, flag
 
@@ -214,6 +215,9 @@ def _as_typed(policy: FrozenPolicy) -> list[str] | None:
         text = f"sb3:{record['path']}" if sb3 else record["function"]
         words = [flag("policy"), text, flag("env"), policy.env]
         words += [flag("stochastic")] if record["actions"] == "stochastic" else []
+        words += [flag("context"), OBSERVATION] if record.get("context") else []
+        for param, (low, high) in (record.get("context") or {}).items():
+            words += [flag("context_params"), f"{param}={exact_text(low)}:{exact_text(high)}"]
         trusted.append(record["path"] if sb3 else text.partition(":")[0])
         if record.get("statistics"):
             trusted.append(str(Path(record["path"]).parent / record["statistics"]))

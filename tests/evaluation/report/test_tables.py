@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,16 @@ def test_what_breaks_a_policy_names_the_worst_cell(comparison: Comparison) -> No
     table = tables.failure_tables(comparison)[0]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
     assert f"gravity {worst['params']['gravity']:.3g}" in table.rows[0][1][0].interval
+
+
+def test_the_line_that_plays_a_policy_says_what_it_observes() -> None:
+    record = {"kind": "function", "function": "pilot:act", "actions": "deterministic", "path": None}
+    policy: Any = SimpleNamespace(env="gym_dr/LunarLanderDR-v3", run=None, record=record)
+    plain = ["--policy", "pilot:act", "--env", "gym_dr/LunarLanderDR-v3"]
+    assert tables._as_typed(policy) == [*plain, "--trust", "pilot"]
+    policy.record["context"] = {"gravity": [-12.0, -2.5]}
+    shown = ["--context", "observation", "--context-params", "gravity=-12:-2.5"]
+    assert tables._as_typed(policy) == [*plain, *shown, "--trust", "pilot"]
 
 
 # ---- what differs between policies -----------------------------------------------------------------------------------
