@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gym_dr.evaluation.cells import SEQUENCES, CellSet
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
+from gym_dr.wording import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -128,7 +129,7 @@ def least_perturbation(
     if fails_at_nominal:
         return {**result, "found": True, "distance": 0.0, "reason": "it already fails at nominal values"}
     if 0.5 ** returns.shape[1] >= SIGNIFICANCE:
-        return {**result, "reason": f"{returns.shape[1]} episodes per cell are too few; play at least 5"}
+        return {**result, "reason": f"{counted(returns.shape[1], 'episode')} per cell cannot tell; play at least 5"}
     fails = failing(returns, success)
     if not fails.any():
         return {**result, "reason": "no cell fails"}
