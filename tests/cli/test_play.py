@@ -183,7 +183,7 @@ def test_nothing_is_played_twice_for_the_protocols_own_draws(run: Path, tmp_path
 def test_a_file_named_like_a_set_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "nominal.toml").write_text("gravity = -3\n")
     result = gymdr("evaluate", run, "--randomization", tmp_path / "nominal.toml", "--output", tmp_path / "out")
-    assert "another set is named 'nominal' already. Rename the file" in refused(result)
+    assert "another set is named 'nominal' already. Give the file another name" in refused(result)
 
 
 def test_a_function_is_evaluated_on_chosen_values_and_trained_on_what_is_said(tmp_path: Path) -> None:

@@ -203,10 +203,10 @@ def test_a_run_of_total_steps_resumes_to_as_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (("a2c", "--total-steps", "32", "--updates", "2"), "Expected updates or total_steps, got both"),
-        (("a2c", "--total-steps", "0"), "total_steps: expected a whole number of at least 1, got 0"),
+        (("a2c", "--total-steps", "32", "--updates", "2"), "Expected --updates or --total-steps, got both"),
+        (("a2c", "--total-steps", "0"), "--total-steps: expected a whole number of at least 1, got 0"),
         (("a2c", "--total-timesteps", "32"), "--total-timesteps is called --total-steps here: --total-steps 32"),
-        (("reinforce", "--total-steps", "32"), "got reinforce, whose updates take complete episodes. Use updates"),
+        (("reinforce", "--total-steps", "32"), "got reinforce, whose updates take complete episodes. Use --updates"),
     ],
     ids=str,
 )
