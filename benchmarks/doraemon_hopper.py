@@ -26,7 +26,7 @@ import gym_dr
 from gym_dr import Uniform
 from gym_dr.envs.family import EnvFamily, EnvId, add_family
 from gym_dr.evaluation.plots import new_figure, save_figure
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.checkpoint import checkpoint_paths
 from gym_dr.runs.config import build_config
 from gym_dr.runs.folder import CONFIG, RunFolder

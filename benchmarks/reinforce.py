@@ -27,8 +27,8 @@ from torch import nn
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.benchmark.learning import temporary_session
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.bench.learning import temporary_session
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import build_config
 from gym_dr.runs.session import RunSession
 from gym_dr.training.config import ReinforceConfig

@@ -19,8 +19,8 @@ from unittest.mock import patch
 import torch
 
 from gym_dr import AdaptParams
-from gym_dr.benchmark.learning import temporary_session
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.bench.learning import temporary_session
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, FixedSampler, Sampler
 from gym_dr.runs.config import build_config
 from gym_dr.runs.session import RunSession

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 
-from gym_dr.benchmark.timing import alternate
+from gym_dr.bench.timing import alternate
 
 __all__ = ["alternate", "report", "seconds"]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING, Any
+
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
-from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
+from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.experiments.evaluate import evaluate
 from gym_dr.experiments.pretrained import pretrained
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.study import study
 from gym_dr.experiments.train import train
-from gym_dr.plugins import manager
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins import loading
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.distributions import (
     Bernoulli,
     Choice,
@@ -64,9 +67,9 @@ __all__ = [
     "Run",
     "Runs",
     "Scale",
-    "SupervisedVectorEnv",
     "Uniform",
     "VectorParams",
+    "WorkerVectorEnv",
     "add_preset",
     "evaluate",
     "load_plugins",
@@ -78,4 +81,15 @@ __all__ = [
     "train",
 ]
 
-manager.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages
+
+if not TYPE_CHECKING:  # a checker shall report names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        """``SupervisedVectorEnv`` is an old name of ``WorkerVectorEnv``."""
+        if name != "SupervisedVectorEnv":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"gym_dr.{name} is now gym_dr.WorkerVectorEnv.", DeprecationWarning, stacklevel=2)
+        return WorkerVectorEnv
+
+
+loading.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages

@@ -22,7 +22,7 @@ from gym_dr.cli.main import cli, main
 from gym_dr.evaluation.report import evaluation
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets
-from tests.benchmark.tiny import TINY as TINY_BENCH
+from tests.bench.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown

@@ -19,7 +19,7 @@ LAYERS = (
     ("training",),
     ("runs",),
     ("evaluation",),
-    ("benchmark",),
+    ("bench",),
     ("plugins",),
     ("experiments",),
     ("cli",),

@@ -13,7 +13,7 @@ from gym_dr import ParamSpace, Randomization
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.options import option
 from gym_dr.plugins.hookspecs import hookimpl
-from gym_dr.randomization.adaptive.box import Box
+from gym_dr.randomization.adaptive.box import QuantileBox
 from gym_dr.randomization.draws import uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Row, Sampler, Task
 
@@ -41,7 +41,7 @@ class Widening:
     def __init__(self, space: ParamSpace, support: Randomization, options: WideningOptions, task: Task) -> None:
         """Starts with version 0; ``support`` has the widest ranges."""
         self.support, self.options = support, options
-        self.box = Box(space, support)  # turns quantiles into values
+        self.box = QuantileBox(space, support)  # turns quantiles into values
         self.first = self.box.start(options.start, options.start_width)  # lower and upper ends, (parameters, 2)
         self.episodes = [0]  # number of episodes at each version, which determines its draws
 

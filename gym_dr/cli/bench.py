@@ -13,11 +13,11 @@ from typing import Any
 import click
 from tqdm import tqdm
 
-from gym_dr.benchmark.settings import FULL, QUICK, BenchSettings
+from gym_dr.bench.settings import FULL, QUICK, BenchSettings
 from gym_dr.cli.options import NumberList
 from gym_dr.envs.family import family_of
 from gym_dr.errors import ConfigError
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import counted
 
@@ -43,7 +43,7 @@ def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) ->
     installed) and how they scale, the time an algorithm with default options takes to pass a mean return, the time A2C
     and PPO take to solve the nominal environment, and the time spent in each part of an update.
     """
-    from gym_dr.benchmark.measure import measure, prepare, reports, write  # heavy
+    from gym_dr.bench.measure import measure, prepare, reports, write  # heavy
 
     load_plugins()
     trained = find_algorithm(algorithm)
@@ -99,8 +99,8 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
 
 def _show(result: dict[str, Any]) -> None:
     """Prints the results as tables."""
-    from gym_dr.benchmark.plots import left_out_texts  # heavy, as the next
-    from gym_dr.benchmark.profile import PARTS
+    from gym_dr.bench.plots import left_out_texts  # heavy, as the next
+    from gym_dr.bench.profile import PARTS
     from gym_dr.cli.tables import show_table
 
     machine, env, algorithm = result["machine"], result["settings"]["env"], result["settings"]["algorithm"]

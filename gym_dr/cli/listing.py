@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gym_dr.envs.family import ENVIRONMENTS
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.training.registry import ALGORITHMS
 from gym_dr.wording import flag

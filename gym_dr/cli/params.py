@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from gym_dr.errors import ConfigError
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.space import Param
 
 

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gym_dr.cli.options import physics_options, policy_options, read_params, read_randomize
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.experiments.pretrained import names, pretrained
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.spec import Randomization

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, unknown_name
 from gym_dr.experiments.run import Run, RunLike, Runs, load_run
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.context import INFO, OBSERVATION, check_context, context_ranges
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization

@@ -23,7 +23,7 @@ from gym_dr.experiments.configure import (
     steps_per_update,
 )
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM

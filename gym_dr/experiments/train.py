@@ -12,7 +12,7 @@ from gym_dr.experiments.configure import resolve_config, steps_per_update, with_
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, check_device

@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
-from gym_dr.envs.supervised.vector_env import MAX_TIMEOUT
+from gym_dr.envs.workers.vector_env import MAX_TIMEOUT
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.options import check_choices, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges

@@ -15,7 +15,7 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.family import point_camera
-from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
+from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
@@ -163,9 +163,9 @@ def make_vector_env(
     if vectorization == "async":
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
-            supervised = SupervisedVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
-        supervised.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
-        return supervised
+            workers = WorkerVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
+        workers.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
+        return workers
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

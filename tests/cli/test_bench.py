@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_dr.benchmark.contenders import MAKERS
-from tests.benchmark.tiny import TINY
+from gym_dr.bench.contenders import MAKERS
+from tests.bench.tiny import TINY
 from tests.cli.command import files, gymdr, refused
 
 # who reads bench.json relies on these names; another form needs another number in "format"

@@ -15,8 +15,8 @@ import pytest
 from gym_dr.cli.options import read_grid, read_randomize
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, PluginWarning, RandomizationError
-from gym_dr.plugins import manager
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins import loading
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, train
@@ -70,7 +70,7 @@ def _broken_plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A plugin that cannot be imported, in a process that has not loaded any yet."""
     broken = EntryPoint(name="bad", value="no_such_module", group="gym_dr")
     with monkeypatch.context() as patch:
-        patch.setattr(manager, "entry_points", lambda group: [broken])
+        patch.setattr(loading, "entry_points", lambda group: [broken])
         load_plugins.cache_clear()
         yield
     load_plugins.cache_clear()

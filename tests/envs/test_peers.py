@@ -42,8 +42,8 @@ def make(kind: str, mode: AutoresetMode, env_id: str = LANDER, inner: Inner = ()
     kwargs = {"max_episode_steps": 10, **kwargs}
     if kind == "native":
         return gym.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
-    if kind == "supervised":
-        return gym_dr.SupervisedVectorEnv([partial(make_one, env_id, inner, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
+    if kind == "workers":
+        return gym_dr.WorkerVectorEnv([partial(make_one, env_id, inner, **kwargs)] * NUM_ENVS, autoreset_mode=mode)
     modes = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": mode}}
     return gym.make_vec(env_id, NUM_ENVS, wrappers=inner, **modes, **kwargs)
 
@@ -55,7 +55,7 @@ def make_one(env_id: str, inner: Inner, **kwargs: Any) -> Any:
     return env
 
 
-KINDS = ["native", "sync", "async", "supervised"]
+KINDS = ["native", "sync", "async", "workers"]
 
 # name -> how it is put around an environment
 WRAPPERS: dict[str, Callable[[Any], Any]] = {
@@ -258,7 +258,7 @@ def test_a_masked_reset_leaves_the_others_alone(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     # Gymnasium's own kinds are slow; ours are their siblings
-    ["native", "supervised", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],
+    ["native", "workers", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sync", "async"))],
 )
 def test_videos_are_recorded(kind: str, tmp_path: Path) -> None:
     envs = wrappers.RecordVideo(

@@ -13,7 +13,7 @@ import pytest
 
 import gym_dr
 from benchmarks.soak import STEPS, soak
-from tests.envs.supervised.trouble import left_over
+from tests.envs.workers.trouble import left_over
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads /proc")
 
@@ -39,8 +39,8 @@ def test_a_long_run_keeps_its_memory_and_plausible_observations(env_id: str, par
 def use(kind: str) -> None:
     name, mode = kind.split(" ")
     envs: Any
-    if mode == "supervised":
-        envs = gym_dr.SupervisedVectorEnv([lambda: gym.make(name)] * 2)
+    if mode == "workers":
+        envs = gym_dr.WorkerVectorEnv([lambda: gym.make(name)] * 2)
     else:
         envs = gym.make_vec(name, 2, vectorization_mode=None if mode == "native" else mode)
     envs.reset(seed=1)
@@ -54,7 +54,7 @@ def use(kind: str) -> None:
         "gym_dr/LunarLanderDR-v3 native",
         "gym_dr/LunarLanderDR-v3 sync",
         "gym_dr/LunarLanderDR-v3 async",
-        "gym_dr/LunarLanderDR-v3 supervised",
+        "gym_dr/LunarLanderDR-v3 workers",
         "gym_dr/HopperDR-v5 native",
         "gym_dr/AntDR-v5 native",  # its engine is another: simulations and threads of its own
     ],

@@ -15,8 +15,8 @@ import gymnasium as gym
 import pytest
 
 import gym_dr
-from gym_dr.plugins import manager
-from gym_dr.plugins.manager import load_plugins
+from gym_dr.plugins import loading
+from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.testing.algorithms import ALGORITHM_CONTRACTS, AlgorithmCase
@@ -41,7 +41,7 @@ def _installed() -> Iterator[None]:
     """Has gym_dr find the parts as entry points of packages, and forget them afterwards."""
     found = [EntryPoint(part, f"{__package__}.parts.{part}", "gym_dr") for part in PARTS]
     with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manager, "entry_points", lambda group: found)
+        patch.setattr(loading, "entry_points", lambda group: found)
         load_plugins.cache_clear()
         load_plugins()  # warns of a broken one
         yield

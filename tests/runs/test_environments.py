@@ -14,7 +14,7 @@ from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import Constant, Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.envs.supervised.vector_env import SupervisedVectorEnv
+from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.runs import environments, session
 from gym_dr.runs.config import build_config
@@ -79,7 +79,7 @@ def test_native_is_refused_where_there_is_none() -> None:
         make_vector_env("Acrobot-v1", 2, "native", None)
 
 
-@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", SupervisedVectorEnv)])
+@pytest.mark.parametrize(("vectorization", "kind"), [("sync", SyncVectorEnv), ("async", WorkerVectorEnv)])
 def test_the_vector_environment_is_of_the_kind_and_randomization_asked_for(vectorization: str, kind: type) -> None:
     envs = make_vector_env(LANDER, 2, vectorization, Randomization({"gravity": Constant(-5)}))
     assert isinstance(envs.unwrapped, kind)
@@ -110,7 +110,7 @@ def test_async_workers_leave_ctrl_c_to_the_process_that_made_them(monkeypatch: p
         return SimpleNamespace()
 
     monkeypatch.setattr(gym, "make_vec", make)
-    monkeypatch.setattr(environments, "SupervisedVectorEnv", make)
+    monkeypatch.setattr(environments, "WorkerVectorEnv", make)
     make_vector_env("CartPole-v1", 2, "async", None)
     make_vector_env("CartPole-v1", 2, "sync", None)
     assert handlers == [signal.SIG_IGN, before]

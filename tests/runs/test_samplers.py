@@ -104,7 +104,7 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
 
 
 @pytest.mark.parametrize("sampler", ["doraemon", "robust_plr"])
-def test_compiled_stepped_and_supervised_trainings_are_the_same(sampler: str, tmp_path: Path) -> None:
+def test_compiled_stepped_and_async_trainings_are_the_same(sampler: str, tmp_path: Path) -> None:
     kinds = [
         train(tmp_path / kind, sampler, env=CART_POLE, vectorization=kind, checkpoint_every=10)
         for kind in ("native", "sync", "async")

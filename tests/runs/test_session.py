@@ -234,7 +234,7 @@ def test_ctrl_c_ends_async_workers_without_a_word_from_them(tmp_path: Path) -> N
     # the interrupt reaches the whole group, as from a terminal, in the middle of waiting for the workers
     program = f"""
 import os, signal
-from gym_dr.envs.supervised.worker import Worker
+from gym_dr.envs.workers.worker import Worker
 from gym_dr.cli.main import main
 receive = Worker.receive
 calls = []

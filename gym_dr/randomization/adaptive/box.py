@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _BISECTIONS = 60
 _SHARES = (np.arange(200) + 0.5) / 200  # quantiles that stand for the draws of a start
 
 
-class Box:
+class QuantileBox:
     """A randomization whose varying parameters are learned.
 
     Parameters with a single value (``Constant``, or equal ends) keep it and are not learned.
@@ -175,3 +175,13 @@ def varying(space: ParamSpace, support: Randomization) -> list[str]:
     raise RandomizationError(
         f"Expected a randomization with a parameter that varies, got {support!r}. Give at least one parameter a range."
     )
+
+
+if not TYPE_CHECKING:  # a checker shall report names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        """``Box`` is an old name of ``QuantileBox``."""
+        if name != "Box":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        warnings.warn(f"{__name__}.Box is now QuantileBox.", DeprecationWarning, stacklevel=2)
+        return QuantileBox

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_number, is_whole, option
-from gym_dr.randomization.adaptive.box import NOMINAL, Box
+from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 from gym_dr.randomization.draws import seed_word, uniforms
 from gym_dr.randomization.sampler import FinishedEpisode, Row, Task
 from gym_dr.randomization.space import ParamSpace
@@ -105,7 +105,7 @@ class LearningSampler(ABC):
             RandomizationError: The box cannot be learned, or does not contain the start.
             ConfigError: Neither the options nor the environment define success.
         """
-        self.support, self.task, self.box = support, task, Box(space, support)
+        self.support, self.task, self.box = support, task, QuantileBox(space, support)
         self._success = task.reward_threshold if options.success is None else options.success
         if self._success is None:
             raise ConfigError(

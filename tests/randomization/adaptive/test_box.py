@@ -9,7 +9,7 @@ import pytest
 
 from gym_dr import Bernoulli, Choice, Integer, LogUniform, Normal, Param, ParamSpace, Randomization, Scale, Uniform
 from gym_dr.errors import RandomizationError, RandomizationWarning
-from gym_dr.randomization.adaptive.box import NOMINAL, Box
+from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
 
 SPACE = ParamSpace(
     "Everything",
@@ -22,8 +22,8 @@ SPACE = ParamSpace(
 )
 
 
-def box_of(rules: dict[str, Any], **correlation: Any) -> Box:
-    return Box(SPACE, Randomization(rules, **correlation))
+def box_of(rules: dict[str, Any], **correlation: Any) -> QuantileBox:
+    return QuantileBox(SPACE, Randomization(rules, **correlation))
 
 
 def test_quantiles_become_values_through_the_quantile_function() -> None:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.bench.settings import BenchSettings
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig, build_config

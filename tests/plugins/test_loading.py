@@ -17,8 +17,8 @@ from gym_dr import Randomization, Uniform
 from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
 from gym_dr.errors import PluginError, PluginWarning, UnknownNameError
-from gym_dr.plugins import builtin, manager
-from gym_dr.plugins.manager import LoadedPlugin, load, load_plugins
+from gym_dr.plugins import builtin, loading
+from gym_dr.plugins.loading import LoadedPlugin, load, load_plugins
 from gym_dr.randomization.presets import PRESETS, presets
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.registry import Registry
@@ -103,7 +103,7 @@ def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
 
 
 def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "builtin", sys)
+    monkeypatch.setattr(loading, "builtin", sys)
     load([], frozenset())
     assert [list(r) for r in (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)] == [[], [], [], [], []]
 
@@ -201,7 +201,7 @@ def test_whoever_loads_a_broken_plugin_is_warned_of_it_with_the_way_to_disable_i
 ) -> None:
     site.install("bad", "raise RuntimeError('boom')")
     site.install("good", GOOD)
-    monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
+    monkeypatch.setattr(loading, "entry_points", lambda group: site.entry_points())
     with pytest.warns(PluginWarning) as caught:
         load_plugins.__wrapped__()  # past the cache, whose answer is that of this process
     assert [str(warning.message) for warning in caught] == [
@@ -310,7 +310,7 @@ def test_the_environment_variable_disables_by_name(
 ) -> None:
     site.install("good", GOOD)
     site.install("other", "")
-    monkeypatch.setattr(manager, "entry_points", lambda group: site.entry_points())
+    monkeypatch.setattr(loading, "entry_points", lambda group: site.entry_points())
     monkeypatch.setenv("GYMDR_DISABLE_PLUGINS", value)
     load_plugins.__wrapped__()  # past the cache
     assert ("good" in ALGORITHMS) == loaded

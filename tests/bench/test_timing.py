@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_dr.benchmark.learning import median_time
-from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
+from gym_dr.bench.learning import median_time
+from gym_dr.bench.timing import alternate, karp_flatt, max_speedup, speedup
 
 
 @pytest.mark.parametrize(

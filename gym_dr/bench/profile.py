@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.benchmark.learning import temporary_session
+from gym_dr.bench.learning import temporary_session
 from gym_dr.compiled.policy import SmallPolicy, act_repeatedly
 from gym_dr.compiled.steps import Steps
 from gym_dr.errors import ConfigError

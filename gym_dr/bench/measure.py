@@ -8,18 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gym_dr.benchmark.learning import (
+from gym_dr.bench.learning import (
     measure_learning,
     measure_solving,
     solving_trainings,
     time_to_threshold,
     training_config,
 )
-from gym_dr.benchmark.machine import describe
-from gym_dr.benchmark.plots import PICTURES
-from gym_dr.benchmark.profile import measure_profile
-from gym_dr.benchmark.settings import BenchSettings
-from gym_dr.benchmark.throughput import measure_throughput
+from gym_dr.bench.machine import describe
+from gym_dr.bench.plots import PICTURES
+from gym_dr.bench.profile import measure_profile
+from gym_dr.bench.settings import BenchSettings
+from gym_dr.bench.throughput import measure_throughput
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.training.api import Algorithm

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from gym_dr.benchmark.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
-from gym_dr.benchmark.machine import UNKNOWN_PROCESS, private_memory, why_no_room
-from gym_dr.benchmark.settings import BenchSettings
-from gym_dr.benchmark.timing import alternate, karp_flatt, max_speedup, speedup
+from gym_dr.bench.contenders import MAKERS, PROCESSES, Contender, LeftOutError, make_contender
+from gym_dr.bench.machine import UNKNOWN_PROCESS, private_memory, why_no_room
+from gym_dr.bench.settings import BenchSettings
+from gym_dr.bench.timing import alternate, karp_flatt, max_speedup, speedup
 from gym_dr.wording import counted
 
 Rates = dict[tuple[str, int], list[float]]  # (mode, sub-environments) -> steps per second of each round

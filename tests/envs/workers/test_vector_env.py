@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from gym_dr import RecordEpisodes, ResampleParams, SupervisedVectorEnv, VectorParams
+from gym_dr import RecordEpisodes, ResampleParams, VectorParams, WorkerVectorEnv
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, WorkerError, WorkerWarning
 from gym_dr.randomization.draws import draw
-from tests.envs.supervised.trouble import FAULTS, Trouble, actions, left_over, make
+from tests.envs.workers.trouble import FAULTS, Trouble, actions, left_over, make
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
@@ -227,7 +227,7 @@ def test_an_environment_that_cannot_be_made_in_its_process() -> None:
     with pytest.raises(
         WorkerError, match=r"Sub-environment 0 \(before its first reset\) raised OSError: no such device"
     ):
-        SupervisedVectorEnv([make_here_only] * 2)
+        WorkerVectorEnv([make_here_only] * 2)
     assert left_over() == before
 
 
@@ -264,7 +264,7 @@ def test_without_faults_all_is_as_in_a_sync_environment(mode: AutoresetMode) -> 
     fns = [lambda: gym.make(LANDER, max_episode_steps=40)] * 3
     envs: Any
     rows: list[list[Any]] = []
-    for envs in (SupervisedVectorEnv(fns, autoreset_mode=mode), SyncVectorEnv(fns, autoreset_mode=mode)):
+    for envs in (WorkerVectorEnv(fns, autoreset_mode=mode), SyncVectorEnv(fns, autoreset_mode=mode)):
         envs = VectorParams(envs)
         assert envs.unwrapped.autoreset_mode is mode
         rows.append([envs.reset(seed=11)])
@@ -312,15 +312,15 @@ def test_impossible_actions_reach_no_worker(bad: Any) -> None:
 )
 def test_impossible_arguments(bad: Any) -> None:
     with pytest.raises(ConfigError, match="Expected"):
-        SupervisedVectorEnv([lambda: gym.make("CartPole-v1")], **bad)
+        WorkerVectorEnv([lambda: gym.make("CartPole-v1")], **bad)
 
 
 def test_different_spaces_are_refused() -> None:
     before = left_over()
     with pytest.raises(ConfigError, match=r"another one in sub-environments \[1\]"):
-        SupervisedVectorEnv([lambda: gym.make("CartPole-v1"), lambda: gym.make("Acrobot-v1")])
+        WorkerVectorEnv([lambda: gym.make("CartPole-v1"), lambda: gym.make("Acrobot-v1")])
     with pytest.raises(ConfigError, match="at least one"):
-        SupervisedVectorEnv([])
+        WorkerVectorEnv([])
     assert left_over() == before
 
 
@@ -357,7 +357,7 @@ def test_dictionary_observations() -> None:
             b = (1, 2) if action == 0 else (1,)
             return {"a": np.ones(2, np.float32), "b": b}, 0.0, False, False, {}
 
-    envs = SupervisedVectorEnv([Nested] * 2)
+    envs = WorkerVectorEnv([Nested] * 2)
     observations, _ = envs.reset(seed=1)
     assert observations["b"][1].tolist() == [2, 2]
     assert envs.step(np.array([0, 0]))[0]["a"].tolist() == [[1, 1], [1, 1]]
@@ -368,7 +368,7 @@ def test_dictionary_observations() -> None:
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = """
 import sys, time, gymnasium as gym, gym_dr
-envs = gym_dr.SupervisedVectorEnv([lambda: gym.make("CartPole-v1")] * 3, restart=True)
+envs = gym_dr.WorkerVectorEnv([lambda: gym.make("CartPole-v1")] * 3, restart=True)
 envs.reset(seed=1)
 print(*(slot.worker.pid for slot in envs._slots), flush=True)
 time.sleep(60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gym_dr.benchmark.settings import BenchSettings
+from gym_dr.bench.settings import BenchSettings
 
 TINY = BenchSettings(
     sizes=(1, 2),

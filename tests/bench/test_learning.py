@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gym_dr.benchmark.learning import (
+from gym_dr.bench.learning import (
     measure_learning,
     measure_solving,
     solving_trainings,
@@ -13,8 +13,8 @@ from gym_dr.benchmark.learning import (
 )
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.registry import find_algorithm
-from tests.benchmark.algorithms import ALGORITHMS
-from tests.benchmark.tiny import TINY
+from tests.bench.algorithms import ALGORITHMS
+from tests.bench.tiny import TINY
 
 A2C = find_algorithm("a2c")
 

@@ -1,4 +1,4 @@
-"""Supervised sub-environments in separate processes.
+"""Sub-environments in worker processes that are monitored.
 
 Like Gymnasium's async vector environment, but when a sub-environment fails, the error names it and its draw, no
 processes are left behind, and a replacement can continue.
@@ -19,8 +19,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.supervised.answers import check_form
-from gym_dr.envs.supervised.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
@@ -29,6 +27,8 @@ from gym_dr.envs.vector_arguments import (
     check_reset_mask,
     check_seeds,
 )
+from gym_dr.envs.workers.answers import check_form
+from gym_dr.envs.workers.worker import CLOSE_SECONDS, EnvFn, Fault, Worker, stop
 from gym_dr.errors import ConfigError, EnvStateError, WorkerError, WorkerWarning
 
 MAX_TIMEOUT = 1e6  # seconds; the operating system waits at most 24 days
@@ -50,7 +50,7 @@ class _Slot:
     attributes: dict[str, Any] = field(default_factory=dict)  # set by set_attr
 
 
-class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
+class WorkerVectorEnv(VectorEnv[Any, Any, Any]):
     """Like Gymnasium's ``AsyncVectorEnv``, but detects, reports and optionally replaces workers that fail.
 
     A worker fails when it is killed, raises an error, does not answer in time or returns a wrong shape. Then all
@@ -64,7 +64,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
 
     Example:
         >>> import gymnasium as gym, gym_dr
-        >>> envs = gym_dr.SupervisedVectorEnv([lambda: gym.make("gym_dr/LunarLanderDR-v3")] * 2, restart=True)
+        >>> envs = gym_dr.WorkerVectorEnv([lambda: gym.make("gym_dr/LunarLanderDR-v3")] * 2, restart=True)
         >>> _, info = envs.reset(seed=42)
         >>> info["params"]["gravity"].shape
         (2,)
@@ -369,7 +369,7 @@ class SupervisedVectorEnv(VectorEnv[Any, Any, Any]):
         stop(other.worker for other in self._slots if other is not slot)
         self.closed = True
         again = " right after it was replaced" if slot.fresh else ""
-        advice = "" if self.restart else " To replace failed workers, use SupervisedVectorEnv(..., restart=True)."
+        advice = "" if self.restart else " To replace failed workers, use WorkerVectorEnv(..., restart=True)."
         error = WorkerError(
             f"{self._name(i)} {fault}{again}. All other workers have been terminated.{advice}",
             env_index=i,

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from gym_dr.envs.supervised.worker import Fault
+from gym_dr.envs.workers.worker import Fault
 
 
 def check_form(command: str, answer: Any, space: gym.Space[Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.benchmark.profile import PARTS
+from gym_dr.bench.profile import PARTS
 from gym_dr.evaluation.plots import new_figure, save_figure
 from gym_dr.wording import counted
 

@@ -9,9 +9,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.benchmark import contenders, machine, throughput
-from gym_dr.benchmark.contenders import Contender, LeftOutError, make_contender, stock_id
-from tests.benchmark.tiny import TINY
+from gym_dr.bench import contenders, machine, throughput
+from gym_dr.bench.contenders import Contender, LeftOutError, make_contender, stock_id
+from tests.bench.tiny import TINY
 
 
 @pytest.fixture

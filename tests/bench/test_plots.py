@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from gym_dr.benchmark.plots import PICTURES, left_out_texts
+from gym_dr.bench.plots import PICTURES, left_out_texts
 from gym_dr.errors import RunFolderError
 
 pytestmark = pytest.mark.usefixtures("full_pictures")

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.benchmark import profile
-from gym_dr.benchmark.learning import temporary_session, training_config
-from gym_dr.benchmark.profile import PARTS, ProfiledSession, measure_profile
+from gym_dr.bench import profile
+from gym_dr.bench.learning import temporary_session, training_config
+from gym_dr.bench.profile import PARTS, ProfiledSession, measure_profile
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.session import RunSession
-from tests.benchmark.algorithms import ALGORITHMS
-from tests.benchmark.tiny import TINY
+from tests.bench.algorithms import ALGORITHMS
+from tests.bench.tiny import TINY
 
 BUDGETS: dict[str, dict[str, Any]] = {
     "a2c": {"rollout_steps": 32},

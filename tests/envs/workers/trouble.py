@@ -12,14 +12,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from gym_dr import RandomizeAttributes, SupervisedVectorEnv
+from gym_dr import RandomizeAttributes, WorkerVectorEnv
 
 FAULTS = {  # kind -> how the error describes it
     "killed": "was killed by SIGKILL",
     "terminated": "was killed by SIGTERM",
     "exits": "ended with exit code 3",
     "raises": "raised ZeroDivisionError: at step",
-    "raises what cannot be pickled": "raised tests.envs.supervised.trouble.StubbornError",
+    "raises what cannot be pickled": "raised tests.envs.workers.trouble.StubbornError",
     "hangs": r"did not answer within 0\.5 s",
     "is stopped": r"did not answer within 0\.5 s",
     "wrong shape": r"returned an observation of shape \(3,\), not \(4,\)",
@@ -91,9 +91,9 @@ class Trouble(gym.Wrapper[Any, Any, Any, Any]):
         raise AssertionError(self.kind)
 
 
-def make(num_envs: int = 3, timeout: float = 0.5, **kwargs: Any) -> SupervisedVectorEnv:
+def make(num_envs: int = 3, timeout: float = 0.5, **kwargs: Any) -> WorkerVectorEnv:
     """Starts with time enough for the processes to come up on a busy machine."""
-    envs = SupervisedVectorEnv([lambda i=i: Trouble(i) for i in range(num_envs)], timeout=60.0, **kwargs)  # type: ignore[misc]
+    envs = WorkerVectorEnv([lambda i=i: Trouble(i) for i in range(num_envs)], timeout=60.0, **kwargs)  # type: ignore[misc]
     envs.timeout = timeout
     return envs
 
