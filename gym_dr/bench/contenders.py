@@ -12,9 +12,9 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
+from gym_dr.arrays import Mask
 from gym_dr.compiled.threads import usable_threads
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import GymDrError
@@ -22,8 +22,6 @@ from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import make_env, make_vector_env, param_space_of
 from gym_dr.runs.stopping import children_end_with_us
-
-Mask = npt.NDArray[np.bool_]
 
 _ACTION_BATCHES = 64  # drawn beforehand and reused
 

@@ -23,8 +23,8 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Floats
 from gym_dr.bench.learning import temporary_session
 from gym_dr.compiled.policy import SmallPolicy, act_repeatedly
 from gym_dr.compiled.steps import Steps
@@ -59,7 +59,7 @@ class Stopwatch:
         """Restarts from 0."""
         self.began = self.returned = time.perf_counter()
         self.seconds = 0.0
-        self._played: dict[int, tuple[SmallPolicy, npt.NDArray[np.float32], Steps, int]] = {}
+        self._played: dict[int, tuple[SmallPolicy, Floats, Steps, int]] = {}
 
     def acting_alone(self) -> float:
         """Seconds that compiled policies take to repeat the actions of ``rollout``; 0 if it was not called."""

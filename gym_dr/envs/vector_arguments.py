@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
-from gym_dr.arrays import Mask
+from gym_dr.arrays import Indices, Mask
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
 from gym_dr.randomization.space import ParamSpace
 
@@ -158,7 +158,7 @@ def check_numbers(actions: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return array
 
 
-def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) -> npt.NDArray[np.int64]:
+def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) -> Indices:
     """Checks choices from ``start`` to ``start + count - 1`` and returns them as a new array.
 
     Raises:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array, Indices
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.draws import values_at
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import either, flag, spelled
 
-Array = npt.NDArray[np.float64]
 Values = Mapping[str, float]
 
 KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
@@ -125,7 +125,7 @@ class CellSet:
         """The values of one cell by name; other parameters are nominal."""
         return {**dict(zip(self.names, self.values[index].tolist(), strict=True)), **self.fixed}
 
-    def params(self, episodes: npt.NDArray[np.int64]) -> dict[str, Array]:
+    def params(self, episodes: Indices) -> dict[str, Array]:
         """The fixed values of episodes.
 
         Args:

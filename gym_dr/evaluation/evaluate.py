@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Mask
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import FrozenPolicy
@@ -218,7 +218,7 @@ def _play_missing(
     progress("", done, total)
 
 
-def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> npt.NDArray[np.bool_]:
+def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> Mask:
     """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
     rows = table[(table["policy"] == policy) & (table["set"] == cells.name)]
     finished = np.zeros(cells.num_episodes, np.bool_)

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from gym_dr.arrays import Array, Mask
+
 Terms = npt.NDArray[np.intp]  # (terms, d): degrees of the polynomials whose product is a term
 
 MAX_TERMS = 300  # of the regression
@@ -42,7 +42,7 @@ _LEAST_NORM = 1e-3  # of a polynomial's part that lower degrees do not express; 
 
 
 @dataclass(frozen=True)
-class Indices:
+class SobolIndices:
     """Shares of the variance of a mean over repeats: the value and the ends of its 95 % interval."""
 
     first_order: Array  # (d, 3)
@@ -50,7 +50,7 @@ class Indices:
     noise: float  # a value only
 
 
-def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Indices | None:
+def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> SobolIndices | None:
     """First-order and total Sobol indices of a function of d independent parameters.
 
     Args:
@@ -87,7 +87,7 @@ def sobol_indices(outputs: Array, functions: Sequence[Array], parts: int) -> Ind
         # rest at random (a flat Dirichlet distribution), a share squared is 2 / ((d + 1) (d + 2)) on average.
         first.append(fit.index(involved & (order == 1), alone, center=0.0, spread=2 / ((d + 1) * (d + 2))))
         total.append(fit.index(involved, any_way, center=1 / 2, spread=1 / 12))  # any share is as likely as any other
-    return Indices(np.array(first), np.array(total), float(chance[0].mean() / whole[0].mean()))
+    return SobolIndices(np.array(first), np.array(total), float(chance[0].mean() / whole[0].mean()))
 
 
 def orthonormal(values: Array, quantiles: Array) -> Array:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.evaluation.statistics import CONFIDENCE, Interval
-
-Array = npt.NDArray[np.float64]
 
 _SAME = 1e-12  # relative spread below which values count as equal
 

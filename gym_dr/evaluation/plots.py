@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Array = npt.NDArray[np.float64]
 
 MOVING_AVERAGE = 20  # updates
 CURVE_POINTS = 300  # of a mean over runs

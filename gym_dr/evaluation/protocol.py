@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
+from gym_dr.arrays import Array
 from gym_dr.evaluation.acting import drive
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
@@ -22,7 +22,7 @@ def play_batch(
     episodes: int,
     seed: int,
     *,
-    params: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    params: Mapping[str, Array] | None = None,
     on_finished: Callable[[int], object] = lambda finished: None,
 ) -> list[EpisodeRecord]:
     """Plays one episode in each of the first ``episodes`` sub-environments, until the slowest ends.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, unknown_name
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
@@ -30,8 +30,6 @@ FORMAT, VERSION = "gym_dr evaluation", 3
 MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
 DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
-
-Array = npt.NDArray[np.float64]
 
 
 def sampler_notes(document: Mapping[str, Any]) -> list[str]:

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array, Mask
 from gym_dr.evaluation.cells import SEQUENCES, CellSet
 from gym_dr.evaluation.indices import MIN_PARTS, orthonormal, sobol_indices
 from gym_dr.wording import counted
-
-Array = npt.NDArray[np.float64]
 
 SIGNIFICANCE = 0.05  # of the test whether a cell fails
 
@@ -82,7 +80,7 @@ def _no_indices(cells: CellSet) -> str:
     return ""
 
 
-def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:
+def failing(returns: Array, success: float) -> Mask:
     """Cells where the policy fails: its success rate is significantly below one half.
 
     The test is an exact one-sided binomial test at the 5 % level: 0 successes of 5, or at most 5 of 20.
@@ -97,7 +95,7 @@ def failing(returns: Array, success: float) -> npt.NDArray[np.bool_]:
     from scipy import stats  # heavy
 
     successes = (returns >= success).sum(-1)
-    fails: npt.NDArray[np.bool_] = stats.binom.cdf(successes, returns.shape[1], 0.5) < SIGNIFICANCE
+    fails: Mask = stats.binom.cdf(successes, returns.shape[1], 0.5) < SIGNIFICANCE
     return fails
 
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.evaluation.cells import CellSet
-
-Array = npt.NDArray[np.float64]
 
 RESAMPLES = 10_000  # of a bootstrap over runs or over the episodes of one cell
 EPISODE_RESAMPLES = 2_000  # of a bootstrap over all episodes

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.report.page import Cell, Table
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from gym_dr.evaluation.results import Evaluation
 
-Array = npt.NDArray[np.float64]
 
 MEAN, TAIL, WORST, SOLVED = "mean", "cvar_10", "worst_cell", "success_rate"
 TITLES = {

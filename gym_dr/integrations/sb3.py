@@ -19,6 +19,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 
+from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.wrappers.vector_params import PARAM_INTERFACE
@@ -35,9 +36,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 Infos = list[dict[str, Any]]
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Indices = int | Iterable[int] | None
+EnvIndices = int | Iterable[int] | None
 
 _FINAL = frozenset({"final_obs", "final_info"})  # of ended episodes, in SAME_STEP mode
 _EPISODE = _FINAL | {"params", "draw_index"}  # only in infos of steps that end an episode
@@ -132,7 +131,7 @@ class GymnasiumVecEnv(VecEnv):
         """Stores the actions for ``step_wait``."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], Mask, Infos]:
+    def step_wait(self) -> tuple[Any, Floats, Mask, Infos]:
         """Steps all sub-environments, and resets those whose episode has ended."""
         observations, rewards, terminations, truncations, info = self.envs.step(self._actions)
         dones = np.logical_or(terminations, truncations)
@@ -180,7 +179,7 @@ class GymnasiumVecEnv(VecEnv):
 
     # ---- attributes and methods --------------------------------------------------------------------------------------
 
-    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: EnvIndices = None) -> list[Any]:
         """Gets an attribute of each chosen sub-environment.
 
         Raises:
@@ -193,7 +192,7 @@ class GymnasiumVecEnv(VecEnv):
             values = self._base.get_attr(attr_name) if owner is None else self._divide(getattr(owner, attr_name))
         return [values[i] for i in self._chosen(indices)]
 
-    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+    def set_attr(self, attr_name: str, value: Any, indices: EnvIndices = None) -> None:
         """Sets an existing attribute, with its ``set_...`` method if there is one.
 
         Raises:
@@ -213,7 +212,7 @@ class GymnasiumVecEnv(VecEnv):
         else:
             raise ConfigError(f"Expected indices=None for {attr_name!r}, which all sub-environments share.")
 
-    def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kwargs: Any) -> list[Any]:
+    def env_method(self, method_name: str, *args: Any, indices: EnvIndices = None, **kwargs: Any) -> list[Any]:
         """Calls a method for the chosen sub-environments; returns a result for each.
 
         Raises:
@@ -235,7 +234,7 @@ class GymnasiumVecEnv(VecEnv):
         result = method(method_name, *args, **kwargs) if owner is None else self._divide(method(*args, **kwargs))
         return [result[i] for i in chosen]
 
-    def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: EnvIndices = None) -> list[bool]:
         """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which this replaces."""
         chosen = self._chosen(indices)
         if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in self._stack()):
@@ -285,7 +284,7 @@ class GymnasiumVecEnv(VecEnv):
     def _is_divided(self, value: Any) -> bool:
         return isinstance(value, np.ndarray | list | tuple) and np.shape(value)[:1] == (self.envs.num_envs,)
 
-    def _chosen(self, indices: Indices) -> list[int]:
+    def _chosen(self, indices: EnvIndices) -> list[int]:
         return list(range(self.envs.num_envs) if indices is None else self._get_indices(indices))
 
     def _mask(self, chosen: list[int]) -> Mask:

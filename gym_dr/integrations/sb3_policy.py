@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
+from gym_dr.arrays import Mask
 from gym_dr.errors import ConfigError, shortened
 from gym_dr.wording import spelled
 from gym_dr.wrappers.context import shown_columns
 
 # observations (N, ...), episode starts (N,) -> actions (N, ...)
-Act = Callable[[npt.NDArray[Any], npt.NDArray[np.bool_]], npt.NDArray[Any]]
+Act = Callable[[npt.NDArray[Any], Mask], npt.NDArray[Any]]
 
 MAX_PART = 2**26  # bytes of a file's metadata, which is read before anybody trusts the file
 _NEEDED = ("policy_class", "policy_kwargs", "observation_space", "action_space")  # the entries to unpickle
@@ -174,7 +175,7 @@ class _Acting:
                 loaded.policy.reset_noise(envs.num_envs)
             self._random = torch.get_rng_state()  # independent of other random numbers
 
-    def __call__(self, observations: npt.NDArray[Any], episode_starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: Mask) -> npt.NDArray[Any]:
         """Acts; see ``gym_dr.training.api.PolicyWithMemory``."""
         import torch
 
@@ -203,7 +204,7 @@ class FrameStack:
         (self._size,) = single.shape or ()
         self._stacked = np.zeros((envs.num_envs, frames * self._size), single.dtype)
 
-    def __call__(self, observations: npt.NDArray[Any], episode_starts: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: Mask) -> npt.NDArray[Any]:
         """Adds observations ``(N, size)``; returns the stacks ``(N, frames * size)``."""
         self._stacked = np.concatenate([self._stacked[:, self._size :], observations], axis=1)
         self._stacked[episode_starts, : -self._size] = 0.0

@@ -7,10 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, unknown_name
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
@@ -88,7 +85,7 @@ class ParamSampler(Protocol):
         """Part of the keys of its draws; None for a sampler that never changes."""
         ...
 
-    def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> Mapping[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices) -> Mapping[str, Array]:
         """Draws every parameter of ``support``.
 
         Args:
@@ -100,9 +97,7 @@ class ParamSampler(Protocol):
         """
         ...
 
-    def replay(
-        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None
-    ) -> Mapping[str, Array]:
+    def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> Mapping[str, Array]:
         """Repeats draws of this or an earlier version, given the keys of their sources (``EpisodeRecord.source``).
 
         Raises:
@@ -135,13 +130,11 @@ class FixedSampler:
     support: Randomization
     version: None = None
 
-    def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> dict[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
         """See ``ParamSampler.draw``."""
         return draw(self.support, self.space, seeds, draw_index)
 
-    def replay(
-        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int | None = None
-    ) -> dict[str, Array]:
+    def replay(self, seeds: Words, draw_index: Indices, version: int | None = None) -> dict[str, Array]:
         """See ``ParamSampler.replay``; there is only one version."""
         return self.draw(seeds, draw_index)
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
-from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.arrays import Array, Floats, Mask, Words
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -65,7 +64,7 @@ class ResampleParams(ParamsWrapper):
         # vector steps between draws; None to draw only by hand
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
-        self._seeds: npt.NDArray[np.uint64] | None = None  # (num_envs,), None before the first reset
+        self._seeds: Words | None = None  # (num_envs,), None before the first reset
         self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds in the keys of draws
         self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses

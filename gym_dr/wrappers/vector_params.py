@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import CloudpickleWrapper
 
-from gym_dr.arrays import Array, Mask
+from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
@@ -151,7 +150,7 @@ class VectorParams(_VectorWrapper):
         self.sampler = sampler
 
     @property
-    def draw_index(self) -> npt.NDArray[np.int64]:
+    def draw_index(self) -> Indices:
         """The current draw of each sub-environment, shape ``(num_envs,)``."""
         return np.array(self._sub_envs.get_attr("draw_index"), dtype=np.int64)
 
@@ -164,7 +163,7 @@ class VectorParams(_VectorWrapper):
         after = [{} if arrays is None else {**pins, **row} for pins, row in zip(before, rows, strict=True)]
         self._set("pinned_params", [new if c else old for c, new, old in zip(chosen, after, before, strict=True)])
 
-    def give_draws(self, values: Mapping[str, Array] | None, index: npt.NDArray[np.int64], mask: Mask) -> None:
+    def give_draws(self, values: Mapping[str, Array] | None, index: Indices, mask: Mask) -> None:
         """See ``NativeVectorEnv.give_draws``."""
         if values is None:
             new: list[Any] = [None] * self.num_envs

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from gym_dr.evaluation import cells, indices
-from gym_dr.evaluation.indices import Indices, orthonormal, sobol_indices
+from gym_dr.evaluation.indices import SobolIndices, orthonormal, sobol_indices
 
 LEVELS = (np.arange(4096) + 0.5) / 4096
 
 
 def estimate(
     function: Callable[..., Any], d: int, points: int, *, noise: float = 0.0, repeats: int = 1, seed: int = 0
-) -> Indices | None:
-    """Indices of a function of d parameters that are uniform in [0, 1]; ``noise`` is a standard deviation."""
+) -> SobolIndices | None:
+    """SobolIndices of a function of d parameters that are uniform in [0, 1]; ``noise`` is a standard deviation."""
     layout = cells.sobol_box(cells.Box(ranges={f"x{i}": (0.0, 1.0) for i in range(d)}, fixed={}), points, repeats)
     exact = np.broadcast_to(function(*layout.values.T), len(layout.values))
     outputs = exact[:, None] + np.random.default_rng(seed).normal(0.0, noise, (len(exact), repeats))
@@ -24,7 +24,7 @@ def estimate(
     return sobol_indices(outputs.reshape(d + 2, points, repeats), functions, min(points, cells.SEQUENCES))
 
 
-def check(found: Indices | None, first: Sequence[float], total: Sequence[float], within: float) -> None:
+def check(found: SobolIndices | None, first: Sequence[float], total: Sequence[float], within: float) -> None:
     assert found is not None
     np.testing.assert_allclose(found.first_order[:, 0], first, atol=within)
     np.testing.assert_allclose(found.total[:, 0], total, atol=within)

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from gym_dr.arrays import Array, Indices
 
 MAX_VALUES = 25  # a parameter with more values than this is divided into ranges
 NUM_BINS = 8  # largest number of ranges
@@ -20,7 +19,7 @@ class Bins:
 
     centers: Array  # (bins,), ascending; the mean of a bin's values
     edges: Array  # (bins + 1,)
-    index: npt.NDArray[np.int64]  # (episodes,), the bin of each episode
+    index: Indices  # (episodes,), the bin of each episode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +29,10 @@ class BinStatistics:
     mean: Array
     worst: Array  # lowest return of an episode
     error: Array  # standard error of the mean; NaN for a single episode
-    count: npt.NDArray[np.int64]  # episodes
+    count: Indices  # episodes
 
 
-def evenly_spaced(length: int, count: int) -> npt.NDArray[np.int64]:
+def evenly_spaced(length: int, count: int) -> Indices:
     """At most ``count`` evenly spaced indices into a sequence of ``length``, including the first and the last."""
     return np.unique(np.linspace(0, length - 1, min(count, length)).round().astype(np.int64))
 

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from gym_dr.arrays import Array
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
 from gym_dr.evaluation.results import Evaluation
-
-Array = npt.NDArray[np.float64]
 
 MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from gym_dr.errors import ConfigError
 from gym_dr.evaluation.acting import with_episode_starts
+from gym_dr.evaluation.captions import Frame
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import play_batch
 from gym_dr.evaluation.report.binning import evenly_spaced
@@ -31,8 +32,6 @@ TIME_WEIGHT = 0.4  # of elapsed time in the selection; the change between frames
 WIDTH = 320  # pixels of a frame
 QUALITY = 75  # of WebP; a frame takes 5 to 10 kB
 MAX_GROUPS = 6  # with strips, so that a page stays small enough to send
-
-Frame = npt.NDArray[np.uint8]  # (height, width, 3)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.report.binning import Array, Bins, BinStatistics, bin_statistics, make_bins
+from gym_dr.arrays import Array
+from gym_dr.evaluation.report.binning import Bins, BinStatistics, bin_statistics, make_bins
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import new_figure, parameter_axis

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.evaluation.report.binning import Array, Bins
+from gym_dr.arrays import Array
+from gym_dr.evaluation.report.binning import Bins
 from gym_dr.evaluation.report.comparison import Comparison
 from gym_dr.evaluation.report.page import plain
 

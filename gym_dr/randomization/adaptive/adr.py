@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.learning import COLLECTS, Cohort, LearningOptions, LearningSampler
 from gym_dr.randomization.draws import uniforms
@@ -97,9 +96,7 @@ class Adr(LearningSampler):
         """The ranges themselves: a shape holds lower and upper ends."""
         return ranges
 
-    def quantiles(
-        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
-    ) -> Array:
+    def quantiles(self, shape: Array, seeds: Words, draw_index: Indices, version: int) -> Array:
         """Uniform between the bounds, with at most one parameter at a bound."""
         low, high = shape[:, :1], shape[:, 1:]
         drawn = np.clip(low + (high - low) * self.uniforms(seeds, draw_index, version), low, high)
@@ -108,7 +105,7 @@ class Adr(LearningSampler):
         drawn[bounds[at] // 2, at] = shape.ravel()[bounds[at]]
         return drawn
 
-    def bounds(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Indices:
+    def bounds(self, seeds: Words, draw_index: Indices, version: int) -> Indices:
         """The bound that each draw is at, shape ``(K,)``: 2 x parameter + end, or -1 for none."""
         share = uniforms(seeds, draw_index, [BOUNDARY], version)[0] / self.options.bound_probability
         bounds = np.floor(share * 2 * len(self.box.names)).astype(np.int64)

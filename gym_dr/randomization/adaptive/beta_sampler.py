@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gym_dr.arrays import Array
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.options import expect, is_number
 from gym_dr.randomization.adaptive import betas
 from gym_dr.randomization.adaptive.box import EDGE
@@ -53,9 +52,7 @@ class BetaSampler(LearningSampler):
         """The Beta distributions with the mean and variance of the ranges."""
         return betas.fitted(ranges)
 
-    def quantiles(
-        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
-    ) -> Array:
+    def quantiles(self, shape: Array, seeds: Words, draw_index: Indices, version: int) -> Array:
         """Quantiles of the Beta distributions at keyed uniforms."""
         return np.clip(betas.quantile(shape, self.uniforms(seeds, draw_index, version)), EDGE, 1.0 - EDGE)
 

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect, is_number, is_whole, option
 from gym_dr.randomization.adaptive.box import NOMINAL, QuantileBox
@@ -75,8 +74,8 @@ class LearningOptions:
 class Cohort:
     """Evidence: K episodes drawn by the current version, in the order in which their sub-environments began them."""
 
-    seeds: npt.NDArray[np.uint64]  # (K,), seed words
-    draw_index: npt.NDArray[np.int64]  # (K,)
+    seeds: Words  # (K,), seed words
+    draw_index: Indices  # (K,)
     returns: Array  # (K,)
     successes: Array  # (K,), 1 or 0
 
@@ -128,9 +127,7 @@ class LearningSampler(ABC):
         """The first shape, ``(n, 2)``, for ranges of quantiles ``(n, 2)``."""
 
     @abstractmethod
-    def quantiles(
-        self, shape: Array, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
-    ) -> Array:
+    def quantiles(self, shape: Array, seeds: Words, draw_index: Indices, version: int) -> Array:
         """The quantiles, shape ``(n, K)``, that a version with this shape draws at keys ``(K,)``."""
 
     @abstractmethod
@@ -141,19 +138,17 @@ class LearningSampler(ABC):
     def describe(self, shape: Array) -> dict[str, float]:
         """The entropy of a shape and its numbers for each parameter: column -> value."""
 
-    def draw(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64]) -> dict[str, Array]:
+    def draw(self, seeds: Words, draw_index: Indices) -> dict[str, Array]:
         """See ``ParamSampler.draw``."""
         return self.replay(seeds, draw_index, self.version)
 
-    def replay(
-        self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int
-    ) -> dict[str, Array]:
+    def replay(self, seeds: Words, draw_index: Indices, version: int) -> dict[str, Array]:
         """See ``ParamSampler.replay``."""
         if not 0 <= version < len(self._shapes):
             raise RandomizationError(f"Expected a version from 0 to {self.version}, got {version}.")
         return self.box.values(self.quantiles(self._shapes[version], seeds, draw_index, version))
 
-    def uniforms(self, seeds: npt.NDArray[np.uint64], draw_index: npt.NDArray[np.int64], version: int) -> Array:
+    def uniforms(self, seeds: Words, draw_index: Indices, version: int) -> Array:
         """A keyed uniform for each learned parameter, shape ``(n, K)``."""
         return uniforms(seeds, draw_index, self.box.names, version)
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.options import INLINE, KERNEL
 
 f32 = np.float32
-Float32Array = npt.NDArray[np.float32]
 
 LINEAR_SLOP = f32(0.005)  # m, b2_linearSlop
 ANGULAR_SLOP = f32(f32(2) / f32(180) * f32(3.14159265359))  # rad, b2_angularSlop
@@ -31,12 +30,12 @@ THIRD = f32(f32(1) / f32(3))
 class Shapes(NamedTuple):
     """What the bodies of a family of worlds look like."""
 
-    polygon: npt.NDArray[np.int64]  # (bodies,) which polygon a body has
-    counts: npt.NDArray[np.int64]  # (polygons,) of vertices
-    vertices: Float32Array  # (polygons, 2 * most vertices) m, x and y of each, counter-clockwise
-    normals: Float32Array  # (polygons, 2 * most vertices) outward, of the edge that leaves each vertex
-    centroid: Float32Array  # (polygons, 2) m
-    reach: Float32Array  # (polygons,) m, distance of the farthest vertex from the center of mass, generously
+    polygon: Indices  # (bodies,) which polygon a body has
+    counts: Indices  # (polygons,) of vertices
+    vertices: Floats  # (polygons, 2 * most vertices) m, x and y of each, counter-clockwise
+    normals: Floats  # (polygons, 2 * most vertices) outward, of the edge that leaves each vertex
+    centroid: Floats  # (polygons, 2) m
+    reach: Floats  # (polygons,) m, distance of the farthest vertex from the center of mass, generously
     one_ground: bool  # whether all shapes of the ground are on one static body, or each on its own
 
 
@@ -80,8 +79,8 @@ def set_normals(vertices, count, normals):
 class Polygon(NamedTuple):
     """A convex polygon, vertices counter-clockwise."""
 
-    vertices: Float32Array  # (n, 2) m
-    normals: Float32Array  # (n, 2) outward, of the edge that leaves each vertex
+    vertices: Floats  # (n, 2) m
+    normals: Floats  # (n, 2) outward, of the edge that leaves each vertex
 
 
 def hull(points: Sequence[tuple[float, float]], scale: float) -> Polygon:
