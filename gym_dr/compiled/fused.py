@@ -1,8 +1,5 @@
 """Fused multiply-add, with one rounding, on processors that have it; C libraries are built to use it."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import Any

@@ -6,9 +6,6 @@ them turn a minibatch into derivatives of its loss with respect to the networks'
 torch.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from itertools import pairwise

@@ -4,9 +4,6 @@ Histories are ring buffers of shape ``(N, depth, numbers)``: an episode's entry 
 The depth must exceed the longest delay. A new episode starts at age 0, so it never reads entries of the previous one.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

@@ -4,9 +4,6 @@ They equal ``randomization.draws.uniforms`` and ``randomization.normal.normal_pp
 hundred microseconds, however few numbers are needed; a step of sixteen landers takes less.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from collections.abc import Sequence

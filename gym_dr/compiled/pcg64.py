@@ -5,9 +5,6 @@ that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.
 method ("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as in numpy.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import Any, cast

@@ -4,9 +4,6 @@ A forward pass in torch takes some 60 us however small the network; for a few th
 observations the arithmetic takes less than a tenth of that. The trainer copies the weights before each rollout.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from itertools import pairwise

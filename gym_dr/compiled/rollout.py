@@ -1,8 +1,5 @@
 """Many steps in one call: a small policy and an environment's compiled step alternate, without Python in between."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -5,9 +5,6 @@ This follows the method of glibc 2.28 and later (from ARM's Optimized Routines, 
 of the coefficients), operation by operation: a logarithm with 68 bits, doubled, and its exponential.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import decimal

@@ -11,9 +11,6 @@ other systems they are as accurate, to within 0.55 units in the last place:
 At run time glibc picks a build that fuses multiplications and additions if the processor can, so this does too.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -4,9 +4,6 @@ Memory is one flat float64 array of blocks: field F of the environment in lane l
 ``(b * FIELDS + F) * LANES + l``. LLVM turns a loop over the lanes into SIMD where every function in it allows that.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import inspect

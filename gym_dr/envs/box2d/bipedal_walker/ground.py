@@ -15,9 +15,6 @@ out, and its stretch is level. A range of one value draws no random number, as i
 Gymnasium does not draw, do not change its stream.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -9,9 +9,6 @@ from the head. Here contacts are stored in the order in which they began and ite
 Box2D finds pairs with a tree, which is not needed here, since it sorts what the tree finds.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

@@ -13,9 +13,6 @@ holds the fields of the touching body; ``slot`` is the slice of ``slots``. An em
 impulses and changes nothing.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

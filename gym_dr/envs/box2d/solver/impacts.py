@@ -8,9 +8,6 @@ Box2D lets static bodies take part in "time": the sweep of each remembers the mo
 whose other body lags behind is brought up to it before its own time of impact is computed.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

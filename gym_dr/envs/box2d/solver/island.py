@@ -4,9 +4,6 @@ Whatever is specific to a family of worlds, above all its joints, comes as a ``T
 numbers that are compile-time constants.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

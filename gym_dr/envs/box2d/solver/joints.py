@@ -18,9 +18,6 @@ Order of operations and association are Box2D's, because float32 rounding depend
 sign that Box2D gives them; the locals ``push_*`` are their negatives, which saves sign flips and rounds the same.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -9,9 +9,6 @@ polygon's centroid is.
 The polygon in the world that is not the reference is in scratch at ``W_VERTICES`` and ``W_NORMALS``.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -1,8 +1,5 @@
 """From velocities to positions: one explicit Euler step, with Box2D's limits on how far a body may go in a step."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -3,9 +3,6 @@
 All lengths are in meters in the body's own frame, whose origin is where the drawing puts the body.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

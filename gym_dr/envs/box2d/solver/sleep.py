@@ -1,8 +1,5 @@
 """Sleep: Box2D puts bodies to sleep that have hardly moved for half a second."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,8 +1,5 @@
 """From a row's list of contacts to the slots of a block, and back."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -9,9 +9,6 @@ made them are ``ints[I_SIMPLEX + k]`` (ground) and ``ints[I_SIMPLEX + 3 + k]`` (
 its vertices, their number, and its center of mass in its frame.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

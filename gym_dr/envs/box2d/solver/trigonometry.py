@@ -9,9 +9,6 @@ At run time glibc picks a build that fuses multiplications and additions if the 
 The tests compare every float32 angle up to 120 rad and a dense sample above.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

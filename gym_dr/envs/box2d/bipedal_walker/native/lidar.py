@@ -4,9 +4,6 @@ Box2D queries a tree for the shapes that a ray may hit and shortens the ray at e
 whatever the order of the shapes; so only those below the ray are checked here.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -10,9 +10,6 @@
 Everything here is plain functions over arrays; ``memory.py`` defines the arrays.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

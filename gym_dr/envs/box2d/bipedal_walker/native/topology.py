@@ -3,9 +3,6 @@
 The island begins with the body that was made last, so joints are solved in the order knee 1, hip 1, hip 0, knee 0.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

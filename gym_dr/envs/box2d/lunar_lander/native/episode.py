@@ -1,8 +1,5 @@
 """The start of an episode: terrain, bodies and their parameters, with random numbers in Gymnasium's order."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np

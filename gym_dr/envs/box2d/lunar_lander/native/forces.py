@@ -4,9 +4,6 @@ Gymnasium computes engines and wind in float64 with the C library's ``sin``, ``c
 results as float32. Both are repeated in the same order of operations.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

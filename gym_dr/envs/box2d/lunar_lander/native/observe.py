@@ -1,8 +1,5 @@
 """Observation and reward, in float64 as Gymnasium computes them."""
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import math

@@ -3,9 +3,6 @@
 Box2D solves the joint of leg 1 before that of leg 0.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 import numpy as np
