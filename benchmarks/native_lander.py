@@ -21,7 +21,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import gym_dr
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 
 Policy = Callable[[Any], Any]
 ROUNDS = 5

@@ -1,4 +1,4 @@
-"""The interface between ``NativeVectorEnv`` and the physics of a family of environments."""
+"""The interface between the physics of a family and the environments on it: ``NativeVectorEnv``, ``CompiledEnv``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # numba is heavy
 
 # Many steps with a policy in one compiled call, until an episode ends:
 # (policy, noise, steps, elapsed, max_steps, (first row, last row + 1)) -> last row played + 1
-Rollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int]], int]
+PlayRollout = Callable[["SmallPolicy", Floats, "Steps", Indices, int, tuple[int, int]], int]
 
 
 class Outcome(NamedTuple):
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 class Backend(Protocol):
     """N sub-environments of one kind, stepped together.
 
-    A backend handles physics, observations and rewards. The vector environment handles seeds, draws, episode limits,
+    A backend handles physics, observations and rewards. The environment on it handles seeds, draws, episode limits,
     autoreset, info and context, and checks all arguments except actions.
 
     A subclass may omit ``num_threads`` (1), ``rollout`` (none), ``begin`` and ``rollout_report`` (needed only by a
@@ -55,7 +55,7 @@ class Backend(Protocol):
     observations: npt.NDArray[Any]  # (N, size), the latest; overwritten in place or replaced by each call
 
     @property
-    def rollout(self) -> Rollout | None:
+    def rollout(self) -> PlayRollout | None:
         """The compiled rollout; None if there is none, or none for this number of threads."""
         return None
 
@@ -141,3 +141,27 @@ class Backend(Protocol):
     def close(self) -> None:
         """Ends threads and frees memory; may be called before ``allocate``."""
         ...
+
+
+class CompiledBackend(Backend):
+    """A backend whose random numbers are in memory that compiled code reads.
+
+    Attributes:
+        streams: The random stream of each sub-environment, shape ``(N, STREAM)``, see ``compiled.pcg64``.
+        random_steps: Whether steps draw random numbers too, not only resets.
+    """
+
+    streams: npt.NDArray[np.uint64]
+    random_steps: bool = True
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        from gym_dr.compiled.pcg64 import seeded  # heavy: numba
+
+        for i, seed in zip(envs, seeds, strict=True):
+            self.streams[i] = seeded(seed)
+
+    def generators(self) -> tuple[np.random.Generator, ...]:
+        """See ``Backend.generators``; drawing from them changes nothing."""
+        from gym_dr.compiled.pcg64 import generator
+
+        return tuple(map(generator, self.streams))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import gymnasium as gym
 import numpy as np
@@ -24,6 +24,7 @@ from gym_dr.envs.vector_arguments import (
     Seeds,
     check_autoreset_mode,
     check_mask,
+    check_render_mode,
     check_reset_mask,
     check_seeds,
     check_whole_number,
@@ -45,7 +46,7 @@ _NO_LIMIT = int(np.iinfo(np.int64).max)  # steps of an episode
 
 
 class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]):
-    """Many randomized environments of one family, stepped together.
+    """Many randomized environments of one family, stepped together, on a backend that a subclass names.
 
     Example:
         >>> import gymnasium as gym, gym_dr
@@ -55,6 +56,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         ((8, 8), (8,))
         >>> envs.close()
     """
+
+    backend_class: ClassVar[type[Backend]]
 
     def __init__(
         self,
@@ -101,8 +104,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._backend = self._make_backend(render_mode, **kwargs)
         try:
             frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
-            if render_mode not in (None, *frames):
-                raise ConfigError(f"Expected render_mode None or one of {', '.join(frames)}, got {render_mode!r}.")
+            self.render_mode = check_render_mode(render_mode, frames)
             space = self._backend.space
             self.randomization = resolve(randomization, space)
             self.context = Context(context, context_params, space, self.randomization)
@@ -115,7 +117,6 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         sampler = FixedSampler(self.param_space, self.randomization)
         self._table = ParamTable(self.param_space, sampler, self.num_envs, memory)
         self._autoreset = AutoresetState(mode, self.num_envs)
-        self.render_mode = render_mode
         self.autoreset_mode = mode  # as in Gymnasium's; TorchRL reads it
         self.metadata = {**self._backend.metadata, "render_modes": frames, "autoreset_mode": mode}
         self.single_action_space = self._backend.action_space
@@ -125,8 +126,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the current episodes
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
-        """Makes the physics, in a subclass for each environment; raises ConfigError for impossible keywords."""
-        raise NotImplementedError
+        """Makes the physics: that of ``backend_class``, unless a subclass chooses or the physics asks for the mode."""
+        return self.backend_class(**kwargs)
 
     # ---- parameters --------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,17 @@ def check_whole_number(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_render_mode(value: Any, modes: Collection[str]) -> str | None:
+    """Checks a render mode; None is always possible.
+
+    Raises:
+        ConfigError: It is not among the modes.
+    """
+    if value is not None and value not in modes:
+        raise ConfigError(f"Expected render_mode {' or '.join(['None', *modes])}, got {value!r}.")
+    return cast(str | None, value)
+
+
 def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[str]) -> None:
     """Checks the names of an environment's own keywords.
 

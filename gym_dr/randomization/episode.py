@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import EzPickle
 
+from gym_dr.arrays import Array
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
@@ -22,11 +24,17 @@ _ONE = np.zeros(1, np.int64)
 class EpisodeParams:
     """The parameter values of one environment, set at every reset; see ``ParamTable`` for where they come from."""
 
-    def __init__(self, space: ParamSpace, randomization: Randomization) -> None:
-        """Starts with nominal values; the first episode begins with ``begin``."""
+    def __init__(self, space: ParamSpace, randomization: Randomization, memory: Array | None = None) -> None:
+        """Starts with nominal values; the first episode begins with ``begin``.
+
+        Args:
+            space: The parameters that may vary.
+            randomization: Those that do.
+            memory: See ``ParamTable``.
+        """
         self.space = space
         self.randomization = randomization
-        self.table = ParamTable(space, FixedSampler(space, randomization), 1)
+        self.table = ParamTable(space, FixedSampler(space, randomization), 1, memory)
         self.current: dict[str, float] = dict(space.nominal)
         self.exact: Mapping[str, float] = {}  # checked values for the next episode only
         self._seeded = False
@@ -86,6 +94,39 @@ class RandomizedEnv:
     metadata: dict[str, Any]
     _given_draw: tuple[dict[str, float], int] | None = None
 
+    def __init__(
+        self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
+    ) -> None:
+        """Builds an environment that ``EzPickle`` copies; wrappers have constructors of their own.
+
+        Args:
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+            **kwargs: ``render_mode``, and the keywords of Gymnasium's environment; one that is a parameter sets its
+                nominal value, which presets do not vary.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range or a constant is impossible.
+            ConfigError: ``context_params`` without ``context="observation"``, or an unknown render mode.
+            TypeError: There is no such keyword.
+        """
+        self._randomize(self._build(**kwargs), randomization, context, context_params)
+        env = cast(Any, self)
+        env.observation_space = self.context.extend_space(env.observation_space)
+        # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
+        kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
+        EzPickle.__init__(env, **kwargs)
+
+    def _build(self, **kwargs: Any) -> ParamSpace:
+        """Makes the environment with nominal physics; returns the parameters that may vary."""
+        raise NotImplementedError
+
+    def _allocate(self) -> Array | None:
+        """Memory for the parameters, if the physics reads them in place; called when all arguments are checked."""
+        return None
+
     def _randomize(
         self, space: ParamSpace, randomization: Any = "default", context: str = "info", context_params: Any = None
     ) -> None:
@@ -96,8 +137,9 @@ class RandomizedEnv:
             RandomizationError: A range is impossible.
             ConfigError: ``context_params`` without ``context="observation"``.
         """
-        self.episode = EpisodeParams(space, resolve(randomization, space))
-        self.context = Context(context, context_params, space, self.randomization)
+        chosen = resolve(randomization, space)
+        self.context = Context(context, context_params, space, chosen)
+        self.episode = EpisodeParams(space.reporting(chosen), chosen, self._allocate())
         # before 1.4 Gymnasium's vector environments write their autoreset mode into it, for the whole class
         self.metadata = dict(self.metadata)
 

@@ -1,4 +1,4 @@
-"""A family, an algorithm and a sampler, each a plugin of one small file, take no change to gym_dr.
+"""Two families, an algorithm and a sampler, each a plugin of one small file, take no change to gym_dr.
 
 They are loaded as installed packages are, held to the contracts, and trained together.
 """
@@ -25,12 +25,19 @@ from gym_dr.testing.samplers import SAMPLER_CONTRACTS, SamplerCase
 from gym_dr.training.registry import ALGORITHMS
 from tests.registered import forgotten_afterwards
 
-PARTS = ("point_mass", "random_search", "growing")
+PARTS = ("point_mass", "spring", "random_search", "growing")
+ENV_IDS = ("parts/PointMass-v0", "parts/Spring-v0")  # with physics in Python, and as compiled equations
 ENV, ALGORITHM, SAMPLER = "parts/PointMass-v0", "random-search", "growing"
 SAME = "everything_is_as_in_a_sync_environment"
 CELLS = [
     # its siblings are those of the other modes, and those of worker processes in tests/contracts
-    pytest.param(name, contract, marks=[pytest.mark.slow] if name == "async" and contract.__name__ != SAME else [])
+    pytest.param(
+        env_id,
+        name,
+        contract,
+        marks=[pytest.mark.slow] if name == "async" and contract.__name__ != SAME else [],
+    )
+    for env_id in ENV_IDS
     for name, contracts in ENVIRONMENT_CONTRACTS.items()
     for contract in contracts
 ]
@@ -53,9 +60,9 @@ def test_each_part_is_one_file_of_under_120_lines(part: str) -> None:
     assert len((Path(__file__).parent / "parts" / f"{part}.py").read_text().splitlines()) < 120
 
 
-@pytest.mark.parametrize(("name", "contract"), CELLS)
-def test_the_environment(name: str, contract: Contract) -> None:
-    contract(Mode(env_id=ENV, name=name))
+@pytest.mark.parametrize(("env_id", "name", "contract"), CELLS)
+def test_the_environments(env_id: str, name: str, contract: Contract) -> None:
+    contract(Mode(env_id=env_id, name=name))
 
 
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)

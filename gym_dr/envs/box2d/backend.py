@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
-from gym_dr.compiled.pcg64 import generator, seeded
-from gym_dr.envs.backend import Backend, Outcome, Rollout
+from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
 from gym_dr.envs.box2d.solver.layout import BODY, VELOCITY_X, VELOCITY_Y
 from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
@@ -47,7 +45,7 @@ class Environments(Protocol):
         """(N,)."""
 
 
-class Box2DBackend(Backend):
+class Box2DBackend(CompiledBackend):
     """Many small worlds in compiled code.
 
     Attributes:
@@ -64,7 +62,7 @@ class Box2DBackend(Backend):
         """Stores what a subclass has allocated; returns memory for the parameters."""
         self.memory, self.stepper = memory, stepper
         self.num_threads = stepper.threads
-        self.observations = memory.observations
+        self.observations, self.streams = memory.observations, memory.streams
         self._all: Indices = np.arange(num_envs)
         params: Array = memory.params.T
         return params
@@ -74,17 +72,9 @@ class Box2DBackend(Backend):
         raise NotImplementedError
 
     @property
-    def rollout(self) -> Rollout | None:
+    def rollout(self) -> PlayRollout | None:
         """See ``Backend.rollout``; threads share the work of one step, not of many."""
         return self.stepper.rollout if self.num_threads == 1 else None
-
-    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        for i, seed in zip(envs, seeds, strict=True):
-            self.memory.streams[i] = seeded(seed)
-
-    def generators(self) -> tuple[np.random.Generator, ...]:
-        """See ``Backend.generators``; drawing from them changes nothing."""
-        return tuple(map(generator, self.memory.streams))
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         """See ``Backend.reset``; as in Gymnasium, an episode begins with a step without an action."""

@@ -11,4 +11,4 @@ def entry_point(package: str, name: str) -> str:
     Box2D is preferred: it needs no compiling, its bodies can be inspected, and nominal episodes equal Gymnasium's on
     every machine, not only where compiled code rounds like Box2D. Both give the same episodes.
     """
-    return f"{package}.env:{name}" if find_spec("Box2D") else f"{package}.native.env:{name}"
+    return f"{package}.env:{name}" if find_spec("Box2D") else f"{package}.backend:{name}"

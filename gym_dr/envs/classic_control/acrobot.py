@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import copysign, cos, floor, pi, sin
 from typing import NamedTuple
 
-from gym_dr.envs.classic_control.task import Task
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.equations.equations import single, square
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
@@ -197,8 +200,12 @@ def observe(s: State) -> tuple[float, float, float, float, float, float]:
     return cos(s.theta1), sin(s.theta1), cos(s.theta2), sin(s.theta2), s.dtheta1, s.dtheta2
 
 
-TASK = Task(
+_HIGH = np.array([1.0, 1.0, 1.0, 1.0, SPACE["max_vel_1"].nominal, SPACE["max_vel_2"].nominal], np.float32)
+
+EQUATIONS = ClassicEquations(
     name=SPACE.name,
+    observation_space=Box(-_HIGH, _HIGH),
+    action_space=Discrete(3),
     space=SPACE,
     interface=Interface(
         observation=(

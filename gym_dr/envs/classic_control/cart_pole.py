@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import cos, pi, sin
 from typing import NamedTuple
 
-from gym_dr.envs.classic_control.task import Task
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -131,8 +134,13 @@ def observe(s: State) -> tuple[float, float, float, float]:
     return s.x, s.x_dot, s.theta, s.theta_dot
 
 
-TASK = Task(
+_FARTHEST, _STEEPEST = (2 * SPACE[name].nominal for name in ("x_threshold", "theta_threshold_radians"))
+_HIGH = np.array([_FARTHEST, np.inf, _STEEPEST, np.inf], np.float32)
+
+EQUATIONS = ClassicEquations(
     name=SPACE.name,
+    observation_space=Box(-_HIGH, _HIGH),
+    action_space=Discrete(2),
     space=SPACE,
     options={"sutton_barto_reward": 0.0},
     interface=Interface(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import cos
 from typing import Any, NamedTuple
 
-from gym_dr.envs.classic_control.task import Task
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -91,11 +94,17 @@ def observe(s: Any) -> tuple[float, float]:
 OBSERVATION = (
     Quantity("position; the valley is at -pi/6, about -0.52"),
     Quantity("velocity", "1/step"),
-)  # of both cars
+)  # of both cars, as is their space
+OBSERVATION_SPACE = Box(
+    low=np.array([MIN_POSITION.nominal, -MAX_SPEED.nominal], np.float32),
+    high=np.array([MAX_POSITION, MAX_SPEED.nominal], np.float32),
+)
 ENDS = ("the car is at `goal_position` or beyond, with a velocity of at least `goal_velocity`",)
 
-TASK = Task(
+EQUATIONS = ClassicEquations(
     name=SPACE.name,
+    observation_space=OBSERVATION_SPACE,
+    action_space=Discrete(3),
     space=SPACE,
     keywords=("goal_velocity",),
     interface=Interface(

@@ -9,6 +9,9 @@ from __future__ import annotations
 from math import cos
 from typing import NamedTuple
 
+from gymnasium.spaces import Box
+
+from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.classic_control.mountain_car import (
     ENDS,
     GOAL_VELOCITY,
@@ -17,10 +20,10 @@ from gym_dr.envs.classic_control.mountain_car import (
     MAX_SPEED,
     MIN_POSITION,
     OBSERVATION,
+    OBSERVATION_SPACE,
     derive,
     observe,
 )
-from gym_dr.envs.classic_control.task import Task
 from gym_dr.envs.equations.equations import single
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
@@ -106,8 +109,10 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     return State(single(position), single(velocity), 1.0), reward, ended
 
 
-TASK = Task(
+EQUATIONS = ClassicEquations(
     name=SPACE.name,
+    observation_space=OBSERVATION_SPACE,
+    action_space=Box(-1.0, 1.0, (1,)),
     space=SPACE,
     keywords=("goal_velocity",),
     interface=Interface(

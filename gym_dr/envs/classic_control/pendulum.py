@@ -7,8 +7,9 @@ from math import cos, fmod, nan, pi, pow, sin
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box
 
-from gym_dr.envs.classic_control.task import Task, number_option
+from gym_dr.envs.classic_control.equations import ClassicEquations, number_option
 from gym_dr.envs.equations.equations import Bounds, single, square
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import RandomizationError
@@ -113,8 +114,12 @@ def observe(s: State) -> tuple[float, float, float]:
     return cos(s.theta), sin(s.theta), s.theta_dot
 
 
-TASK = Task(
+_HIGH = np.array([1.0, 1.0, SPACE["max_speed"].nominal], np.float32)
+
+EQUATIONS = ClassicEquations(
     name=SPACE.name,
+    observation_space=Box(-_HIGH, _HIGH),
+    action_space=Box(-2.0, 2.0, (1,)),
     space=SPACE,
     keywords=("g",),
     interface=Interface(

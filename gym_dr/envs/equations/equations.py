@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 
 Bounds = tuple[tuple[float, float], ...]  # lowest and highest value of each initial number of an episode
 
@@ -20,6 +21,8 @@ class Equations:
     """
 
     name: str  # for messages
+    observation_space: Box
+    action_space: Box | Discrete  # one number, or choices from 0
     params: type  # a named tuple: parameters of an episode
     physics: type  # a named tuple: constants of an episode's steps
     state: type  # a named tuple: positions and velocities, then other state

@@ -38,7 +38,7 @@ _FAST: dict[Any, Any] = {
 LANES = 32  # environments per block
 
 
-class World(NamedTuple):
+class EquationsMemory(NamedTuple):
     """All sub-environments."""
 
     memory: Array  # (blocks * FIELDS * LANES,)

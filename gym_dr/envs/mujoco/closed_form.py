@@ -7,67 +7,58 @@ equals MuJoCo's to the last digits, whichever makes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
-from gym_dr.compiled.pcg64 import generator, seeded
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.steps import Steps
-from gym_dr.envs.backend import Outcome, Rollout
-from gym_dr.envs.equations.physics import Physics
+from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
+from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import inverted_pendulum
+from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
 from gym_dr.envs.mujoco.space import field_array
-from gym_dr.envs.mujoco.tasks import Task
-from gym_dr.envs.mujoco.vector_env import MujocoBackend
 from gym_dr.randomization.table import ParamTable
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
 
 
-class ClosedFormBackend(MujocoBackend):
+class ClosedFormBackend(CompiledBackend, MujocoBackend):
     """Inverted pendulums in compiled code, on one thread.
 
     Attributes:
-        physics: All of them.
+        simulation: All of them.
         engine: MuJoCo's simulations, current only where MuJoCo made the latest step; None until needed.
     """
 
-    def __init__(self, name: str, template: Any, task: Task) -> None:
+    random_steps = False
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
         """As ``MujocoBackend``."""
-        super().__init__(name, template, task)
-        self._bounds = ((-template._reset_noise_scale, template._reset_noise_scale),) * 4
-        self.physics: Physics | Any = None
+        super().__init__(name, **kwargs)
+        self._bounds = ((-self.stock._reset_noise_scale, self.stock._reset_noise_scale),) * 4
+        self.simulation: Simulation | Any = None
 
     def allocate(self, num_envs: int, num_threads: int | None) -> None:
         self._actions_shape = (num_envs, *self.action_space.shape)
-        self.observations = np.zeros((num_envs, *self.observation_space.shape))
-        equations, places = inverted_pendulum.EQUATIONS, inverted_pendulum.PLACES
-        self.physics = Physics(equations, self.observations, numbers=self.action_space.shape[0])
-        nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places.items()]
-        self.physics.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
+        self.simulation = Simulation(inverted_pendulum.EQUATIONS, num_envs)
+        self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
+        places = inverted_pendulum.PLACES.items()
+        nominal = [field_array(self.nominal, field)[list(columns)] for field, columns in places]
+        self.simulation.params[:] = np.concatenate([*nominal, inverted_pendulum.constants_of(self.nominal)])[:, None]
         self._follow(self.model_fields)
         self._stale = np.ones(num_envs, np.bool_)  # environments whose new model MuJoCo does not have yet
         self._latest: tuple[Info, Mask | None] = {}, None
 
-    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        for i, seed in zip(envs, seeds, strict=True):
-            self.physics.streams[i] = seeded(seed)
-
-    def generators(self) -> tuple[np.random.Generator, ...]:
-        """See ``Backend.generators``; drawing from them changes nothing."""
-        return tuple(map(generator, self.physics.streams))
-
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         self._table = table
         self.begin(envs)
-        self.physics.exchange.fresh[envs] = 0
+        self.simulation.exchange.fresh[envs] = 0
 
     def begin(self, envs: Indices) -> None:
         known = self.model_fields
@@ -75,9 +66,9 @@ class ClosedFormBackend(MujocoBackend):
         if self.model_fields is not known:
             self._follow(self.model_fields)
         fields = self.model_fields.rows(self._table.current[:, envs].T)
-        self.physics.params[self._rows[:, None], envs] = fields[:, self._columns].T
+        self.simulation.params[self._rows[:, None], envs] = fields[:, self._columns].T
         self._stale[envs] = True
-        self.physics.begin(envs, self._bounds)
+        self.simulation.begin(envs, self._bounds)
 
     def _follow(self, fields: ModelFields) -> None:
         """Maps numbers of some fields to parameters of the equations."""
@@ -88,16 +79,16 @@ class ClosedFormBackend(MujocoBackend):
         self._rows, self._columns = np.array(found, np.int64).reshape(-1, 2).T
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        exchange = self.physics.exchange
+        exchange = self.simulation.exchange
         exchange.numbers[:] = actions
         if begun is not None:
             self.begin(begun)
-        self.physics.step()
+        self.simulation.step()
         self._finish()
         return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), *self._latest)
 
     @property
-    def rollout(self) -> Rollout:
+    def rollout(self) -> PlayRollout:
         """See ``Backend.rollout``."""
         return self._play
 
@@ -109,10 +100,10 @@ class ClosedFormBackend(MujocoBackend):
         self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
     ) -> int:
         """Continues where the compiled rollout stops only because MuJoCo must make a step."""
-        exchange = self.physics.exchange
+        exchange = self.simulation.exchange
         row, last = rows
         while True:
-            row = self.physics.rollout(policy, noise, steps, elapsed, max_steps, (row, last))
+            row = self.simulation.rollout(policy, noise, steps, elapsed, max_steps, (row, last))
             t = row - 1
             self.check_actions(exchange.numbers)
             held = self._finish()
@@ -126,7 +117,7 @@ class ClosedFormBackend(MujocoBackend):
                 return row
 
     def push(self, velocities: Array, envs: Indices) -> None:
-        self.physics.push(velocities, envs)
+        self.simulation.push(velocities, envs)
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
@@ -137,39 +128,39 @@ class ClosedFormBackend(MujocoBackend):
 
     def _finish(self) -> Indices:
         """Lets MuJoCo make the remaining steps; returns their sub-environments."""
-        exchange = self.physics.exchange
+        exchange = self.simulation.exchange
         ended = exchange.terminations.nonzero()[0]
-        held: Indices = ended[self.physics.states(ended)[:, -1] != 0.0]
+        held: Indices = ended[self.simulation.states(ended)[:, -1] != 0.0]
         diverged = self._simulate(held) if len(held) else None
         self._latest = {"reward_survive": exchange.rewards.astype(np.int64)}, diverged
         return held
 
     def _simulate(self, envs: Indices) -> Mask | None:
         """Steps some sub-environments in MuJoCo; returns which diverged: they keep their previous observation."""
-        exchange = self.physics.exchange
+        exchange = self.simulation.exchange
         self._hand_over(envs)
         engine = self.engine
         engine.ctrl[envs] = exchange.numbers[envs]
         engine.step(envs, inverted_pendulum.FRAME_SKIP)
-        rewards, terminations, _ = self.task.outcome(engine, exchange.numbers, None)
+        rewards, terminations, _ = self.mdp.outcome(engine, exchange.numbers, None)
         fine = ~engine.diverged[envs]
         exchange.rewards[envs] = rewards[envs] * fine
         exchange.terminations[envs] = terminations[envs] & fine
-        self.observations[envs[fine]] = self.task.observe(engine, envs[fine])
+        self.observations[envs[fine]] = self.mdp.observe(engine, envs[fine])
         reached = [engine.qpos[envs], engine.qvel[envs], engine.field(_WARMSTART)[envs], np.zeros((len(envs), 1))]
-        self.physics.put(envs, np.concatenate(reached, axis=1))
+        self.simulation.put(envs, np.concatenate(reached, axis=1))
         return None if fine.all() else engine.diverged.copy()
 
     def _hand_over(self, envs: Indices) -> None:
         """Passes the models and states of some sub-environments to MuJoCo."""
         if self.engine is None:
-            fields = (*self.task.fields, _WARMSTART)
+            fields = (*self.mdp.fields, _WARMSTART)
             self.engine = BatchEngine(self.nominal, len(self._stale), 1, fields)
         stale = envs[self._stale[envs]]
         if len(stale):
             self.engine.write(self.model_fields(self._table.current[:, stale].T), stale)
             self._stale[stale] = False
-        states = self.physics.states(envs)
+        states = self.simulation.states(envs)
         nq, nv = self.nominal.nq, self.nominal.nv
         self.engine.qpos[envs], self.engine.qvel[envs] = states[:, :nq], states[:, nq : nq + nv]
         self.engine.field(_WARMSTART)[envs] = states[:, nq + nv : nq + 2 * nv]

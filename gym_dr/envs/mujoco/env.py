@@ -13,13 +13,14 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
-from gymnasium.utils import EzPickle
 
 from gym_dr.envs.mujoco.episode import RandomizedModel
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.stock import class_of, stock_class
 from gym_dr.errors import ConfigError
+from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.space import ParamSpace
 
 
 class RandomizedMujoco(RandomizedModel, MujocoEnv):
@@ -27,29 +28,10 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
 
     space_name: str  # name under which presets are registered
 
-    def __init__(
-        self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
-    ) -> None:
-        """Builds the environment.
-
-        Args:
-            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
-            context: Who may see the draw.
-            context_params: Which parameters the observation shows.
-            **kwargs: Keywords of Gymnasium's class: ``xml_file``, ``frame_skip``, ``reset_noise_scale``, ...
-
-        Raises:
-            UnknownNameError: A preset, body, geom, context or other name is unknown.
-            RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without ``context="observation"``.
-        """
+    def _build(self, **kwargs: Any) -> ParamSpace:
         with quiet_compiler():
-            super().__init__(**kwargs)
-        # replaces what Gymnasium's class recorded for pickling: its positional arguments, without randomization
-        kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
-        EzPickle.__init__(cast(EzPickle, self), **kwargs)
-        self._randomize_model(self.space_name, randomization, context, context_params)
-        self.observation_space = self.context.extend_space(self.observation_space)
+            cast(Any, super(RandomizedEnv, self)).__init__(**kwargs)  # Gymnasium's class follows this one
+        return self._take_model(self.space_name)
 
     def render(self) -> Any:
         """Renders the robot; without a render mode, warns and returns None.

@@ -14,7 +14,7 @@ from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import RandomizedEnv
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace
 
 # MuJoCo logs a warning to MUJOCO_LOG.TXT if its counter is 0; starting from 1 counts as well, but quietly
 QUIET = 1
@@ -25,25 +25,24 @@ class RandomizedModel(RandomizedEnv):
 
     _observation: Any = None  # the latest one; None before the first reset
 
-    def _randomize_model(self, name: str, randomization: Any, context: str, context_params: Any) -> None:
+    def _take_model(self, name: str) -> ParamSpace:
         """Takes over the environment's model, which must have nominal values.
 
         Args:
             name: Name under which presets are registered.
-            randomization: As in the class's constructor, like the other arguments and the errors.
-            context: Who may see the draw.
-            context_params: Which parameters the observation shows.
+
+        Returns:
+            The model's parameters.
         """
         from gym_dr.envs.mujoco.stock import BAD_STATE  # heavy: mujoco
 
         env = cast(Any, self).unwrapped
         space = model_space(name, env.model)
-        chosen = resolve(randomization, space)
-        self._randomize(space.reporting(chosen), chosen, context, context_params)
         self._editor = ModelEditor(space, env.model)
         self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
         self._bad_state = BAD_STATE
         self._actions_shape = cast(Any, self).action_space.shape  # not from the model: it may have no actuators
+        return space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters.

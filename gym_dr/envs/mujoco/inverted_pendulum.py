@@ -18,6 +18,7 @@ from math import cos, sin
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box
 
 from gym_dr.arrays import Array
 from gym_dr.envs.equations.equations import Equations
@@ -234,6 +235,8 @@ def observe(s: State) -> tuple[float, float, float, float]:
 
 EQUATIONS = Equations(
     name="InvertedPendulum",
+    observation_space=Box(-np.inf, np.inf, (4,), np.float64),
+    action_space=Box(-3.0, 3.0, (1,)),
     params=Params,
     physics=Physics,
     state=State,

@@ -1,4 +1,4 @@
-"""Environments of custom robots: one task, for a single simulation as well as for many."""
+"""Environments of custom robots: one decision process, for a single simulation as well as for many."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.backend import Outcome
-from gym_dr.envs.mujoco import tasks
+from gym_dr.envs.mujoco import mdp
+from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.engine import Engine
 from gym_dr.envs.mujoco.env import RandomizedMujoco
 from gym_dr.envs.mujoco.robots import ROBOTS, Robot
-from gym_dr.envs.mujoco.vector_env import MujocoBackend
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.errors import RobotError, unknown_name
 from gym_dr.randomization.table import ParamTable
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
 _AFTER_CONTACTS = {"cfrc_ext", "cfrc_int", "cacc"}  # computed by mj_rnePostConstraint, which a batch does not call
-_PROBES = 3  # simulations that a new task is tried on
+_PROBES = 3  # simulations that new functions are tried on
 
 
 class RobotState:
@@ -79,7 +79,7 @@ class RobotState:
         raise AttributeError(f"The state has {known}, but not {name!r}{hint}.")
 
 
-class RobotTask(tasks.Task):
+class RobotMdp(mdp.Mdp):
     """A robot's functions, with checks of their results."""
 
     def __init__(self, robot: Robot, model: Any, data: Any) -> None:
@@ -109,9 +109,7 @@ class RobotTask(tasks.Task):
         self.fields = tuple(dict.fromkeys([*robot.fields, *measured]))
         self.size = self._try(data)
 
-    def state(
-        self, field: Callable[[str], Array], rows: tasks.Rows = slice(None), *, copied: bool = False
-    ) -> RobotState:
+    def state(self, field: Callable[[str], Array], rows: mdp.Rows = slice(None), *, copied: bool = False) -> RobotState:
         """The state of some simulations; ``field`` returns their fields by name."""
         arrays = {name: field(name)[rows] for name in dict.fromkeys((*_ALWAYS, *self.fields))}
         return RobotState(self.model, {name: a.copy() for name, a in arrays.items()} if copied else arrays)
@@ -162,7 +160,7 @@ class RobotTask(tasks.Task):
         place = f"number {column[0]} of sub-environment {row}" if column else f"sub-environment {row}"
         raise self._wrong(name, "numbers", f"NaN as {place}, at qpos {qpos[row].tolist()}")
 
-    # ---- as the task of a native environment -------------------------------------------------------------------------
+    # ---- as the Mdp of a native environment --------------------------------------------------------------------------
 
     def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
         states = [self.first_state(rng) for rng in rngs]
@@ -171,10 +169,10 @@ class RobotTask(tasks.Task):
     def before(self, engine: Engine) -> RobotState:
         return self.state(lambda name: _of_engine(engine, name), copied=True)
 
-    def observe(self, engine: Engine, rows: tasks.Rows) -> Array:
+    def observe(self, engine: Engine, rows: mdp.Rows) -> Array:
         return self.observations(self.state(lambda name: _of_engine(engine, name), rows))
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> tasks.Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> mdp.Outcome:
         after = self.state(lambda name: _of_engine(engine, name))
         return self.rewards(before, after), self.terminations(after), {}
 
@@ -254,23 +252,23 @@ class RobotEnv(MujocoEnv, EzPickle):
             raise RobotError(f"Robot {robot!r}: {chosen.model} cannot be compiled: {error}") from None
         _check_model(robot, self.model, kwargs.get("camera_name"))
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
-        self.task = RobotTask(chosen, self.model, self.data)
-        self.observation_space = Box(-np.inf, np.inf, (self.task.size,), np.float64)
+        self.mdp = RobotMdp(chosen, self.model, self.data)
+        self.observation_space = Box(-np.inf, np.inf, (self.mdp.size,), np.float64)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        before = self.task.state(self._field, copied=True)
+        before = self.mdp.state(self._field, copied=True)
         self.do_simulation(action, self.frame_skip)
-        after = self.task.state(self._field)
-        observations, rewards = self.task.observations(after), self.task.rewards(before, after)
-        self.task.check_numbers("reward", rewards, after.qpos)
-        self.task.check_numbers("observe", observations, after.qpos)
-        return observations[0], float(rewards[0]), bool(self.task.terminations(after)[0]), False, {}
+        after = self.mdp.state(self._field)
+        observations, rewards = self.mdp.observations(after), self.mdp.rewards(before, after)
+        self.mdp.check_numbers("reward", rewards, after.qpos)
+        self.mdp.check_numbers("observe", observations, after.qpos)
+        return observations[0], float(rewards[0]), bool(self.mdp.terminations(after)[0]), False, {}
 
     def reset_model(self) -> Any:
-        cast(Any, self).set_state(*self.task.first_state(self.np_random))
-        state = self.task.state(self._field)
-        observations = self.task.observations(state)
-        self.task.check_numbers("observe", observations, state.qpos)
+        cast(Any, self).set_state(*self.mdp.first_state(self.np_random))
+        state = self.mdp.state(self._field)
+        observations = self.mdp.observations(state)
+        self.mdp.check_numbers("observe", observations, state.qpos)
         return observations[0]
 
     def _field(self, name: str) -> Array:
@@ -306,16 +304,20 @@ class RobotDR(RandomizedMujoco, RobotEnv):
 class RobotBackend(MujocoBackend):
     """Many simulations of a robot."""
 
-    task: RobotTask
+    mdp: RobotMdp
+
+    def _make_stock(self, name: str, **kwargs: Any) -> tuple[RobotEnv, RobotMdp]:
+        stock = RobotEnv(name, **kwargs)
+        return stock, stock.mdp
 
     def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
         super().reset(envs, table, options)
-        self.task.check_numbers("observe", self.observations, self.engine.qpos)
+        self.mdp.check_numbers("observe", self.observations, self.engine.qpos)
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         outcome = super().step(actions, begun, table)
-        self.task.check_numbers("reward", outcome.rewards, self.engine.qpos)
-        self.task.check_numbers("observe", self.observations, self.engine.qpos)
+        self.mdp.check_numbers("reward", outcome.rewards, self.engine.qpos)
+        self.mdp.check_numbers("observe", self.observations, self.engine.qpos)
         return outcome
 
 
@@ -323,5 +325,4 @@ class RobotVectorEnv(NativeVectorEnv):
     """Many copies of a robot with randomized physics."""
 
     def _make_backend(self, render_mode: str | None, robot: str = "", **kwargs: Any) -> RobotBackend:
-        template = RobotEnv(robot, render_mode=render_mode, **kwargs)
-        return RobotBackend(robot, template, template.task)
+        return RobotBackend(robot, render_mode=render_mode, **kwargs)

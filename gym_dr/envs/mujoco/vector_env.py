@@ -1,143 +1,17 @@
-"""The native MuJoCo environments: simulations on a thread pool behind the shared vector environment."""
+"""The native MuJoCo environments, made on demand: ``HopperVectorEnv`` and so on."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from gymnasium.utils import seeding
-
-from gym_dr.arrays import Array, Indices
-from gym_dr.compiled.threads import usable_threads
-from gym_dr.envs.backend import Backend, Outcome
-from gym_dr.envs.info import Info
-from gym_dr.envs.mujoco import tasks
-from gym_dr.envs.mujoco.editor import ModelFields
-from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.presets import PRESETS
-from gym_dr.envs.mujoco.space import model_space
-from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.envs.stock import class_of, stock_class
-from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.randomization.table import ParamTable
+from gym_dr.envs.stock import class_of
 
 _CLOSED_FORM = frozenset({"InvertedPendulum"})  # environments with known equations of motion, ...
 _OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes them
-
-
-class MujocoBackend(Backend):
-    """Many simulations of one model, each with its own fields.
-
-    Attributes:
-        engine: The simulations.
-        template: A single environment, which renders.
-        nominal: Its model with nominal values.
-        task: Observations and rewards.
-        model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
-    """
-
-    def __init__(self, name: str, template: Any, task: tasks.Task) -> None:
-        """Copies the model.
-
-        Args:
-            name: Name under which presets are registered, such as "Hopper".
-            template: See the class.
-            task: See the class.
-        """
-        self.template, self.task = template, task
-        self.nominal = copy.copy(self.template.model)  # drawing changes the template's model
-        self.space = self._model_space = model_space(name, self.nominal)
-        self.observation_space = self.template.observation_space
-        self.action_space = self.template.action_space
-        self.metadata = self.template.metadata
-        self.push_size = len(pushed_dofs(self.nominal))
-        self.model_fields = ModelFields(self._model_space, self.nominal, ())
-        self.engine: Engine | Any = None  # made by ``allocate``
-
-    def allocate(self, num_envs: int, num_threads: int | None) -> None:
-        self.num_threads = min(num_threads or usable_threads(), num_envs)
-        engine = OwnDataEngine if self.task.contact_forces else BatchEngine
-        self.engine = engine(self.nominal, num_envs, self.num_threads, self.task.fields)
-        self.observations = np.zeros((num_envs, *self.observation_space.shape))
-        self._rngs: list[Any] = [None] * num_envs
-        self._actions_shape = (num_envs, *self.action_space.shape)
-
-    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
-        return check_numbers(actions, self._actions_shape)
-
-    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
-        for i, seed in zip(envs, seeds, strict=True):
-            self._rngs[i], _ = seeding.np_random(seed)
-
-    def generators(self) -> tuple[np.random.Generator, ...]:
-        """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
-        return tuple(self._rngs)
-
-    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
-        self._begin(envs, table)
-        self.observations[envs] = self.task.observe(self.engine, envs)
-
-    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
-        engine, task = self.engine, self.task
-        before = task.before(engine)
-        engine.ctrl[:] = actions
-        stepped = None
-        if begun is not None:
-            others = np.ones(len(self._rngs), np.bool_)
-            others[begun] = False
-            stepped = np.flatnonzero(others)
-        engine.step(stepped, self.template.frame_skip)
-        if begun is not None:
-            self._begin(begun, table)
-        with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
-            rewards, terminations, info = task.outcome(engine, actions, before)
-        observations = task.observe(engine, slice(None))
-        if begun is not None:
-            rewards[begun], terminations[begun] = 0.0, False
-        diverged = None
-        if engine.diverged.any():  # these report the previous observation and reward 0
-            diverged = engine.diverged.copy()
-            observations[diverged] = self.observations[diverged]
-            rewards[diverged], terminations[diverged] = 0.0, False
-        self.observations = observations
-        return Outcome(rewards, terminations, info, diverged)
-
-    def reset_info(self) -> Info:
-        return self.task.reset_info(self.engine)
-
-    def push(self, velocities: Array, envs: Indices) -> None:
-        """Pushes the root, or the first joint if there is no free root."""
-        self.engine.push(envs, pushed_dofs(self.nominal), velocities)
-
-    def render(self, env: int) -> Any:
-        """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
-        import mujoco  # type: ignore[import-untyped]
-
-        self.engine.snapshot(env, self.template.model, self.template.data)
-        mujoco.mj_forward(self.template.model, self.template.data)
-        return self.template.render()
-
-    def close(self) -> None:
-        if self.engine is not None:
-            self.engine.close()
-        self.template.close()
-
-    def plan(self, table: ParamTable) -> None:
-        """Updates ``model_fields`` if the table's parameters have changed."""
-        names = tuple(table.names)
-        if names != self.model_fields.names:
-            self.model_fields = ModelFields(self._model_space, self.nominal, names)
-
-    def _begin(self, envs: Indices, table: ParamTable) -> None:
-        """Edits the models for new episodes and sets their initial states."""
-        self.plan(table)
-        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
-        self.engine.start(envs, *self.task.first_states([self._rngs[i] for i in envs.tolist()]))
 
 
 class MujocoVectorEnv(NativeVectorEnv):
@@ -149,15 +23,11 @@ class MujocoVectorEnv(NativeVectorEnv):
     space_name: str  # name under which presets are registered
 
     def _make_backend(self, render_mode: str | None, **kwargs: Any) -> MujocoBackend:
-        name = self.space_name
-        with quiet_compiler():
-            template = stock_class(f"{name}-v5")(render_mode=render_mode, **kwargs)
-        task = getattr(tasks, name)(template)
-        if name in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs):
+        if self.space_name in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs):
             from gym_dr.envs.mujoco.closed_form import ClosedFormBackend  # heavy: numba
 
-            return ClosedFormBackend(name, template, task)
-        return MujocoBackend(name, template, task)
+            return ClosedFormBackend(self.space_name, render_mode=render_mode, **kwargs)
+        return MujocoBackend(self.space_name, render_mode=render_mode, **kwargs)
 
 
 @cache

@@ -56,5 +56,5 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
                 "If its parameters are plain attributes, use RandomizeAttributes."
             )
         name = type(unwrapped).__name__.removesuffix("Env").removesuffix("DR")
-        self._randomize_model(name, randomization, context, context_params)
+        self._randomize(self._take_model(name), randomization, context, context_params)
         self.observation_space = self.context.extend_space(env.observation_space)

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gym_dr.envs.box2d.bipedal_walker import backend as walker_native
 from gym_dr.envs.box2d.bipedal_walker import env as walker_box2d
-from gym_dr.envs.box2d.bipedal_walker.native import env as walker_native
+from gym_dr.envs.box2d.lunar_lander import backend as lander_native
 from gym_dr.envs.box2d.lunar_lander import env as lander_box2d
-from gym_dr.envs.box2d.lunar_lander.native import env as lander_native
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError
 from tests.contracts.test_environments import ENTRIES
 from tests.envs.box2d.exact import EXACT
 
+BOX2D_IDS = [entry.id for entry in ENTRIES if ".box2d." in entry.entry_point]
+ABSENT = ("numba", "numba", "gym_dr.envs.box2d.solver.layout", "gym_dr.envs.box2d.solver.layout")  # terrain is compiled
 PAIRS = [
     pytest.param(lander_native.LunarLanderDR, lander_box2d.LunarLanderDR, {}, id="lander"),
     pytest.param(lander_native.LunarLanderDR, lander_box2d.LunarLanderDR, {"continuous": True}, id="continuous"),
@@ -83,9 +85,20 @@ def test_mistakes_are_refused_and_copies_play_the_same(ours: Any, theirs: Any, k
     assert play(pickle.loads(pickle.dumps(env)), 10) == play(env, 10)
 
 
+@pytest.mark.parametrize(("name", "absent"), list(zip(BOX2D_IDS, ABSENT, strict=True)))
+def test_with_box2d_a_single_environment_compiles_no_physics(name: str, absent: str) -> None:
+    code = f"""
+import sys, gymnasium as gym, gym_dr
+env = gym.make({name!r})
+env.reset(seed=0)
+env.step(env.action_space.sample())
+assert {absent!r} not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_without_box2d_every_id_works_and_none_imports_it() -> None:
-    ids = [entry.id for entry in ENTRIES if ".box2d." in entry.entry_point]
-    assert len(ids) == 4
+    assert len(BOX2D_IDS) == 4
     code = f"""
 import sys
 class Missing:
@@ -97,7 +110,7 @@ import importlib.util
 real = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "Box2D" else real(name, package)
 import gymnasium as gym, gym_dr
-for name in {ids}:
+for name in {BOX2D_IDS}:
     env = gym.make(name, render_mode="rgb_array")
     env.reset(seed=0)
     env.step(env.action_space.sample())

@@ -1,4 +1,4 @@
-"""What is common to the classic control environments: tasks, derived quantities, pictures."""
+"""What is common to the classic control environments: equations, derived quantities, pictures."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
-from gym_dr.envs.classic_control.task import Task
+from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.errors import RandomizationError
 
-TASKS = [module.TASK for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
-by_task = pytest.mark.parametrize("task", TASKS, ids=[task.space.name for task in TASKS])
+EQUATIONS = [module.EQUATIONS for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
+by_equations = pytest.mark.parametrize("equations", EQUATIONS, ids=[equations.name for equations in EQUATIONS])
 
 
-@by_task
-def test_fields_of_params_are_the_space_and_then_the_options(task: Task) -> None:
-    assert task.params._fields == (*task.space, *task.options)  # type: ignore[attr-defined]
+@by_equations
+def test_fields_of_params_are_the_space_and_then_the_options(equations: ClassicEquations) -> None:
+    assert equations.params._fields == (*equations.space, *equations.options)  # type: ignore[attr-defined]
 
 
-@by_task
-def test_the_physics_are_plain_functions_that_python_runs_too(task: Task) -> None:
-    params = task.params(*task.space.nominal.values(), *task.options.values())
-    state = task.begin(*(high for _, high in task.start))
+@by_equations
+def test_the_physics_are_plain_functions_that_python_runs_too(equations: ClassicEquations) -> None:
+    params = equations.params(*equations.space.nominal.values(), *equations.options.values())
+    state = equations.begin(*(high for _, high in equations.start))
     for _ in range(3):
-        state, reward, ended = task.step(task.derive(params), state, 1.0)
-        assert np.isfinite([*state, *task.observe(state), reward]).all()
+        state, reward, ended = equations.step(equations.derive(params), state, 1.0)
+        assert np.isfinite([*state, *equations.observe(state), reward]).all()
         assert not ended
-    assert set(task.pushed) <= set(state._fields)
+    assert set(equations.pushed) <= set(state._fields)
 
 
 def test_derived_quantities_follow_from_parameters() -> None:

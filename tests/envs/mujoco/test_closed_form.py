@@ -35,7 +35,7 @@ def put(envs: Any, states: Any) -> None:
     """Moves the sub-environments of either kind to states ``(num_envs, 4)``; MuJoCo's solver begins with zeros."""
     backend = envs.unwrapped._backend
     if isinstance(backend, ClosedFormBackend):
-        backend.physics.put(np.arange(len(states)), np.pad(states, ((0, 0), (0, 3))))
+        backend.simulation.put(np.arange(len(states)), np.pad(states, ((0, 0), (0, 3))))
     else:
         backend.engine.qpos[:], backend.engine.qvel[:] = states[:, :2], states[:, 2:]
         backend.engine._batch.bind("qacc_warmstart")[:] = 0.0
@@ -76,7 +76,7 @@ def test_nothing_moves_without_gravity_and_a_free_pole_keeps_its_momentum(pair: 
     states = np.zeros((NUM_ENVS, 4))
     states[1:, 1:] = np.random.default_rng(0).uniform(-0.3, 0.3, (NUM_ENVS - 1, 3))
     put(envs, states)
-    physics = envs.unwrapped._backend.physics.values(0)
+    physics = envs.unwrapped._backend.simulation.values(0)
 
     def momentum(x: Any) -> Any:
         turned = physics["lever_z"] * np.cos(x[:, 1]) - physics["lever_x"] * np.sin(x[:, 1])

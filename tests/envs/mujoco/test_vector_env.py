@@ -167,9 +167,9 @@ def test_scattered_fields_read_and_write_in_place() -> None:
 @pytest.mark.parametrize("name", ["InvertedPendulum", "Ant"])
 def test_every_sub_environment_is_drawn_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     envs = native(name, 2, render_mode="rgb_array", width=64, height=48)
-    template = envs.unwrapped._backend.template
+    stock = envs.unwrapped._backend.stock
     # in place of OpenGL, which not every machine has: what the renderer would see
-    monkeypatch.setattr(template, "render", lambda: (template.data.qpos.copy(), template.model.geom_size.copy()))
+    monkeypatch.setattr(stock, "render", lambda: (stock.data.qpos.copy(), stock.model.geom_size.copy()))
     envs.reset(seed=1)
     envs.step(actions_of(envs))
     frames = envs.render()

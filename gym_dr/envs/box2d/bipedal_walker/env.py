@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, rayCastCallback, revoluteJointDef
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker, ContactDetector
-from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
@@ -29,6 +28,7 @@ from gym_dr.envs.box2d.push import push_bodies
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.space import ParamSpace
 
 Observation = npt.NDArray[np.float32]
 f32 = np.float32
@@ -60,36 +60,10 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
     hull: Any
     prev_shaping: Any
 
-    def __init__(
-        self,
-        *,
-        hardcore: bool = False,
-        randomization: Any = "default",
-        render_mode: str | None = None,
-        context: str = "info",
-        context_params: Any = None,
-    ) -> None:
-        """Builds the environment; the first world is built by ``reset``.
-
-        Args:
-            hardcore: Whether there are pits, stumps and stairs, as in Gymnasium.
-            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
-            render_mode: None, "human" or "rgb_array".
-            context: Who may see the draw.
-            context_params: Which parameters the observation shows.
-
-        Raises:
-            UnknownNameError: A preset, parameter or context is unknown.
-            RandomizationError: A range is impossible.
-            ConfigError: ``context_params`` without ``context="observation"``.
-        """
-        space = BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
-        self._randomize(space, randomization, context, context_params)
-        BipedalWalker.__init__(self, render_mode=render_mode, hardcore=hardcore)
-        self.observation_space = self.context.extend_space(self.observation_space)
-        # replaces what BipedalWalker recorded for pickling: its constructor takes other arguments
-        made_with = {"hardcore": hardcore, "randomization": randomization, "render_mode": render_mode}
-        EzPickle.__init__(self, **made_with, context=context, context_params=context_params)
+    def _build(self, *, hardcore: bool = False, **kwargs: Any) -> ParamSpace:
+        """As in the base class; the first world is built by ``reset``."""
+        BipedalWalker.__init__(self, hardcore=hardcore, **kwargs)
+        return BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -37,7 +37,7 @@ def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, ha
     env = EnvId(
         id=f"gym_dr/{space.name}DR-v3",
         entry_point=entry_point(_HERE, "BipedalWalkerDR"),
-        vector_entry_point=f"{_HERE}.native.vector_env:BipedalWalkerVectorEnv",
+        vector_entry_point=f"{_HERE}.backend:BipedalWalkerVectorEnv",
         max_episode_steps=steps,
         reward_threshold=300,
         kwargs={"hardcore": True} if hardcore else {},

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
 from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
-from gymnasium.utils import EzPickle
 
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
@@ -25,6 +24,7 @@ from gym_dr.envs.box2d.push import push_bodies
 from gym_dr.envs.vector_arguments import check_keywords, check_numbers
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.space import ParamSpace
 
 Observation = npt.NDArray[np.float32]
 
@@ -43,39 +43,12 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
     wind_idx: Any
     torque_idx: Any
 
-    def __init__(
-        self,
-        *,
-        continuous: bool = False,
-        randomization: Any = "default",
-        render_mode: str | None = None,
-        context: str = "info",
-        context_params: Any = None,
-        **constants: float,
-    ) -> None:
-        """Builds the environment; the first world is built by ``reset``.
-
-        Args:
-            continuous: Whether actions are two throttles instead of four choices, as in Gymnasium.
-            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
-            render_mode: None, "human" or "rgb_array".
-            context: Who may see the draw.
-            context_params: Which parameters the observation shows.
-            **constants: Gymnasium's other keywords: nominal values, which presets do not vary.
-
-        Raises:
-            UnknownNameError: A preset, parameter or context is unknown.
-            RandomizationError: A range or a constant is impossible.
-            ConfigError: ``context_params`` without ``context="observation"``.
-            TypeError: There is no such keyword.
-        """
+    def _build(self, *, continuous: bool = False, render_mode: str | None = None, **constants: Any) -> ParamSpace:
+        """As in the base class; the first world is built by ``reset``."""
         check_keywords(LUNAR_LANDER, constants, KEYWORDS)
-        self._randomize(LUNAR_LANDER.with_constants(constants), randomization, context, context_params)
+        space = LUNAR_LANDER.with_constants(constants)
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
-        self.observation_space = self.context.extend_space(self.observation_space)
-        # replaces what LunarLander recorded for pickling: its constructor takes other arguments
-        made_with = {"continuous": continuous, "randomization": randomization, "render_mode": render_mode}
-        EzPickle.__init__(self, **made_with, **constants, context=context, context_params=context_params)
+        return space
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -24,7 +24,7 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
     return EnvId(
         id=f"gym_dr/{name}DR-v3",
         entry_point=entry_point(_HERE, "LunarLanderDR"),
-        vector_entry_point=f"{_HERE}.native.vector_env:LunarLanderVectorEnv",
+        vector_entry_point=f"{_HERE}.backend:LunarLanderVectorEnv",
         max_episode_steps=1000,
         reward_threshold=200,
         kwargs=kwargs,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.envs.box2d.bipedal_walker.backend import BipedalWalkerVectorEnv
 from gym_dr.envs.box2d.bipedal_walker.env import BipedalWalkerDR
-from gym_dr.envs.box2d.bipedal_walker.native.vector_env import BipedalWalkerVectorEnv
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
 from tests.envs.box2d.bipedal_walker.play import POLICIES
 

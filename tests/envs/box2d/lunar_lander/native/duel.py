@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from gymnasium.envs.box2d.lunar_lander import heuristic
 
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from tests.envs.box2d.exact import EXACT
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, UnknownNameError
 
 NUM_ENVS = 3

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.lunar_lander.native.duel import (
     Policy,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.env import LunarLanderDR
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.envs.box2d.solver.layout import BODY
 from tests.envs.box2d.exact import EXACT
 from tests.envs.box2d.lunar_lander.native.box2d_state import from_box2d, to_box2d

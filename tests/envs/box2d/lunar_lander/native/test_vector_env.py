@@ -14,8 +14,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import gym_dr
 from gym_dr.envs.box2d.backend import bytes_needed
+from gym_dr.envs.box2d.lunar_lander.backend import LunarLanderVectorEnv
 from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
-from gym_dr.envs.box2d.lunar_lander.native.vector_env import LunarLanderVectorEnv
 from gym_dr.randomization.draws import draw
 from tests.envs.box2d.exact import EXACT
 

@@ -1,4 +1,4 @@
-"""The native BipedalWalker: compiled physics behind the shared vector environment."""
+"""The native BipedalWalker: compiled physics behind the environments that all families share."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector_arguments import check_numbers
 
 cache_on_disk(step, "the native BipedalWalker")
@@ -39,6 +40,7 @@ class BipedalWalkerBackend(Box2DBackend):
     """Many walkers in compiled code."""
 
     bodies = BODIES
+    random_steps = False
     metadata = {"render_modes": ["rgb_array"], "render_fps": walker.FPS}
 
     def __init__(self, *, hardcore: bool = False) -> None:
@@ -82,5 +84,10 @@ class BipedalWalkerBackend(Box2DBackend):
 class BipedalWalkerVectorEnv(NativeVectorEnv):
     """Many BipedalWalker-v3 with randomized physics; also takes Gymnasium's keyword ``hardcore``."""
 
-    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> BipedalWalkerBackend:
-        return BipedalWalkerBackend(**kwargs)
+    backend_class = BipedalWalkerBackend
+
+
+class BipedalWalkerDR(CompiledEnv):
+    """One BipedalWalker-v3 with randomized physics, where Box2D is not installed."""
+
+    backend_class = BipedalWalkerBackend

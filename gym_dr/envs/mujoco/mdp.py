@@ -30,7 +30,7 @@ def _plain_uniform() -> bool:
 _UNIFORM_IS_PLAIN = _plain_uniform()
 
 
-class Task:
+class Mdp:
     """Base class: what every environment must define."""
 
     fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
@@ -56,7 +56,7 @@ class Task:
 
     def first_states(self, rngs: Sequence[np.random.Generator]) -> tuple[Array, Array]:
         """The initial states of some episodes, ``(n, nq)`` and ``(n, nv)``, from their environments' generators."""
-        if type(self).noise is Task.noise and _UNIFORM_IS_PLAIN:
+        if type(self).noise is Mdp.noise and _UNIFORM_IS_PLAIN:
             uniforms = np.empty((len(rngs), self.nq + self.nv))
             for rng, row in zip(rngs, uniforms, strict=True):
                 rng.random(out=row)
@@ -87,11 +87,11 @@ class Task:
         return ~healthy if self.env._terminate_when_unhealthy else np.zeros_like(healthy)
 
 
-def _normal_noise(task: Task, rng: np.random.Generator) -> tuple[Array, Array]:
+def _normal_noise(mdp: Mdp, rng: np.random.Generator) -> tuple[Array, Array]:
     """Uniform noise for positions, normal noise for velocities."""
-    scale = task.env._reset_noise_scale
-    qpos = task.init_qpos + rng.uniform(-scale, scale, task.nq)
-    return qpos, task.init_qvel + scale * rng.standard_normal(task.nv)
+    scale = mdp.env._reset_noise_scale
+    qpos = mdp.init_qpos + rng.uniform(-scale, scale, mdp.nq)
+    return qpos, mdp.init_qvel + scale * rng.standard_normal(mdp.nv)
 
 
 def _squares(actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -112,7 +112,7 @@ def _length(vectors: Array) -> Array:
     return total
 
 
-class InvertedPendulum(Task):
+class InvertedPendulum(Mdp):
     """A pole on a cart."""
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
@@ -124,7 +124,7 @@ class InvertedPendulum(Task):
         return reward.astype(np.float64), terminated, {"reward_survive": reward}
 
 
-class InvertedDoublePendulum(Task):
+class InvertedDoublePendulum(Mdp):
     """Two poles on a cart."""
 
     fields = ("site_xpos", "qfrc_constraint")
@@ -152,7 +152,7 @@ class InvertedDoublePendulum(Task):
         return alive - distance - velocity, terminated, info
 
 
-class _Runner(Task):
+class _Runner(Mdp):
     """Rewarded for moving forward; observes velocities, and positions except the first."""
 
     def before(self, engine: Engine) -> Any:
@@ -225,7 +225,7 @@ class Hopper(Walker2d):
         return good
 
 
-class _Planar(Task):
+class _Planar(Mdp):
     """Moves in a plane; reports x and y positions and velocities."""
 
     def reset_info(self, engine: Engine) -> Info:
@@ -382,7 +382,7 @@ class HumanoidStandup(_Humanlike):
         }
 
 
-class _Manipulator(Task):
+class _Manipulator(Mdp):
     """Moves something to a goal; observes positions of bodies."""
 
     fields = ("xpos",)

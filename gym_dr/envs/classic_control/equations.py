@@ -1,4 +1,4 @@
-"""The definition of one classic control environment: its file makes a ``Task``, and everything else is shared."""
+"""What defines a classic control environment: its file makes ``ClassicEquations``, and everything else is shared."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def number_option(name: str, value: Any) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task(Equations):
-    """Parameters and physics of an environment; ``params`` has the parameters of the space, then the options.
+class ClassicEquations(Equations):
+    """Parameters and physics of one of Gymnasium's environments; ``params`` has those of the space, then the options.
 
     The state starts with the numbers of Gymnasium's ``env.state``.
     """

@@ -1,4 +1,4 @@
-"""The native LunarLander: compiled physics behind the shared vector environment."""
+"""The native LunarLander: compiled physics behind the environments that all families share."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
 
 cache_on_disk(step, "the native LunarLander")
@@ -95,5 +96,10 @@ class LunarLanderBackend(Box2DBackend):
 class LunarLanderVectorEnv(NativeVectorEnv):
     """Many LunarLander-v3 with randomized physics; also takes Gymnasium's keywords."""
 
-    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> LunarLanderBackend:
-        return LunarLanderBackend(**kwargs)
+    backend_class = LunarLanderBackend
+
+
+class LunarLanderDR(CompiledEnv):
+    """One LunarLander-v3 with randomized physics, where Box2D is not installed."""
+
+    backend_class = LunarLanderBackend

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import STREAM
@@ -14,10 +13,10 @@ from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.equations.kernels import LANES, World, fields_of, kernels_of
+from gym_dr.envs.equations.kernels import LANES, EquationsMemory, fields_of, kernels_of
 
 
-class Physics:
+class Simulation:
     """Steps many environments of one kind.
 
     Attributes:
@@ -26,21 +25,15 @@ class Physics:
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
-    def __init__(self, equations: Equations, observations: npt.NDArray[Any], *, numbers: int) -> None:
-        """Allocates memory and compiles the equations, or loads them from the cache.
-
-        Args:
-            equations: The equations to compile.
-            observations: Shape ``(num_envs, size)``, overwritten by each step.
-            numbers: Numbers in a continuous action; 0 for choices.
-        """
-        num_envs = len(observations)
+    def __init__(self, equations: Equations, num_envs: int) -> None:
+        """Allocates memory and compiles the equations, or loads them from the cache."""
         self.equations, self.num_envs = equations, num_envs
+        seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () for choices
         self.exchange = Exchange(
             choices=np.zeros(num_envs, np.int64),
-            numbers=np.zeros((num_envs, numbers)),
+            numbers=np.zeros((num_envs, *(numbers or (0,)))),
             fresh=np.zeros(num_envs, np.int64),
-            observations=observations,
+            observations=np.zeros((num_envs, *seen.shape), seen.dtype),
             rewards=np.zeros(num_envs),
             terminations=np.zeros(num_envs, np.bool_),
         )
@@ -49,7 +42,7 @@ class Physics:
         kernels = kernels_of(equations)
         blocks = -(-num_envs // LANES)
         self._memory: Array = np.zeros((blocks, kernels.fields, LANES))
-        self._world = World(self._memory.reshape(-1), self.params, self.streams, self.exchange)
+        self._world = EquationsMemory(self._memory.reshape(-1), self.params, self.streams, self.exchange)
         self._all: Indices = np.arange(num_envs)
         self._bounds: Array = np.array(equations.start)
         self._state_at = kernels.state

@@ -1,0 +1,63 @@
+"""The physics of the classic control environments; Gymnasium's classes (MIT license) draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gym_dr.envs.classic_control.equations import ClassicEquations
+from gym_dr.envs.classic_control.family import STOCK
+from gym_dr.envs.equations.backend import EquationsBackend
+from gym_dr.envs.equations.equations import Bounds
+from gym_dr.envs.equations.kernels import fields_of
+from gym_dr.envs.stock import stock_class
+
+
+class ClassicControlBackend(EquationsBackend):
+    """Many environments of one kind, which a subclass names."""
+
+    equations: ClassicEquations
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Reads the keywords of Gymnasium's class; one that is a parameter sets its nominal value.
+
+        Raises:
+            TypeError: There is no such keyword.
+            RandomizationError: A value is impossible.
+        """
+        super().__init__(self.equations, *self.equations.with_keywords(kwargs))
+        self._stock_class, self._kwargs = stock_class(STOCK[self.equations.name]), kwargs
+        self.metadata = self._stock_class.metadata
+
+    def check_options(self, options: Mapping[str, Any]) -> Bounds:
+        return self.equations.bounds(options, self.equations.start)
+
+    @cached_property
+    def stock(self) -> Any:
+        """Gymnasium's environment."""
+        return self._stock_class(render_mode="rgb_array", **self._kwargs)
+
+    def show(self, env: int) -> Any:
+        """Gymnasium's environment in the state of a sub-environment, with the attributes of its episode."""
+        state = self.simulation.states(np.array(env))
+        self.stock.state = state
+        for name in self.equations.attributes:
+            value = float(state[fields_of(self.equations.state).index(name)])
+            setattr(self.stock, name, None if np.isnan(value) else value)
+        params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
+        for name, value in {**params, **self.simulation.values(env)}.items():
+            for attribute in (name, name.upper()):
+                if hasattr(self.stock, attribute):
+                    setattr(self.stock, attribute, value)
+        return self.stock
+
+    def render(self, env: int) -> Any:
+        """One frame, drawn by Gymnasium's class."""
+        return self.show(env).render()
+
+    def close(self) -> None:
+        if "stock" in vars(self):
+            self.stock.close()

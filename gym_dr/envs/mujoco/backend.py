@@ -1,0 +1,138 @@
+"""Simulations on a thread pool behind the native MuJoCo environments."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import seeding
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.compiled.threads import usable_threads
+from gym_dr.envs.backend import Backend, Outcome
+from gym_dr.envs.info import Info
+from gym_dr.envs.mujoco import mdp
+from gym_dr.envs.mujoco.editor import ModelFields
+from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.space import model_space
+from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
+from gym_dr.envs.stock import stock_class
+from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.randomization.table import ParamTable
+
+
+class MujocoBackend(Backend):
+    """Many simulations of one model, each with its own fields.
+
+    Attributes:
+        engine: The simulations.
+        stock: Gymnasium's environment, which has the model, the spaces and the weights of rewards, and renders.
+        nominal: Its model with nominal values.
+        mdp: Observations, rewards and ends.
+        model_fields: The fields of a model as functions of the parameters that vary or were set by hand.
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        """Copies the model.
+
+        Args:
+            name: Name under which presets are registered, such as "Hopper".
+            **kwargs: Keywords of Gymnasium's class.
+        """
+        self.stock, self.mdp = self._make_stock(name, **kwargs)
+        self.nominal = copy.copy(self.stock.model)  # drawing changes the other
+        self.space = self._model_space = model_space(name, self.nominal)
+        self.observation_space = self.stock.observation_space
+        self.action_space = self.stock.action_space
+        self.metadata = self.stock.metadata
+        self.push_size = len(pushed_dofs(self.nominal))
+        self.model_fields = ModelFields(self._model_space, self.nominal, ())
+        self.engine: Engine | Any = None  # made by ``allocate``
+
+    def _make_stock(self, name: str, **kwargs: Any) -> tuple[Any, mdp.Mdp]:
+        with quiet_compiler():
+            stock = stock_class(f"{name}-v5")(**kwargs)
+        return stock, getattr(mdp, name)(stock)
+
+    def allocate(self, num_envs: int, num_threads: int | None) -> None:
+        self.num_threads = min(num_threads or usable_threads(), num_envs)
+        engine = OwnDataEngine if self.mdp.contact_forces else BatchEngine
+        self.engine = engine(self.nominal, num_envs, self.num_threads, self.mdp.fields)
+        self.observations = np.zeros((num_envs, *self.observation_space.shape))
+        self._rngs: list[Any] = [None] * num_envs
+        self._actions_shape = (num_envs, *self.action_space.shape)
+
+    def check_actions(self, actions: Any) -> npt.NDArray[Any]:
+        return check_numbers(actions, self._actions_shape)
+
+    def seed(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        for i, seed in zip(envs, seeds, strict=True):
+            self._rngs[i], _ = seeding.np_random(seed)
+
+    def generators(self) -> tuple[np.random.Generator, ...]:
+        """See ``Backend.generators``; resets draw from these. Elements are None before the first reset."""
+        return tuple(self._rngs)
+
+    def reset(self, envs: Indices, table: ParamTable, options: Any = None) -> None:
+        self._begin(envs, table)
+        self.observations[envs] = self.mdp.observe(self.engine, envs)
+
+    def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
+        engine = self.engine
+        before = self.mdp.before(engine)
+        engine.ctrl[:] = actions
+        stepped = None
+        if begun is not None:
+            others = np.ones(len(self._rngs), np.bool_)
+            others[begun] = False
+            stepped = np.flatnonzero(others)
+        engine.step(stepped, self.stock.frame_skip)
+        if begun is not None:
+            self._begin(begun, table)
+        with np.errstate(over="ignore"):  # the cost of a huge action may overflow, as in Gymnasium's environments
+            rewards, terminations, info = self.mdp.outcome(engine, actions, before)
+        observations = self.mdp.observe(engine, slice(None))
+        if begun is not None:
+            rewards[begun], terminations[begun] = 0.0, False
+        diverged = None
+        if engine.diverged.any():  # these report the previous observation and reward 0
+            diverged = engine.diverged.copy()
+            observations[diverged] = self.observations[diverged]
+            rewards[diverged], terminations[diverged] = 0.0, False
+        self.observations = observations
+        return Outcome(rewards, terminations, info, diverged)
+
+    def reset_info(self) -> Info:
+        return self.mdp.reset_info(self.engine)
+
+    def push(self, velocities: Array, envs: Indices) -> None:
+        """Pushes the root, or the first joint if there is no free root."""
+        self.engine.push(envs, pushed_dofs(self.nominal), velocities)
+
+    def render(self, env: int) -> Any:
+        """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""
+        import mujoco  # type: ignore[import-untyped]
+
+        self.engine.snapshot(env, self.stock.model, self.stock.data)
+        mujoco.mj_forward(self.stock.model, self.stock.data)
+        return self.stock.render()
+
+    def close(self) -> None:
+        if self.engine is not None:
+            self.engine.close()
+        self.stock.close()
+
+    def plan(self, table: ParamTable) -> None:
+        """Updates ``model_fields`` if the table's parameters have changed."""
+        names = tuple(table.names)
+        if names != self.model_fields.names:
+            self.model_fields = ModelFields(self._model_space, self.nominal, names)
+
+    def _begin(self, envs: Indices, table: ParamTable) -> None:
+        """Edits the models for new episodes and sets their initial states."""
+        self.plan(table)
+        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
+        self.engine.start(envs, *self.mdp.first_states([self._rngs[i] for i in envs.tolist()]))

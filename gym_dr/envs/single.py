@@ -1,0 +1,168 @@
+"""The single environment on compiled physics, also for sync and async: one class for all families."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.utils import EzPickle
+
+from gym_dr.arrays import Array
+from gym_dr.compiled import pcg64
+from gym_dr.envs.backend import CompiledBackend
+from gym_dr.envs.vector_arguments import check_render_mode
+from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.space import ParamSpace
+
+_ONLY = np.zeros(1, np.int64)  # index of the only environment
+
+
+class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
+    """One randomized environment on a backend, which a subclass names.
+
+    The first use on a machine compiles its physics, with a message on stderr.
+    """
+
+    backend_class: ClassVar[type[CompiledBackend]]
+    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 50}
+    _begun = False
+    _screen: Any = None
+
+    def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
+        self._backend = self.backend_class(**kwargs)
+        frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
+        self.metadata = {**self._backend.metadata, "render_modes": ["human", *frames] if frames else []}
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.observation_space, self.action_space = self._backend.observation_space, self._backend.action_space
+        return self._backend.space
+
+    def _allocate(self) -> Array | None:
+        return self._backend.allocate(1, 1)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode with new parameters.
+
+        Args:
+            seed: Seeds the environment's random numbers, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode; other options are those of
+                Gymnasium's environment.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
+        """
+        others = self._backend.check_options(options or {})
+        self._begin_episode(seed, options)
+        self._give_stream()
+        self._backend.reset(_ONLY, self.episode.table, others)
+        self._take_stream()
+        self._begun = True
+        self._moved()
+        if self.render_mode == "human":
+            self.render()
+        return self._visible(self._backend.observations[0].copy(), {})
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Advances the physics by one step.
+
+        Args:
+            action: As in Gymnasium.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+            InvalidActionError: The action is not in the action space.
+        """
+        backend = self._backend
+        actions = self._checked(action)
+        self._go_on("step")
+        if backend.random_steps:
+            self._give_stream()
+        outcome = backend.step(actions, None, self.episode.table)
+        if backend.random_steps:
+            self._take_stream()
+        self._moved()
+        if self.render_mode == "human":
+            self.render()
+        observation, info = self._visible(backend.observations[0].copy(), {})
+        return observation, float(outcome.rewards[0]), bool(outcome.terminations[0]), False, info
+
+    @property
+    def push_size(self) -> int:
+        """Size of a push."""
+        return self._backend.push_size
+
+    def push(self, velocity: Array) -> None:
+        """Changes velocities instantly, like an impact.
+
+        Args:
+            velocity: Added to the velocities, m/s or rad/s, shape ``(push_size,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        self._go_on("push")
+        self._backend.push(np.asarray(velocity)[None], _ONLY)
+        self._moved()
+
+    def render(self) -> Any:
+        """A frame; None in mode "human", which shows a window, and without a mode."""
+        if self.render_mode is None:
+            gym.logger.warn("Expected render_mode='rgb_array' when the environment is made, to call render().")
+            return None
+        self._go_on("render")
+        picture = self._backend.render(0)
+        if self.render_mode != "human":
+            return picture
+        self._show(picture)
+        return None
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        self._backend.close()
+        if self._screen is not None:
+            import pygame
+
+            pygame.display.quit()
+            self._screen = None
+
+    def _checked(self, action: Any) -> npt.NDArray[Any]:
+        """The action as those of the backend's only environment."""
+        try:
+            if not isinstance(self.action_space, gym.spaces.Discrete):
+                return self._backend.check_actions(np.asarray(action)[None])
+            if self.action_space.contains(action):
+                return np.array([action])
+        except ValueError:  # an InvalidActionError, or numpy's, of lists of different lengths
+            pass
+        raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
+
+    def _go_on(self, call: str) -> None:
+        """Refuses a call that needs an episode if there is none; a subclass may hand over what its user has set."""
+        if not self._begun:
+            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
+
+    def _moved(self) -> None:
+        """Called when the physics has changed the state, which a subclass may show."""
+
+    def _give_stream(self) -> None:
+        """Copies the state of the environment's generator, which a user may have set, to the backend."""
+        self._backend.streams[0] = pcg64.pack(self.np_random.bit_generator.state)
+
+    def _take_stream(self) -> None:
+        """Copies the state of the backend's generator to the environment."""
+        self.np_random.bit_generator.state = cast(Any, pcg64.unpack(self._backend.streams[0]))
+
+    def _show(self, picture: Any) -> None:
+        import pygame
+
+        if self._screen is None:
+            pygame.display.init()
+            self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
+            self._clock = pygame.time.Clock()
+        pygame.surfarray.blit_array(self._screen, picture.transpose(1, 0, 2))
+        pygame.event.pump()
+        self._clock.tick(self.metadata["render_fps"])
+        pygame.display.flip()
