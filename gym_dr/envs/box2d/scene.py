@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.envs.box2d.solver.layout import BODY, CENTER_X, CENTER_Y, COS, LOCAL_CENTER_X, LOCAL_CENTER_Y, SIN
+from gym_dr.envs.box2d.solver import broad_phase
+from gym_dr.envs.box2d.solver.layout import BODY, COS, SIN
 from gym_dr.envs.box2d.solver.memory import World
 
 Color = tuple[int, int, int]
 Points = Sequence[tuple[float, float]]  # pixels, from the lower left
+
+origin = cast(Callable[[World, int, int], tuple[np.float32, np.float32]], broad_phase.origin.py_func)
+"""A body's origin (m), from memory, sub-environment and body."""
 
 
 def fill(surface: Any, points: Points, color: Color) -> None:
@@ -22,13 +26,6 @@ def fill(surface: Any, points: Points, color: Color) -> None:
 
     pygame.draw.polygon(surface, color=color, points=points)
     gfxdraw.aapolygon(surface, points, color)
-
-
-def origin(world: World, env: int, body: int) -> tuple[np.float32, np.float32]:
-    """A body's origin, m."""
-    row, own = world.rows[env, body * BODY :], world.properties[env, body]
-    cosine, sine, x, y = row[COS], row[SIN], own[LOCAL_CENTER_X], own[LOCAL_CENTER_Y]
-    return row[CENTER_X] - (cosine * x - sine * y), row[CENTER_Y] - (sine * x + cosine * y)
 
 
 def body_points(world: World, env: int, body: int, scale: float) -> list[tuple[float, float]]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from numba import njit
 from gym_dr.arrays import Array
 from gym_dr.compiled import trigonometry
 from gym_dr.compiled.cache import cache_on_disk
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.compiled.pcg64 import uniform
 from gym_dr.compiled.rollout import Exchange
@@ -69,8 +69,8 @@ def kernels_of(equations: Equations) -> Kernels:
     fields = drawn_at + drawn
     size = fields * LANES
 
-    derive, step_one = _compiled(equations.derive), _compiled(equations.step)
-    observe, begin_one = _compiled(equations.observe), _compiled(equations.begin)
+    derive, step_one = compile_formula(equations.derive, _FAST), compile_formula(equations.step, _FAST)
+    observe, begin_one = compile_formula(equations.observe, _FAST), compile_formula(equations.begin, _FAST)
     read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
     read_physics = _reader(equations.physics, _places(0, state_at))
     read_state = _reader(equations.state, _places(state_at, action_at - state_at))
@@ -137,20 +137,6 @@ def fields_of(named_tuple: Any) -> tuple[str, ...]:
     """The names of a named tuple's fields."""
     names: tuple[str, ...] = named_tuple._fields
     return names
-
-
-def _compiled(function: Callable[..., Any]) -> Any:
-    """A function for the kernels, with the functions of its file that it calls; classes of named tuples stay as is."""
-    if not isinstance(function, FunctionType):
-        return function
-    known = function.__globals__
-    called = {
-        name: _FAST.get(known[name]) or _compiled(known[name])
-        for name in function.__code__.co_names
-        if isinstance(known.get(name), FunctionType) or known.get(name) in _FAST
-    }
-    copied = FunctionType(function.__code__, {**known, **called}, function.__name__)
-    return njit(**INLINE)(copied)
 
 
 def _places(first: int, count: int) -> list[str]:

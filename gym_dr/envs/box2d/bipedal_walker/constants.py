@@ -46,6 +46,7 @@ CLOUDS = TERRAIN_LENGTH // 20
 CLOUD_CORNERS = 5
 START_X = TERRAIN_STEP * TERRAIN_STARTPAD / 2  # m, of the hull
 START_Y = TERRAIN_HEIGHT + 2 * LEG_H
+UPPER_Y, LOWER_Y = START_Y - LEG_H / 2 - LEG_DOWN, START_Y - LEG_H * 3 / 2 - LEG_DOWN  # m, of the legs' centers
 GOAL_X = (TERRAIN_LENGTH - TERRAIN_GRASS) * TERRAIN_STEP  # m, beyond it an episode ends
 
 PROGRESS_REWARD = 130  # per SCALE meters

@@ -9,7 +9,6 @@ Gymnasium environment depends on its seed alone, and that is the one that is equ
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 import Box2D
@@ -21,6 +20,7 @@ from gymnasium.envs.box2d.bipedal_walker import BipedalWalker, ContactDetector
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
 from gym_dr.envs.box2d.bipedal_walker import constants as const
+from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
 from gym_dr.envs.box2d.bipedal_walker.generate import terrain
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
@@ -101,28 +101,24 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         if self.hull is None:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         params = self.episode.current
-        sizes = np.clip(np.abs(shares), f32(0), f32(1))
         speeds = f32(params["hip_speed"]), f32(params["knee_speed"])
         for i, joint in enumerate(self.joints):
-            joint.motorSpeed = float(speeds[i % 2] * np.sign(shares[i]))
-            joint.maxMotorTorque = float(f32(params["motor_torque"]) * sizes[i])
+            speed, torque = physics.drive(shares[i], speeds[i % 2], f32(params["motor_torque"]))
+            joint.motorSpeed, joint.maxMotorTorque = float(speed), float(torque)
         self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
 
         x, y = self.hull.position
         self._look(x, y, params["lidar_range"])
         state = self._state()
         self.scroll = x - const.VIEWPORT_W / SCALE / 5
-        potential = const.PROGRESS_REWARD * x / SCALE - const.TILT_COST * abs(state[0])
-        reward = f32(0.0 if self.prev_shaping is None else potential - self.prev_shaping)
+        potential = physics.shaping(x, state[0])
+        growth = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
         self.prev_shaping = potential
-        for size in sizes:  # in float32, as the actions are
-            reward = f32(reward - f32(const.TORQUE_COST) * size)
-        fell = bool(self.game_over or x < 0)
+        reward, terminated = physics.outcome(x, growth, shares, self.game_over)
         if self.render_mode == "human":
             self.render()
         observation, info = self._visible(np.array(state, dtype=f32), {})
-        terminated = fell or x > const.GOAL_X
-        return observation, const.FALL_REWARD if fell else float(reward), terminated, False, info
+        return observation, reward, terminated, False, info
 
     def push(self, velocity: npt.NDArray[np.float64]) -> None:
         """Changes the velocity of hull and legs instantly, like an impact.
@@ -210,14 +206,13 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         params = self.episode.current
         above = self.hull
         anchor_y = const.LEG_DOWN
-        for part, width in enumerate((const.LEG_W, const.LOWER_WIDTH * const.LEG_W)):
-            y = const.START_Y - const.LEG_H * (2 * part + 1) / 2 - const.LEG_DOWN
+        parts = ("hip", const.UPPER_Y, const.LEG_W), ("knee", const.LOWER_Y, const.LOWER_WIDTH * const.LEG_W)
+        for name, y, width in parts:
             box = polygonShape(box=(width / 2, const.LEG_H / 2))
             leg = self._build_body(y, side * const.LEG_TILT, box, "leg")
             leg.color1 = (153 - side * 25, 76 - side * 25, 127 - side * 25)
             leg.color2 = (102 - side * 25, 51 - side * 25, 76 - side * 25)
             leg.ground_contact = False
-            name = "knee" if part else "hip"
             joint = revoluteJointDef(
                 bodyA=above,
                 bodyB=leg,
@@ -237,22 +232,15 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
     def _look(self, x: float, y: float, reach: float) -> None:
         """Casts the lidar's rays from the hull's origin at (x, y), m."""
         for i, ray in enumerate(self.lidar):
-            angle = const.LIDAR_SWEEP * i / const.LIDAR_RAYS
             ray.fraction = 1.0
             ray.p1 = (x, y)
-            ray.p2 = (x + math.sin(angle) * reach, y - math.cos(angle) * reach)
+            ray.p2 = physics.ray_end(x, y, i, reach)
             self.world.RayCast(ray, ray.p1, ray.p2)
 
     def _state(self) -> list[float]:
-        """The observation before it is rounded to float32; speeds are scaled by the nominal ones."""
-        velocity = self.hull.linearVelocity
-        state = [
-            self.hull.angle,
-            2.0 * self.hull.angularVelocity / FPS,
-            0.3 * velocity.x * (const.VIEWPORT_W / SCALE) / FPS,
-            0.3 * velocity.y * (const.VIEWPORT_H / SCALE) / FPS,
-        ]
+        """The observation before it is rounded to float32."""
+        hull = self.hull
+        state = [*physics.observe_hull(hull.angle, hull.angularVelocity, *hull.linearVelocity)]
         for hip, knee, lower in zip(self.joints[::2], self.joints[1::2], self.legs[1::2], strict=True):
-            state += [hip.angle, hip.speed / const.SPEED_HIP, knee.angle + 1.0, knee.speed / const.SPEED_KNEE]
-            state.append(1.0 if lower.ground_contact else 0.0)
+            state += physics.observe_leg(hip.angle, hip.speed, knee.angle, knee.speed, lower.ground_contact)
         return state + [ray.fraction for ray in self.lidar]

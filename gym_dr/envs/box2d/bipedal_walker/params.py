@@ -64,39 +64,20 @@ _BODY = [
     Param(name="roughness", nominal=1.0, low=0.0, high=10.0, doc="roughness of the ground; 0 is level"),
 ]
 
-# Obstacles are made of whole terrain steps (14/30 m); ground.py says how.
-_STEPS = "steps"
+
+def _sizes(name: str, nominal: tuple[float, float], largest: float, doc: tuple[str, str]) -> list[Param]:
+    """Lowest and highest size of an obstacle in whole terrain steps (14/30 m); ground.py says how they are drawn."""
+    low, high = f"{name}_low", f"{name}_high"
+    return [
+        Param(name=low, nominal=nominal[0], low=0.0, high=largest, unit="steps", doc=f"{doc[0]}; 0 is none"),
+        Param(name=high, nominal=nominal[1], low=0.0, high=largest, unit="steps", doc=doc[1], needs=Exceeds((low,))),
+    ]
+
+
 _OBSTACLES = [
-    Param(name="pit_gap_low", nominal=3.0, low=0.0, high=10.0, unit=_STEPS, doc="narrowest pit; 0 is none"),
-    Param(
-        name="pit_gap_high",
-        nominal=4.0,
-        low=0.0,
-        high=10.0,
-        unit=_STEPS,
-        doc="widest pit",
-        needs=Exceeds(("pit_gap_low",)),
-    ),
-    Param(name="stump_height_low", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="lowest stump; 0 is none"),
-    Param(
-        name="stump_height_high",
-        nominal=2.0,
-        low=0.0,
-        high=5.0,
-        unit=_STEPS,
-        doc="highest stump",
-        needs=Exceeds(("stump_height_low",)),
-    ),
-    Param(name="stair_height_low", nominal=1.0, low=0.0, high=5.0, unit=_STEPS, doc="lowest stair; 0 is none"),
-    Param(
-        name="stair_height_high",
-        nominal=1.0,
-        low=0.0,
-        high=5.0,
-        unit=_STEPS,
-        doc="highest stair",
-        needs=Exceeds(("stair_height_low",)),
-    ),
+    *_sizes("pit_gap", (3.0, 4.0), 10.0, ("narrowest pit", "widest pit")),
+    *_sizes("stump_height", (1.0, 2.0), 5.0, ("lowest stump", "highest stump")),
+    *_sizes("stair_height", (1.0, 1.0), 5.0, ("lowest stair", "highest stair")),
     Param(name="stair_steps", nominal=3.0, low=1.0, high=9.0, doc="stairs in a flight; some have one more"),
 ]
 

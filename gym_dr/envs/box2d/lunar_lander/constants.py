@@ -18,6 +18,7 @@ WORLD_W = VIEWPORT_W / SCALE  # m, 20
 WORLD_H = VIEWPORT_H / SCALE  # m, 13.33
 
 CHUNKS = 11  # corner points of the terrain, so ten edges
+CORNER_STEP = WORLD_W / (CHUNKS - 1)  # m, from one to the next
 HELIPAD_Y = WORLD_H / 4  # m, height of the landing pad
 TERRAIN_SMOOTHING = 0.33  # weight of each of three neighboring heights
 BASELINE_FRICTION = 0.2  # of the flat edge at y = 0 under the terrain (Box2D's default)
@@ -32,8 +33,7 @@ LEG_DENSITY = 1.0  # kg/m^2
 LEG_FRICTION = 0.2  # Box2D's default
 LEG_TILT = 0.05  # rad, a leg's angle when the world is built
 LEG_MOTOR_SPEED = 0.3  # rad/s, outwards
-LEG_ANGLE_MAX = 0.9  # rad, of a leg's joint
-LEG_ANGLE_TRAVEL = 0.5  # rad, how far a leg's joint may move
+LEG_ANGLE_MIN, LEG_ANGLE_MAX = 0.9 - 0.5, 0.9  # rad, of a leg's joint
 
 MAIN_ENGINE_Y_LOCATION = 4  # pixels, below the lander's origin
 SIDE_ENGINE_HEIGHT = 14  # pixels

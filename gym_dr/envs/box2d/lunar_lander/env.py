@@ -81,17 +81,12 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             EnvStateError: There was no reset yet.
             InvalidActionError: The action is not one of these.
         """
-        main, side, direction = self._throttles(action)
+        throttles = self._throttles(action)
         if self.lander is None:
             raise EnvStateError("Expected reset() before step(): there is no episode yet.")
         self._blow_wind()
         dispersion = self.np_random.uniform(-1.0, +1.0) / SCALE, self.np_random.uniform(-1.0, +1.0) / SCALE
-        position, angle = self.lander.position, self.lander.angle
-        if main > 0.0:
-            self._push(physics.main_engine(position, angle, dispersion, self._main_power, main), 3.5, main)
-        if side > 0.0:
-            thrust = physics.side_engine(position, angle, dispersion, self._side_power, side, direction)
-            self._push(thrust, 0.7, side)
+        self._fire(throttles, dispersion)
         self.world.Step(1.0 / FPS, const.VELOCITY_ITERATIONS, const.POSITION_ITERATIONS)
 
         lander = self.lander
@@ -100,15 +95,9 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             lander.position, lander.linearVelocity, lander.angle, lander.angularVelocity, left, right
         )
         potential = physics.shaping(state)
-        reward = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
+        growth = 0.0 if self.prev_shaping is None else potential - self.prev_shaping
         self.prev_shaping = potential
-        reward -= main * const.MAIN_ENGINE_COST
-        reward -= side * const.SIDE_ENGINE_COST
-        terminated = False
-        if self.game_over or abs(state[0]) >= 1.0:
-            terminated, reward = True, const.CRASH_REWARD
-        if not lander.awake:
-            terminated, reward = True, const.LANDED_REWARD
+        reward, terminated = physics.outcome(state, growth, throttles, self.game_over, lander.awake)
         if self.render_mode == "human":
             self.render()
         observation, info = self._visible(np.array(state, dtype=np.float32), {})
@@ -154,12 +143,12 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
 
     def _build_terrain(self) -> None:
         friction = self.episode.current["ground_friction"]
-        heights = physics.terrain_heights(self.np_random.uniform(0, const.WORLD_H / 2, size=(const.CHUNKS + 1,)))
-        xs = [const.WORLD_W / (const.CHUNKS - 1) * i for i in range(const.CHUNKS)]
-        corners = list(zip(xs, heights, strict=True))
+        drawn = self.np_random.uniform(0, const.WORLD_H / 2, size=const.CHUNKS + 1).tolist()
+        heights = [physics.rough_height(i, height) for i, height in enumerate(drawn)]
+        corners = [physics.corner(i, heights[i - 1], heights[i], heights[i + 1]) for i in range(const.CHUNKS)]
         self.moon = self.world.CreateStaticBody(shapes=edgeShape(vertices=[(0, 0), (const.WORLD_W, 0)]))
         self.moon.color1 = self.moon.color2 = (0.0, 0.0, 0.0)
-        self.helipad_x1, self.helipad_x2 = xs[const.CHUNKS // 2 - 1], xs[const.CHUNKS // 2 + 1]
+        self.helipad_x1, self.helipad_x2 = (corners[const.CHUNKS // 2 + side][0] for side in (-1, 1))
         self.helipad_y = const.HELIPAD_Y
         self.sky_polys = []  # painted as the sky by Gymnasium
         for p1, p2 in pairwise(corners):
@@ -200,7 +189,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         )
         leg.ground_contact = False
         leg.color1, leg.color2 = _LANDER_COLORS
-        near, far = const.LEG_ANGLE_MAX - const.LEG_ANGLE_TRAVEL, const.LEG_ANGLE_MAX
+        near, far = const.LEG_ANGLE_MIN, const.LEG_ANGLE_MAX
         leg.joint = self.world.CreateJoint(
             revoluteJointDef(
                 bodyA=self.lander,
@@ -217,18 +206,13 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         )
         return leg
 
-    def _throttles(self, action: Any) -> tuple[float, float, float]:
-        """Checks the action; returns throttles of main and side engine (0 or 0.5 to 1) and the side's direction."""
-        if not self.continuous:
-            if not self.action_space.contains(action):
-                raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
-            choice = int(action)
-            return (1.0, 0.0, 0.0) if choice == 2 else (0.0, float(choice != 0), float(choice - 2))
-        main, side = np.clip(check_numbers(action, (2,)).astype(np.float64), -1.0, 1.0).tolist()
-        main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
-        if abs(side) <= 0.5:
-            return main_power, 0.0, 0.0
-        return main_power, abs(side), 1.0 if side > 0 else -1.0
+    def _throttles(self, action: Any) -> physics.Throttles:
+        """Checks the action."""
+        if self.continuous:
+            return physics.throttles_of_numbers(*check_numbers(action, (2,)).astype(np.float64).tolist())
+        if not self.action_space.contains(action):
+            raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
+        return physics.throttles_of_choice(int(action))
 
     def _blow_wind(self) -> None:
         """Applies wind and turbulence, which stop as soon as a leg stands on the ground."""
@@ -238,6 +222,15 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self.wind_idx += 1
         self.lander.ApplyTorque(physics.wind_strength(self.torque_idx) * self.turbulence_power, True)
         self.torque_idx += 1
+
+    def _fire(self, throttles: physics.Throttles, dispersion: physics.Pair) -> None:
+        """Lets the engines push."""
+        main, side, direction = throttles
+        position, tip = self.lander.position, physics.tip_of(self.lander.angle)
+        if main > 0.0:
+            self._push(physics.main_engine(position, tip, dispersion, self._main_power, main), 3.5, main)
+        if side > 0.0:
+            self._push(physics.side_engine(position, tip, dispersion, self._side_power, side, direction), 0.7, side)
 
     def _push(self, thrust: physics.Thrust, particle_mass: float, throttle: float) -> None:
         """Pushes the lander, and when rendering throws a particle the other way."""

@@ -14,6 +14,7 @@ from numba import njit
 
 from gym_dr.arrays import Floats, Indices
 from gym_dr.compiled.options import INLINE, KERNEL
+from gym_dr.envs.box2d.solver import layout as at
 
 f32 = np.float32
 
@@ -165,3 +166,11 @@ def mass_properties(shapes, polygon, density):
     local_y = (mass * center_y) * inverse_mass
     about_center = about_origin - mass * (local_x * local_x + local_y * local_y)
     return inverse_mass, f32(1) / about_center, local_x, local_y
+
+
+@njit(**KERNEL)
+def set_properties(properties, env, body, mass, friction):
+    """Stores a body's ``mass_properties`` and friction."""
+    for k in range(4):
+        properties[env, body, at.INV_MASS + k] = mass[k]
+    properties[env, body, at.FRICTION] = friction

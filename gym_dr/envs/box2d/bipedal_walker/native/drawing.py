@@ -21,6 +21,7 @@ from gym_dr.envs.box2d.bipedal_walker.native.layout import (
     UPPER_1,
 )
 from gym_dr.envs.box2d.bipedal_walker.native.memory import Environments
+from gym_dr.envs.box2d.bipedal_walker.physics import ray_end
 from gym_dr.envs.box2d.solver.layout import S_BOXES
 
 _SKY, _WHITE, _EARTH, _RAY = (215, 215, 255), (255, 255, 255), (102, 153, 76), (255, 0, 0)
@@ -69,9 +70,9 @@ def _draw_ray(surface: Any, memory: Environments, env: int, x: float, y: float) 
     if i >= 2 * walker.LIDAR_RAYS:
         return
     i = i if i < walker.LIDAR_RAYS else 2 * walker.LIDAR_RAYS - 1 - i
-    angle = walker.LIDAR_SWEEP * i / walker.LIDAR_RAYS
     length = memory.params[env, P_LIDAR_RANGE] * float(memory.observations[env, _FIRST_RAY + i])
-    end = (x + math.sin(angle) * length) * SCALE, (y - math.cos(angle) * length) * SCALE
+    end_x, end_y = ray_end(x, y, i, length)
+    end = end_x * SCALE, end_y * SCALE
     pygame.draw.line(surface, color=_RAY, start_pos=(x * SCALE, y * SCALE), end_pos=end, width=1)
 
 

@@ -23,7 +23,7 @@ from gym_dr.envs.box2d.bipedal_walker.native.layout import (
 )
 from gym_dr.envs.box2d.solver import layout as solver
 from gym_dr.envs.box2d.solver.broad_phase import begin_contacts, place
-from gym_dr.envs.box2d.solver.shapes import centroid, mass_properties, set_normals
+from gym_dr.envs.box2d.solver.shapes import centroid, mass_properties, set_normals, set_properties
 
 f32 = np.float32
 ZERO = f32(0)
@@ -31,8 +31,7 @@ _EDGES = walker.TERRAIN_LENGTH - 1
 _CLOUD_DRAWS = walker.CLOUDS * (1 + 2 * walker.CLOUD_CORNERS)
 _ALL = np.int64((1 << BODIES) - 1)
 _FAT = f32(0.2)  # m, more than what a fat box of the ground goes beyond its shape
-_UPPER_Y = f32(walker.START_Y - walker.LEG_H / 2 - walker.LEG_DOWN)
-_LOWER_Y = f32(walker.START_Y - walker.LEG_H * 3 / 2 - walker.LEG_DOWN)
+_UPPER_Y, _LOWER_Y = f32(walker.UPPER_Y), f32(walker.LOWER_Y)
 
 
 @njit(**KERNEL)
@@ -90,16 +89,6 @@ def _build_terrain(walkers, env):
 
 
 @njit(**KERNEL)
-def _set_properties(properties, env, body, values, friction):
-    inv_mass, inv_inertia, center_x, center_y = values
-    properties[env, body, solver.INV_MASS] = inv_mass
-    properties[env, body, solver.INV_INERTIA] = inv_inertia
-    properties[env, body, solver.LOCAL_CENTER_X] = center_x
-    properties[env, body, solver.LOCAL_CENTER_Y] = center_y
-    properties[env, body, solver.FRICTION] = friction
-
-
-@njit(**KERNEL)
 def _apply_parameters(world, params, env):
     """Derived physics, once per episode: masses, friction, joint limits."""
     rows, properties, polygons = world.rows, world.properties, world.shapes
@@ -118,11 +107,11 @@ def _apply_parameters(world, params, env):
         rows[env, at.HIP_LOWER + k] = f32(params[env, at.P_HIP_LOWER + k])
     rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
     friction = f32(params[env, at.P_LEG_FRICTION])
-    _set_properties(properties, env, HULL, hull, f32(walker.HULL_FRICTION))
-    _set_properties(properties, env, UPPER_0, upper, friction)
-    _set_properties(properties, env, LOWER_0, lower, friction)
-    _set_properties(properties, env, UPPER_1, upper, friction)
-    _set_properties(properties, env, LOWER_1, lower, friction)
+    set_properties(properties, env, HULL, hull, f32(walker.HULL_FRICTION))
+    set_properties(properties, env, UPPER_0, upper, friction)
+    set_properties(properties, env, LOWER_0, lower, friction)
+    set_properties(properties, env, UPPER_1, upper, friction)
+    set_properties(properties, env, LOWER_1, lower, friction)
 
 
 @njit(**KERNEL)

@@ -6,23 +6,23 @@ whatever the order of the shapes; so only those below the ray are checked here.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.bipedal_walker import constants as walker
+from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import segment
 from gym_dr.envs.box2d.solver.shapes import unit
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
-_ANGLES = [walker.LIDAR_SWEEP * i / walker.LIDAR_RAYS for i in range(walker.LIDAR_RAYS)]
-SINES, COSINES = np.array([math.sin(a) for a in _ANGLES]), np.array([math.cos(a) for a in _ANGLES])
 ROOM = f32(0.02)  # m, for rounding
 _EDGES = walker.TERRAIN_LENGTH - 1
+
+_ray_end = compile_formula(physics.ray_end)
 
 
 @njit(**KERNEL)
@@ -80,8 +80,8 @@ def _cast_box(world, env, i, ray, fraction):
 @njit(**KERNEL)
 def cast(world, env, x, y, i, reach):
     """Fraction of ray ``i``, of length ``reach`` (m), from (x, y) to the ground; 1 if it does not reach the ground."""
-    end_x = f32(np.float64(x) + SINES[i] * reach)
-    end_y = f32(np.float64(y) - COSINES[i] * reach)
+    far_x, far_y = _ray_end(np.float64(x), np.float64(y), i, reach)
+    end_x, end_y = f32(far_x), f32(far_y)
     ray = x, y, end_x - x, end_y - y
     fraction = ONE
     for box in range(world.status[env, at.S_BOXES]):

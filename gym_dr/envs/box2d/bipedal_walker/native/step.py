@@ -15,7 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
+from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.native import episode, observe
 from gym_dr.envs.box2d.bipedal_walker.native import layout as at
 from gym_dr.envs.box2d.bipedal_walker.native.layout import ACTIONS, BODIES, LOWER_0, LOWER_1
@@ -25,19 +27,20 @@ from gym_dr.envs.box2d.solver import layout as solver
 from gym_dr.envs.box2d.solver.layout import BODY, CHUNK, DT
 
 f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
+ZERO = f32(0)
+
+_motor = compile_formula(physics.drive)
 
 
 @njit(**KERNEL)
 def _drive(memory, actions, env):
-    """Speeds and impulse limits of the motors: an action's sign and size."""
+    """Speeds and impulse limits of the motors."""
     rows, params = memory.world.rows, memory.params
     torque = f32(params[env, at.P_MOTOR_TORQUE])
     for i in range(ACTIONS):
-        action = actions[env, i]
-        speed = f32(params[env, at.P_HIP_SPEED + (i & 1)])
-        rows[env, at.SPEED_0 + i] = speed if action > ZERO else (-speed if action < ZERO else ZERO)
-        rows[env, at.IMPULSE_0 + i] = DT * (torque * min(abs(action), ONE))
+        speed, limit = _motor(actions[env, i], f32(params[env, at.P_HIP_SPEED + (i & 1)]), torque)
+        rows[env, at.SPEED_0 + i] = speed
+        rows[env, at.IMPULSE_0 + i] = DT * limit
 
 
 @njit(**KERNEL)

@@ -12,7 +12,7 @@ from gym_dr.envs.box2d.lunar_lander.native.memory import Environments
 
 _WHITE, _BLACK, _FLAG = (255, 255, 255), (0, 0, 0), (204, 204, 0)
 _FILL, _OUTLINE = (128, 102, 230), (77, 77, 128)
-_HELIPAD = [lander.WORLD_W / (lander.CHUNKS - 1) * (lander.CHUNKS // 2 + side) for side in (-1, 1)]  # m, its flags
+_HELIPAD = [lander.CORNER_STEP * (lander.CHUNKS // 2 + side) for side in (-1, 1)]  # m, its flags
 
 
 def draw(memory: Environments, env: int) -> Any:

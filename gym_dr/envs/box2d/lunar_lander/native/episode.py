@@ -6,41 +6,41 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
+from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
 from gym_dr.envs.box2d.lunar_lander.native.layout import BODIES, EDGES, LANDER, LEG_0, LEG_1, ROW, STATUS
 from gym_dr.envs.box2d.lunar_lander.native.shapes import HULL, LEG_INV_INERTIA, LEG_INV_MASS
 from gym_dr.envs.box2d.solver import layout as solver
 from gym_dr.envs.box2d.solver.broad_phase import place
 from gym_dr.envs.box2d.solver.layout import DT
-from gym_dr.envs.box2d.solver.shapes import mass_properties
+from gym_dr.envs.box2d.solver.shapes import mass_properties, set_properties
 
 f32 = np.float32
 ZERO = f32(0)
-CORNERS = lander.CHUNKS
-_PAD = CORNERS // 2
-HEIGHTS = CORNERS + 1
+HEIGHTS = lander.CHUNKS + 1
 _FIRST, _SECOND = np.int64(0), np.int64(1)
 _TO_PIT = lander.WORLD_H / 2  # m, terrain is drawn from [0, this)
-_CORNER_STEP = lander.WORLD_W / (CORNERS - 1)
 _ABOVE_TERRAIN = f32(lander.TERRAIN_SMOOTHING * 3 * lander.WORLD_H / 2 + 0.2)  # m, higher than any edge's fat box
 _BASELINE = f32(lander.BASELINE_FRICTION)
 _WIND_SPAN = lander.WIND_INDEX_HIGH - lander.WIND_INDEX_LOW
 
+_rough_height, _corner = map(compile_formula, (physics.rough_height, physics.corner))
+
 
 @njit(**KERNEL)
 def _random_height(streams, env, i):
-    """Height of the terrain before smoothing (m); level around the pad, where a random one is still drawn."""
-    height = pcg64.uniform(streams, env, 0.0, _TO_PIT)
-    return lander.HELIPAD_Y if _PAD - 2 <= i <= _PAD + 2 else height
+    """Height of the terrain before smoothing (m), drawn also where it is level."""
+    return _rough_height(i, pcg64.uniform(streams, env, 0.0, _TO_PIT))
 
 
 @njit(**KERNEL)
 def _set_corner(terrain, env, i, left, middle, right):
-    """Corner i ends edge i and begins edge i + 1; its height is smoothed over its neighbors'."""
-    x = f32(_CORNER_STEP * i)
-    y = f32(lander.TERRAIN_SMOOTHING * (left + middle + right))
+    """Corner i ends edge i and begins edge i + 1."""
+    corner_x, corner_y = _corner(i, left, middle, right)
+    x, y = f32(corner_x), f32(corner_y)
     if i > 0:
         terrain[env, i, 2] = x
         terrain[env, i, 3] = y
@@ -66,16 +66,7 @@ def _build_terrain(terrain, streams, env):
         _set_corner(terrain, env, i - 1, left, middle, right)
         left = middle
         middle = right
-    _set_corner(terrain, env, _FIRST, right, first, second)  # Gymnasium's index -1 is the last height
-
-
-@njit(**KERNEL)
-def _set_properties(properties, env, body, inv_mass, inv_inertia, center_y, friction):
-    properties[env, body, solver.INV_MASS] = inv_mass
-    properties[env, body, solver.INV_INERTIA] = inv_inertia
-    properties[env, body, solver.LOCAL_CENTER_X] = ZERO  # the polygons are symmetric
-    properties[env, body, solver.LOCAL_CENTER_Y] = center_y
-    properties[env, body, solver.FRICTION] = friction
+    _set_corner(terrain, env, _FIRST, right, first, second)
 
 
 @njit(**KERNEL)
@@ -83,15 +74,14 @@ def _apply_parameters(world, params, env):
     """Derived physics, once per episode: masses, motor impulse, friction."""
     rows, properties = world.rows, world.properties
     density = f32(params[env, at.P_LANDER_DENSITY])
-    inv_mass, inv_inertia, _, center_y = mass_properties(world.shapes, HULL, density)
-    rows[env, at.INV_MASS] = inv_mass
-    rows[env, at.INV_INERTIA] = inv_inertia
-    rows[env, at.MASS_CENTER_Y] = center_y
+    hull = mass_properties(world.shapes, HULL, density)
+    rows[env, at.INV_MASS], rows[env, at.INV_INERTIA], _, rows[env, at.MASS_CENTER_Y] = hull
     rows[env, at.MOTOR_LIMIT] = DT * f32(params[env, at.P_LEG_SPRING_TORQUE])
     rows[env, at.GRAVITY] = f32(params[env, at.P_GRAVITY])
-    _set_properties(properties, env, LANDER, inv_mass, inv_inertia, center_y, f32(lander.LANDER_FRICTION))
+    set_properties(properties, env, LANDER, hull, f32(lander.LANDER_FRICTION))
     for leg in range(1, BODIES):
-        _set_properties(properties, env, leg, LEG_INV_MASS, LEG_INV_INERTIA, ZERO, f32(lander.LEG_FRICTION))
+        leg_mass = LEG_INV_MASS, LEG_INV_INERTIA, ZERO, ZERO  # a box has its center of mass in the middle
+        set_properties(properties, env, leg, leg_mass, f32(lander.LEG_FRICTION))
     for edge in range(EDGES):
         world.edges[env, edge, solver.EDGE_FRICTION] = f32(params[env, at.P_GROUND_FRICTION]) if edge > 0 else _BASELINE
     world.highest[env] = _ABOVE_TERRAIN

@@ -1,22 +1,22 @@
 """Forces on the lander before the solver runs: gravity, wind and engines.
 
-Gymnasium computes engines and wind in float64 with the C library's ``sin``, ``cos`` and ``tanh``; Box2D takes the
-results as float32. Both are repeated in the same order of operations.
+Engines and wind are the float64 formulas of ``physics.py``; Box2D takes their results as float32.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numba import njit
 
 from gym_dr.compiled import pcg64
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.lunar_lander import constants as lander
+from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import layout as at
-from gym_dr.envs.box2d.lunar_lander.native.layout import LEG_0, LEG_1
+from gym_dr.envs.box2d.lunar_lander.native.layout import LANDER, LEG_0, LEG_1
 from gym_dr.envs.box2d.solver import layout as solver
+from gym_dr.envs.box2d.solver.broad_phase import origin
 from gym_dr.envs.box2d.solver.layout import BODY, DT
 
 f32 = np.float32
@@ -24,17 +24,17 @@ ZERO = f32(0)
 SCALE = lander.SCALE
 LEGS = 1 << int(LEG_0) | 1 << int(LEG_1)
 
+_wind_strength, _tip_of = map(compile_formula, (physics.wind_strength, physics.tip_of))
+_main_engine, _side_engine = map(compile_formula, (physics.main_engine, physics.side_engine))
+
 
 @njit(**KERNEL)
 def _strength(gusts, index):
-    """``tanh(sin(2 k i) + sin(pi k i))`` with k = 0.01, in (-1, 1): never periodic.
-
-    ``gusts`` holds it for the indices that episodes of ordinary length can reach.
-    """
+    """``wind_strength``, which ``gusts`` holds for the indices that episodes of ordinary length can reach."""
     place = index - lander.WIND_INDEX_LOW
     if 0 <= place < gusts.shape[0]:
         return gusts[place]
-    return math.tanh(math.sin(0.02 * index) + math.sin(math.pi * 0.01 * index))
+    return _wind_strength(index)
 
 
 @njit(**INLINE)
@@ -62,44 +62,32 @@ def apply(rows, env, force_x, force_y, torque):
 
 
 @njit(**KERNEL)
-def _push(rows, env, impulse_x, impulse_y, point_x, point_y):
-    """``ApplyLinearImpulse`` on the lander: N s at a point in the world (m)."""
-    fx = f32(impulse_x)
-    fy = f32(impulse_y)
-    rx = f32(point_x) - rows[env, solver.CENTER_X]
-    ry = f32(point_y) - rows[env, solver.CENTER_Y]
+def _push(rows, env, thrust):
+    """``ApplyLinearImpulse`` on the lander."""
+    fx = f32(thrust.impulse[0])
+    fy = f32(thrust.impulse[1])
+    rx = f32(thrust.point[0]) - rows[env, solver.CENTER_X]
+    ry = f32(thrust.point[1]) - rows[env, solver.CENTER_Y]
     rows[env, solver.VELOCITY_X] += rows[env, at.INV_MASS] * fx
     rows[env, solver.VELOCITY_Y] += rows[env, at.INV_MASS] * fy
     rows[env, solver.OMEGA] += rows[env, at.INV_INERTIA] * (rx * fy - ry * fx)
 
 
 @njit(**INLINE)
-def engines(memory, env, main, side, direction):
-    """Fires the engines: throttles 0 or 0.5 to 1, direction -1 (left engine) or 1; always draws two dispersions."""
+def engines(memory, env, throttles):
+    """Fires the engines; always draws two dispersions."""
     rows, params, streams = memory.world.rows, memory.params, memory.streams
     along = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
     across = pcg64.uniform(streams, env, -1.0, 2.0) / SCALE
+    main, side, direction = throttles
     if main == 0.0 and side == 0.0:
         return
-    angle = np.float64(rows[env, solver.ANGLE])
-    tip_x = math.sin(angle)
-    tip_y = math.cos(angle)
-    side_x = -tip_y
-    side_y = tip_x
-    center_y = rows[env, at.MASS_CENTER_Y]
-    x = np.float64(rows[env, solver.CENTER_X] + rows[env, solver.SIN] * center_y)
-    y = np.float64(rows[env, solver.CENTER_Y] - rows[env, solver.COS] * center_y)
+    tip = _tip_of(np.float64(rows[env, solver.ANGLE]))
+    x, y = origin(memory.world, env, LANDER)
+    position = np.float64(x), np.float64(y)
     if main != 0.0:
         power = params[env, at.P_MAIN_ENGINE_POWER]
-        reach = lander.MAIN_ENGINE_Y_LOCATION / SCALE + 2 * along
-        ox = tip_x * reach + side_x * across
-        oy = -tip_y * reach - side_y * across
-        _push(rows, env, -ox * power * main, -oy * power * main, x + ox, y + oy)
+        _push(rows, env, _main_engine(position, tip, (along, across), power, main))
     if side != 0.0:
         power = params[env, at.P_SIDE_ENGINE_POWER]
-        reach = 3 * across + direction * lander.SIDE_ENGINE_AWAY / SCALE
-        ox = tip_x * along + side_x * reach
-        oy = -tip_y * along - side_y * reach
-        point_x = x + ox - tip_x * lander.SIDE_ENGINE_DROP / SCALE
-        point_y = y + oy + tip_y * lander.SIDE_ENGINE_HEIGHT / SCALE
-        _push(rows, env, -ox * power * side, -oy * power * side, point_x, point_y)
+        _push(rows, env, _side_engine(position, tip, (along, across), power, side, direction))

@@ -15,7 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gym_dr.compiled.formula import compile_formula
 from gym_dr.compiled.options import ENTRY, INLINE, KERNEL
+from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.native import episode, forces, observe
 from gym_dr.envs.box2d.lunar_lander.native.topology import TOPOLOGY
 from gym_dr.envs.box2d.solver import impacts, island, manifolds
@@ -25,38 +27,33 @@ from gym_dr.envs.box2d.solver.layout import CHUNK, CLASSES
 f32 = np.float32
 ZERO = f32(0)
 
+_of_choice, _of_numbers = map(compile_formula, (physics.throttles_of_choice, physics.throttles_of_numbers))
+
 
 @njit(**KERNEL)
-def _throttles(actions, env):
-    """The action as main throttle, side throttle (0 or 0.5 to 1) and direction (-1 left, 1 right)."""
-    if not actions.continuous:
-        choice = actions.choices[env]
-        if choice == 2:
-            return 1.0, 0.0, 0.0
-        return 0.0, 0.0 if choice == 0 else 1.0, np.float64(choice - 2)
-    main = min(max(actions.throttles[env, 0], -1.0), 1.0)
-    side = min(max(actions.throttles[env, 1], -1.0), 1.0)
-    main_power = (main + 1.0) * 0.5 if main > 0.0 else 0.0
-    side_power = abs(side) if abs(side) > 0.5 else 0.0
-    return main_power, side_power, 1.0 if side > 0.0 else -1.0
+def _throttles(landers, env):
+    """The action's throttles; engines are off in the step that begins an episode."""
+    actions = landers.actions
+    if landers.memory.world.status[env, at.S_FRESH] != 0:
+        return _of_choice(0)
+    if actions.continuous:
+        return _of_numbers(actions.throttles[env, 0], actions.throttles[env, 1])
+    return _of_choice(actions.choices[env])
 
 
 @njit(**INLINE)
 def _before_solving(landers, env):
     """Begins the episode if it is fresh, pushes and collides; returns its class."""
-    memory, actions, gusts, scratch = landers
+    memory, _, gusts, scratch = landers
     world = memory.world
     rows, contact_ints, status = world.rows, world.contact_ints, world.status
     force_x = ZERO
     force_y = ZERO
-    main, side, direction = _throttles(actions, env)
     if status[env, at.S_FRESH] != 0:
         force_x, force_y = episode.begin(memory, env)
         status[env, at.S_FRESH] = 1
-        main = 0.0
-        side = 0.0
     wind, torque = forces.wind(memory, gusts, env)
-    forces.engines(memory, env, main, side, direction)
+    forces.engines(memory, env, _throttles(landers, env))
     if status[env, at.S_CONTACTS] > 0:
         manifolds.update_all(world, env, scratch)
     forces.apply(rows, env, force_x + wind, force_y, torque)
@@ -72,7 +69,7 @@ def _before_solving(landers, env):
 @njit(**ENTRY)
 def step(landers, envs, first, last):
     """Steps the environments ``envs[first:last]``; those marked fresh begin an episode and get reward 0."""
-    memory, actions, _, scratch = landers
+    memory, _, _, scratch = landers
     world, ints = memory.world, scratch.ints
     status = world.status
     for start in range(first, last, CHUNK):
@@ -84,11 +81,7 @@ def step(landers, envs, first, last):
         for place in range(count):
             env = envs[start + place]
             impacts.resolve(world, env, scratch)
-            main, side, _ = _throttles(actions, env)
-            if status[env, at.S_FRESH] != 0:
-                main = 0.0
-                side = 0.0
-            observe.observe(memory, env, main, side)
+            observe.observe(memory, env, _throttles(landers, env))
             if status[env, at.S_FRESH] != 0:
                 memory.rewards[env] = 0.0
                 memory.terminations[env] = False
