@@ -110,7 +110,7 @@ def ours(updates: int, seed: int) -> list[Episode]:
     collector.reset(seed)
     for update in range(updates):
         steps = (update + 1) * STEPS * NUM_ENVS
-        rollout = collector.collect(agent.sampler)
+        rollout = collector.collect(agent.behavior)
         learn(agent, make_batch(rollout, *estimate(agent, rollout, TUTORIAL)), TUTORIAL)
     envs.close()
     return episodes

@@ -22,6 +22,7 @@ from gym_dr.errors import CheckpointError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.training.api import Policy, Session, seed_for
 from gym_dr.training.batch import Batch, advantages_of, critic_inputs, make_batch
+from gym_dr.training.behavior import make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.training.networks import (
     Actor,
@@ -34,7 +35,6 @@ from gym_dr.training.networks import (
 )
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
 from gym_dr.training.rollout import Rollout, RolloutCollector
-from gym_dr.training.sampling import make_sampler, trained_policy
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.vector_params import spaces_of
 
@@ -50,7 +50,7 @@ class ActorCritic:
     Attributes:
         critic_context: The k parameters that the critic observes besides the observation.
         entropy_coef: Current weight of the entropy bonus, set by ``anneal``.
-        sampler: Chooses the actions in rollouts.
+        behavior: Chooses the actions in rollouts.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ActorCritic:
         self.critic_optimizer = make_optimizer(self.critic.parameters(), lr=critic_lr)
         self.entropy_coef = entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
-        self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
+        self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (self.actor, self.actor_optimizer, actor_lr), (self.critic, self.critic_optimizer, critic_lr)
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
 
@@ -224,7 +224,7 @@ def train_on_rollouts(
     def play(seed: int | None) -> Rollout:
         if seed is not None:
             collector.reset(seed)
-        return collector.collect(agent.sampler)
+        return collector.collect(agent.behavior)
 
     def learn_from(agent: ActorCritic, rollout: Rollout, config: Any) -> dict[str, float]:
         values, advantages = estimate(agent, rollout, config)

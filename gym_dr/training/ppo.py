@@ -24,12 +24,12 @@ from gymnasium.vector import VectorEnv
 from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.batch import Batch, minibatches
+from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
-from gym_dr.training.sampling import CompiledSampler
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
 
@@ -65,7 +65,7 @@ def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, floa
     """
     with torch.no_grad():
         old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
-    compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
+    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
     found: list[Sequence[float]] = []
     with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
         for _ in range(config.epochs):  # new minibatches in each (core 6)

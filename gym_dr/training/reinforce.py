@@ -32,7 +32,7 @@ def train(session: Session, config: ReinforceConfig) -> None:
     agent = make_agent(envs, config, session.seed, session.device)
 
     def play(seed: int | None) -> Rollout:
-        return collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
+        return collect_episodes(envs, agent.behavior, config.episodes_per_env, seed, session.device)
 
     train_agent(session, config, agent, play, learn, losses_of(config))
 

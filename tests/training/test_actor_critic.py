@@ -139,7 +139,7 @@ def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() ->
     recorded = RecordEpisodes(envs, records.append)
     collector = RolloutCollector(recorded, 200, "cpu", made.critic_context)
     collector.reset(3)
-    rollout = collector.collect(made.sampler)
+    rollout = collector.collect(made.behavior)
     assert rollout.context is not None
     assert rollout.context.shape == (201, 3, 2)
     # gravity in -12 to -8 becomes -0.25 to 0.25; at an episode's end its own draw is still in force
@@ -167,7 +167,7 @@ def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.Monke
         made = agent(envs, critic_context=True)
         collector = RolloutCollector(envs, 300, "cpu", made.critic_context)
         collector.reset(3)
-        contexts.append(collector.collect(made.sampler).context)
+        contexts.append(collector.collect(made.behavior).context)
         envs.close()
     assert torch.equal(*contexts)
 
