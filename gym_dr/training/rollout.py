@@ -112,6 +112,17 @@ class RolloutCollector:
         self._observations = steps.observations[count].copy()
         return _rollout(steps, valid, self.device, contexts, learned)
 
+    def score(self, rollout: Rollout, advantages: Floats) -> None:
+        """Gives the advantages ``(T, N)`` of the latest rollout to the sampler of draws, if it learns from scores.
+
+        Raises:
+            NotFiniteError: An advantage of a valid step is not finite; the sampler has not changed.
+        """
+        if isinstance(self.envs, AdaptParams):
+            if not np.isfinite(advantages[rollout.valid]).all():
+                raise NotFiniteError("An advantage is not finite. Lower the learning rate or the scale of rewards.")
+            self.envs.score(advantages)
+
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
         return normalized_context(info["params"], self.visible) if self.visible else None
 
