@@ -76,7 +76,7 @@ class CompiledBehavior:
             if isinstance(first := self.actor.network[0], NormalizeObservations):
                 weights[0] = first.folded(self._layers[0])
             parts = [part.reshape(-1) for weight, bias in weights for part in (weight.t(), bias)]
-            self.policy.weights[:] = torch.cat(parts).numpy()
+            self.policy.network.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Settings, Trained, Transitions
+from gym_dr.compiled.gradients import Settings, Transitions
+from gym_dr.compiled.network import Trained
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch
@@ -103,7 +104,9 @@ class _Copy:
         )
         self.steps = 0
         with torch.no_grad():
-            torch.cat([weights.flatten() for weights in self._parameters], out=torch.from_numpy(self.trained.weights))
+            torch.cat(
+                [weights.flatten() for weights in self._parameters], out=torch.from_numpy(self.trained.network.weights)
+            )
             if known := [optimizer.state[weights] for weights in self._parameters if optimizer.state[weights]]:
                 self.steps = int(known[0]["step"])
                 for name, memory in self._moments.items():
@@ -119,7 +122,7 @@ class _Copy:
         with torch.no_grad():
             for weights in self._parameters:
                 here = slice(at, at := at + weights.numel())
-                weights.copy_(torch.from_numpy(self.trained.weights[here]).view_as(weights))
+                weights.copy_(torch.from_numpy(self.trained.network.weights[here]).view_as(weights))
                 self._optimizer.state[weights] = {
                     "step": torch.tensor(float(self.steps)),
                     **{
