@@ -32,7 +32,7 @@ class Network(NamedTuple):
 
     Weights are stored consecutively: for each layer a matrix, then ``(outputs,)`` biases; after the last layer come
     other learned numbers. A trained network's matrices are ``(outputs, inputs)``, as in torch. Those of a policy that
-    acts are ``(inputs, outputs)``: BLAS sums the product of a few rows in another order for each of the two.
+    acts are ``(inputs, outputs)``: BLAS adds up the product with a single row in another order for each of the two.
     """
 
     sizes: Indices  # (layers + 1,) units, of the input first

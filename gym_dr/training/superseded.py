@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any
 
 from gymnasium.vector import VectorEnv
@@ -19,7 +18,7 @@ from gym_dr.training.update import training_update
 def shared_options(config: Any) -> dict[str, Any]:
     """The options of a configuration that ``ActorCritic`` takes as keywords of the same name."""
     known = inspect.signature(ActorCritic).parameters
-    return {field.name: getattr(config, field.name) for field in fields(config) if field.name in known}
+    return {name: value for name, value in vars(config).items() if name in known}
 
 
 def train_on_rollouts(
