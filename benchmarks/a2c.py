@@ -27,8 +27,7 @@ from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.a2c import learn, make_agent
-from gym_dr.training.actor_critic import estimate
-from gym_dr.training.batch import make_batch
+from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.registry import find_algorithm
 from gym_dr.training.rollout import RolloutCollector
@@ -110,8 +109,16 @@ def ours(updates: int, seed: int) -> list[Episode]:
     collector.reset(seed)
     for update in range(updates):
         steps = (update + 1) * STEPS * NUM_ENVS
-        rollout = collector.collect(agent.sampler)
-        learn(agent, make_batch(rollout, *estimate(agent, rollout, TUTORIAL)), TUTORIAL)
+        rollout = collector.collect(agent.behavior)
+        values = agent.values_of(rollout)
+        advantages = advantages_of(
+            rollout,
+            values,
+            gamma=TUTORIAL.gamma,
+            gae_lambda=TUTORIAL.gae_lambda,
+            reward_scale=TUTORIAL.reward_scale,
+        )
+        learn(agent, make_batch(rollout, values, advantages), TUTORIAL)
     envs.close()
     return episodes
 

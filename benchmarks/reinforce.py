@@ -116,7 +116,7 @@ def ours(num_envs: int, env_id: str, mode: str | None, episodes: int, seed: int 
 
     def play() -> None:
         for update in range(episodes // num_envs):
-            rollout = collect_episodes(envs, agent.sampler, 1, seed=seed if update == 0 else None, device="cpu")
+            rollout = collect_episodes(envs, agent.behavior, 1, seed=seed if update == 0 else None, device="cpu")
             learn(agent, rollout, CONFIG)
 
     spent = seconds(play)

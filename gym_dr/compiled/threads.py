@@ -11,9 +11,9 @@ import queue
 import threading
 from collections.abc import Callable
 
-Task = Callable[[], None]
-Outbox = queue.SimpleQueue[BaseException | None]  # what a task raised, or None
-Inbox = queue.SimpleQueue[tuple[Task, Outbox] | None]  # None ends the thread
+Job = Callable[[], None]
+Outbox = queue.SimpleQueue[BaseException | None]  # what a job raised, or None
+Inbox = queue.SimpleQueue[tuple[Job, Outbox] | None]  # None ends the thread
 
 
 def usable_threads() -> int:
@@ -21,35 +21,35 @@ def usable_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Workers:
-    """Runs tasks on several threads, including the calling one."""
+class Threads:
+    """Runs jobs on several threads, including the calling one."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, count: int) -> None:
         """Sets the number of threads; they start with the first call of ``run``.
 
         Args:
-            threads: How many tasks run at once.
+            count: How many jobs run at once.
         """
-        self.threads = threads
+        self.count = count
         self._inboxes: list[Inbox] = []
         self._process = os.getpid()
 
-    def run(self, tasks: list[Task]) -> None:
-        """Runs at most ``threads`` tasks and returns when all are done.
+    def run(self, jobs: list[Job]) -> None:
+        """Runs at most ``count`` jobs and returns when all are done.
 
         Raises:
-            BaseException: What a task raised.
+            BaseException: What a job raised.
         """
-        if len(tasks) > 1:
+        if len(jobs) > 1:
             self._start()
         outbox: Outbox = queue.SimpleQueue()  # a new one each time, so that an interrupted run leaves nothing behind
-        for inbox, task in zip(self._inboxes, tasks[1:], strict=False):
-            inbox.put((task, outbox))
+        for inbox, job in zip(self._inboxes, jobs[1:], strict=False):
+            inbox.put((job, outbox))
         failure = None
         try:
-            tasks[0]()
+            jobs[0]()
         finally:
-            for _ in tasks[1:]:
+            for _ in jobs[1:]:
                 failure = outbox.get() or failure
         if failure is not None:
             raise failure
@@ -65,7 +65,7 @@ class Workers:
         if self._process != os.getpid():  # threads do not survive a fork
             self._inboxes = []
             self._process = os.getpid()
-        while len(self._inboxes) < self.threads - 1:
+        while len(self._inboxes) < self.count - 1:
             inbox: Inbox = queue.SimpleQueue()
             thread = threading.Thread(target=_serve, args=(inbox,), name="gym_dr", daemon=True)
             thread.start()
@@ -73,13 +73,13 @@ class Workers:
 
 
 def _serve(inbox: Inbox) -> None:
-    """Runs in a worker thread: tasks until None. Holds no reference to its pool, so that it can be collected."""
+    """Runs in a thread: jobs until None. Holds no reference to ``Threads``, so that they can be collected."""
     while (order := inbox.get()) is not None:
-        task, outbox = order
+        job, outbox = order
         failure: BaseException | None = None
         try:
-            task()
+            job()
         except BaseException as error:  # passed to the waiting thread
             failure = error
-        del order, task  # otherwise an idle thread would keep the environments alive
+        del order, job  # otherwise an idle thread would keep the environments alive
         outbox.put(failure)

@@ -16,12 +16,14 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
+from gym_dr.training.actor_critic import ActorCritic, actor_policy
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, minibatches
+from gym_dr.training.batch import Batch, advantages_of, make_batch, minibatches
 from gym_dr.training.config import A2CConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
+from gym_dr.training.rollout import RolloutCollector
+from gym_dr.training.update import training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -29,13 +31,48 @@ _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.opt
 
 def train(session: Session, config: A2CConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
-    train_on_rollouts(session, config, make_agent, learn, LOSSES)
+    envs = session.make_envs(config.rollout_steps)
+    agent = make_agent(envs, config, session.seed, session.device)
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, LOSSES) as row:
+            seed = session.segment_seed(update)
+            if seed is not None:
+                collector.reset(seed)
+            rollout = collector.collect(agent.behavior)
+            values = agent.values_of(rollout)
+            advantages = advantages_of(
+                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+            )
+            collector.score(rollout, advantages)
+            batch = make_batch(rollout, values, advantages)
+            losses = learn(agent, batch, config) if len(batch) else {}
+            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+            row.update(losses, steps=int(rollout.valid.sum()))
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, device: str) -> ActorCritic:
     """Builds the networks and optimizers of a configuration; see ``ActorCritic``."""
     optimizer = partial(_OPTIMIZERS[config.optimizer], eps=config.optimizer_eps)
-    return ActorCritic(envs, seed, device, make_optimizer=optimizer, **shared_options(config))
+    return ActorCritic(
+        envs,
+        seed,
+        device,
+        make_optimizer=optimizer,
+        actor_lr=config.actor_lr,
+        critic_lr=config.critic_lr,
+        entropy_coef=config.entropy_coef,
+        max_grad_norm=config.max_grad_norm,
+        hidden_sizes=config.hidden_sizes,
+        activation=config.activation,
+        init=config.init,
+        critic_context=config.critic_context,
+        normalize_observations=config.normalize_observations,
+        reward_scale=config.reward_scale,
+    )
 
 
 def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, float]:

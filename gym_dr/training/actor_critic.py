@@ -1,27 +1,24 @@
-"""What algorithms that learn from rollouts share: networks, optimizers, schedules, saved state and the training loop.
+"""The agent of algorithms that learn from rollouts: networks, optimizers, schedules and saved state.
 
-Each algorithm's update is in a file of its own; start with ``a2c.py``.
+Each algorithm's loop is in a file of its own; start with ``a2c.py``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import inspect
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
+import importlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
 from gym_dr.errors import CheckpointError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
-from gym_dr.training.api import Policy, Session, seed_for
-from gym_dr.training.batch import Batch, advantages_of, critic_inputs, make_batch
+from gym_dr.training.api import Policy, seed_for
+from gym_dr.training.batch import critic_inputs
+from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.training.networks import (
     Actor,
@@ -33,10 +30,15 @@ from gym_dr.training.networks import (
     orthogonal,
 )
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
-from gym_dr.training.rollout import Rollout, RolloutCollector
-from gym_dr.training.sampling import make_sampler, trained_policy
-from gym_dr.wrappers.adapt import AdaptParams
+from gym_dr.training.rollout import Rollout
 from gym_dr.wrappers.vector_params import spaces_of
+
+# names of 0.2: where they are, and what to use instead
+_OLD_NAMES = {
+    "shared_options": ("superseded", "pass options by name, such as actor_lr=config.actor_lr"),
+    "train_on_rollouts": ("superseded", "write the loop as gym_dr/training/a2c.py does"),
+    "training_update": ("update", "import it from gym_dr.training.update"),
+}
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> optimizer
 
@@ -50,7 +52,7 @@ class ActorCritic:
     Attributes:
         critic_context: The k parameters that the critic observes besides the observation.
         entropy_coef: Current weight of the entropy bonus, set by ``anneal``.
-        sampler: Chooses the actions in rollouts.
+        behavior: Chooses the actions in rollouts.
     """
 
     def __init__(
@@ -102,9 +104,16 @@ class ActorCritic:
         self.critic_optimizer = make_optimizer(self.critic.parameters(), lr=critic_lr)
         self.entropy_coef = entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
-        self.sampler = make_sampler(self.actor, self.generator, device, envs.num_envs)
+        self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
         self._networks = (self.actor, self.actor_optimizer, actor_lr), (self.critic, self.critic_optimizer, critic_lr)
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
+
+    @property
+    def sampler(self) -> Behavior:
+        """The old name of ``behavior``."""
+        message = "ActorCritic.sampler is called ActorCritic.behavior now; the old name works until gym_dr 0.4."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.behavior
 
     @property
     def reward_scale(self) -> float:
@@ -115,6 +124,11 @@ class ActorCritic:
         """The critic's values, shape ``(...)``, of ``inputs``, shape ``(..., obs + k)``."""
         values: Tensor = self.critic(inputs).squeeze(-1)
         return values
+
+    def values_of(self, rollout: Rollout) -> Tensor:
+        """The critic's values of a rollout's observations, shape ``(T + 1, N)``, without a graph."""
+        with torch.no_grad():
+            return self.value(critic_inputs(rollout))
 
     def anneal(self, schedule: str, progress: float) -> None:
         """Sets learning rates and the weight of the entropy bonus for an update.
@@ -195,111 +209,6 @@ class ActorCritic:
             raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
 
 
-def shared_options(config: Any) -> dict[str, Any]:
-    """The options of a configuration that ``ActorCritic`` takes as keywords of the same name."""
-    known = inspect.signature(ActorCritic).parameters
-    return {field.name: getattr(config, field.name) for field in fields(config) if field.name in known}
-
-
-def train_on_rollouts(
-    session: Session,
-    config: Any,
-    make_agent: Callable[[VectorEnv[Any, Any, Any], Any, int, str], ActorCritic],
-    learn: Callable[[ActorCritic, Batch, Any], dict[str, float]],
-    losses: Sequence[str],
-) -> None:
-    """Trains on rollouts of ``config.rollout_steps`` steps; see ``train_agent``.
-
-    Args:
-        session: Passed to the algorithm's ``train``.
-        config: Has ``rollout_steps``, ``gamma`` and ``gae_lambda``, besides what ``train_agent`` needs.
-        make_agent: Called with environments, configuration, seed and device.
-        learn: Learns from the steps of a rollout and returns losses; not called if no step counts.
-        losses: Their names, in the order of the metrics' columns.
-    """
-    envs = session.make_envs(config.rollout_steps)
-    agent = make_agent(envs, config, session.seed, session.device)
-    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
-
-    def play(seed: int | None) -> Rollout:
-        if seed is not None:
-            collector.reset(seed)
-        return collector.collect(agent.sampler)
-
-    def learn_from(agent: ActorCritic, rollout: Rollout, config: Any) -> dict[str, float]:
-        values, advantages = estimate(agent, rollout, config)
-        if isinstance(envs, AdaptParams):
-            if not np.isfinite(advantages[rollout.valid]).all():
-                raise NotFiniteError("An advantage is not finite. Lower the learning rate or the scale of rewards.")
-            envs.score(advantages)
-        batch = make_batch(rollout, values, advantages)
-        return learn(agent, batch, config) if len(batch) else {}
-
-    train_agent(session, config, agent, play, learn_from, losses)
-
-
-def estimate(agent: ActorCritic, rollout: Rollout, config: Any) -> tuple[Tensor, npt.NDArray[np.float32]]:
-    """Values of a rollout's observations, ``(T + 1, N)``, and advantages of its steps, ``(T, N)``."""
-    with torch.no_grad():
-        values = agent.value(critic_inputs(rollout))
-    factors = {"gamma": config.gamma, "gae_lambda": config.gae_lambda, "reward_scale": agent.reward_scale}
-    return values, advantages_of(rollout, values, **factors)
-
-
-def train_agent(
-    session: Session,
-    config: Any,
-    agent: ActorCritic,
-    play: Callable[[int | None], Rollout],
-    learn: Callable[[ActorCritic, Rollout, Any], dict[str, float]],
-    losses: Sequence[str],
-) -> None:
-    """Trains from the session's first update to ``config.updates``.
-
-    Args:
-        session: Passed to the algorithm's ``train``.
-        config: Has ``updates`` and ``schedule``.
-        agent: Networks and optimizers to train.
-        play: Collects a rollout, after a reset if it gets a seed rather than None.
-        learn: Learns from the rollout and returns losses.
-        losses: Their names, in the order of the metrics' columns.
-    """
-    if session.restored is not None:
-        agent.load_state(session.restored)
-    for update in range(session.first_update, config.updates):
-        agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses) as row:
-            seed = session.segment_seed(update)
-            rollout = play(seed)
-            agent.observe_rewards(rollout, fresh=seed is not None)
-            found = learn(agent, rollout, config)
-            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
-            row.update(found, steps=int(rollout.valid.sum()))
-
-
-@contextlib.contextmanager
-def training_update(
-    session: Session, update: int, agent: ActorCritic, losses: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """Guards the block as one update of the session, then logs and saves the update.
-
-    Args:
-        session: Passed to the algorithm's ``train``.
-        update: Index of the update.
-        agent: Its state is saved.
-        losses: Their names, in the order of the metrics' columns.
-
-    Yields:
-        The row of metrics: the block sets ``steps`` and losses at its end. A skipped update has 0 steps and NaN for
-        each loss.
-    """
-    row: dict[str, Any] = {"steps": 0, **dict.fromkeys(losses, math.nan)}
-    with session.guard_update(update):
-        yield row
-    session.log(update, **row)
-    session.save(update, agent.state)
-
-
 def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:
     """The policy of an actor with the weights from ``ActorCritic.state``; see ``trained_policy``.
 
@@ -321,3 +230,14 @@ def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> No
     except (KeyError, RuntimeError, TypeError, AttributeError) as error:
         detail = str(error).replace("\n", " ")
         raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None
+
+
+if not TYPE_CHECKING:  # mypy would take any name for one of this module
+
+    def __getattr__(name: str) -> Any:
+        if name not in _OLD_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, instead = _OLD_NAMES[name]
+        message = f"{__name__}.{name} works until gym_dr 0.4: {instead}."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(f"gym_dr.training.{module}"), name)

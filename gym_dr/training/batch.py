@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gym_dr.arrays import Floats
 from gym_dr.training.returns import gae
 from gym_dr.training.rollout import Rollout
 
@@ -36,9 +36,7 @@ def critic_inputs(rollout: Rollout) -> Tensor:
     return rollout.observations if rollout.context is None else torch.cat([rollout.observations, rollout.context], -1)
 
 
-def advantages_of(
-    rollout: Rollout, values: Tensor, *, gamma: float, gae_lambda: float, reward_scale: float
-) -> npt.NDArray[np.float32]:
+def advantages_of(rollout: Rollout, values: Tensor, *, gamma: float, gae_lambda: float, reward_scale: float) -> Floats:
     """Generalized advantage estimates of all steps, shape ``(T, N)``.
 
     Args:
@@ -54,7 +52,7 @@ def advantages_of(
     return gae(rewards, estimates[:-1], estimates[1:], **ends, gamma=gamma, gae_lambda=gae_lambda)
 
 
-def make_batch(rollout: Rollout, values: Tensor, estimates: npt.NDArray[np.float32]) -> Batch:
+def make_batch(rollout: Rollout, values: Tensor, estimates: Floats) -> Batch:
     """The steps of a rollout to learn from, without resets and steps masked out of losses.
 
     Args:

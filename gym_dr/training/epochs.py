@@ -15,13 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Settings, Trained, Transitions
+from gym_dr.compiled.gradients import Settings, Transitions
+from gym_dr.compiled.network import Trained
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.batch import Batch
+from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.networks import STD_FLOOR, linear_layers
-from gym_dr.training.sampling import CompiledSampler
 
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # minibatches' rows -> losses of each
 
@@ -31,7 +32,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config:
     """Runs epochs over a batch in compiled code.
 
     Args:
-        agent: Must have a ``CompiledSampler``; its weights and optimizers are up to date when the block ends.
+        agent: Must have a ``CompiledBehavior``; its weights and optimizers are up to date when the block ends.
         batch: The steps to learn from.
         log_probs: Log-probabilities of their actions under the policy that chose them, shape ``(B,)``.
         config: Defines the losses.
@@ -53,7 +54,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config:
         returns=batch.returns.numpy(),
     )
     settings = Settings(
-        kind=cast(CompiledSampler, agent.sampler).policy.kind,
+        kind=cast(CompiledBehavior, agent.behavior).policy.kind,
         floor=np.float32(STD_FLOOR),
         clip_range=np.float32(config.clip_range),
         value_clip=np.float32(config.value_clip),
@@ -103,7 +104,9 @@ class _Copy:
         )
         self.steps = 0
         with torch.no_grad():
-            torch.cat([weights.flatten() for weights in self._parameters], out=torch.from_numpy(self.trained.weights))
+            torch.cat(
+                [weights.flatten() for weights in self._parameters], out=torch.from_numpy(self.trained.network.weights)
+            )
             if known := [optimizer.state[weights] for weights in self._parameters if optimizer.state[weights]]:
                 self.steps = int(known[0]["step"])
                 for name, memory in self._moments.items():
@@ -119,7 +122,7 @@ class _Copy:
         with torch.no_grad():
             for weights in self._parameters:
                 here = slice(at, at := at + weights.numel())
-                weights.copy_(torch.from_numpy(self.trained.weights[here]).view_as(weights))
+                weights.copy_(torch.from_numpy(self.trained.network.weights[here]).view_as(weights))
                 self._optimizer.state[weights] = {
                     "step": torch.tensor(float(self.steps)),
                     **{

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gym_dr.training.returns import Array, Mask
+from gym_dr.arrays import Floats, Mask
 
-STD_FLOOR = 1e-2  # scales inputs by at most 100: one that has hardly varied so far may vary later
+SCALE_FLOOR = 1e-2  # scales inputs by at most 100: one that has hardly varied so far may vary later
 
 
 class Moments(nn.Module):
@@ -40,8 +40,8 @@ class Moments(nn.Module):
         self.count.copy_(count)
 
     def std(self) -> Tensor:
-        """Standard deviations, at least ``STD_FLOOR``."""
-        return self.variance.sqrt().clamp(min=STD_FLOOR)
+        """Standard deviations, at least ``SCALE_FLOOR``."""
+        return self.variance.sqrt().clamp(min=SCALE_FLOOR)
 
 
 class NormalizeObservations(Moments):
@@ -81,7 +81,7 @@ class NormalizeRewards(Moments):
         self.gamma = gamma
         self._returns = np.zeros(1)  # (N,) of the episodes under way
 
-    def observe(self, rewards: Array, ends: Mask, valid: Mask, *, fresh: bool) -> None:
+    def observe(self, rewards: Floats, ends: Mask, valid: Mask, *, fresh: bool) -> None:
         """Adds the returns of a rollout.
 
         Args:

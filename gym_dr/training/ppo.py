@@ -21,22 +21,45 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_on_rollouts
+from gym_dr.training.actor_critic import ActorCritic, actor_policy
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, minibatches
+from gym_dr.training.batch import Batch, advantages_of, make_batch, minibatches
+from gym_dr.training.behavior import CompiledBehavior
 from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
-from gym_dr.training.sampling import CompiledSampler
+from gym_dr.training.rollout import RolloutCollector
+from gym_dr.training.update import training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
 
 
 def train(session: Session, config: PPOConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
-    train_on_rollouts(session, config, make_agent, learn, LOSSES)
+    envs = session.make_envs(config.rollout_steps)
+    agent = make_agent(envs, config, session.seed, session.device)
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, LOSSES) as row:
+            seed = session.segment_seed(update)
+            if seed is not None:
+                collector.reset(seed)
+            rollout = collector.collect(agent.behavior)
+            agent.observe_rewards(rollout, fresh=seed is not None)
+            values = agent.values_of(rollout)
+            advantages = advantages_of(
+                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+            )
+            collector.score(rollout, advantages)
+            batch = make_batch(rollout, values, advantages)
+            losses = learn(agent, batch, config) if len(batch) else {}
+            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+            row.update(losses, steps=int(rollout.valid.sum()))
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
@@ -48,9 +71,15 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
         make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
         actor_lr=config.lr,
         critic_lr=config.lr,
+        entropy_coef=config.entropy_coef,
+        max_grad_norm=config.max_grad_norm,
+        hidden_sizes=config.hidden_sizes,
+        activation=config.activation,
+        init=config.init,
         continuous=_continuous(config),
+        critic_context=config.critic_context,
+        normalize_observations=config.normalize_observations,
         reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
-        **shared_options(config),
     )
     if not isinstance(agent.actor, CategoricalActor):
         agent.actor.set_std(config.initial_std)
@@ -65,7 +94,7 @@ def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, floa
     """
     with torch.no_grad():
         old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
-    compiled = isinstance(agent.sampler, CompiledSampler)  # the networks are small
+    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
     found: list[Sequence[float]] = []
     with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
         for _ in range(config.epochs):  # new minibatches in each (core 6)

@@ -15,13 +15,14 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, shared_options, train_agent
+from gym_dr.training.actor_critic import ActorCritic, actor_policy
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
 from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.returns import discounted_returns
 from gym_dr.training.rollout import Rollout, collect_episodes
+from gym_dr.training.update import training_update
 
 _MAX_HORIZON = 1000.0  # steps; gamma may be 1
 
@@ -30,11 +31,14 @@ def train(session: Session, config: ReinforceConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(rollout_steps=None)  # a rollout is as long as its longest episode
     agent = make_agent(envs, config, session.seed, session.device)
-
-    def play(seed: int | None) -> Rollout:
-        return collect_episodes(envs, agent.sampler, config.episodes_per_env, seed, session.device)
-
-    train_agent(session, config, agent, play, learn, losses_of(config))
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, losses_of(config)) as row:
+            seed = session.segment_seed(update)
+            episodes = collect_episodes(envs, agent.behavior, config.episodes_per_env, seed, session.device)
+            row.update(learn(agent, episodes, config), steps=int(episodes.valid.sum()))
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: int, device: str) -> ActorCritic:
@@ -47,8 +51,10 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: ReinforceConfig, seed: in
         make_optimizer=optimizer,
         actor_lr=config.lr,
         critic_lr=config.lr,
+        entropy_coef=config.entropy_coef,
+        max_grad_norm=config.max_grad_norm,
+        hidden_sizes=config.hidden_sizes,
         continuous=TwoHeadedGaussianActor,
-        **shared_options(config),
     )
 
 

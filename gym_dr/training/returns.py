@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+from gym_dr.arrays import Floats, Mask
 
 
 def gae(
-    rewards: Array,
-    values: Array,
-    next_values: Array,
+    rewards: Floats,
+    values: Floats,
+    next_values: Floats,
     terminated: Mask,
     truncated: Mask,
     valid: Mask,
     *,
     gamma: float,
     gae_lambda: float,
-) -> Array:
+) -> Floats:
     """Generalized advantage estimation (Schulman et al. 2016, "High-Dimensional Continuous Control Using GAE", eq. 16).
 
     ``delta_t = r_t + gamma * V(s_{t+1}) - V(s_t)`` and ``A_t = delta_t + gamma * lambda * A_{t+1}``. The next value is
@@ -47,7 +45,7 @@ def gae(
     return advantages
 
 
-def discounted_returns(rewards: Array, ends: Mask, final_values: Array, *, gamma: float) -> Array:
+def discounted_returns(rewards: Floats, ends: Mask, final_values: Floats, *, gamma: float) -> Floats:
     """Monte Carlo returns of consecutive episodes, in one pass from the last step to the first.
 
     ``G_t = r_t + gamma * G_{t+1}``, restarting at the end of each episode (Sutton and Barto 2018, eq. 3.9).

@@ -12,20 +12,21 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from torch import Tensor
 
+from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalized_context
+from gym_dr.training.behavior import Behavior, CompiledBehavior, draw_noise
 from gym_dr.training.networks import CategoricalActor
-from gym_dr.training.sampling import CompiledSampler, Sampler, draw_noise
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
 
 # noise, steps, row -> the next row to play, and info of the last step
-Advance = Callable[[npt.NDArray[np.float32], Steps, int], tuple[int, dict[str, Any]]]
+Advance = Callable[[Floats, Steps, int], tuple[int, dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +35,14 @@ class Rollout:
 
     observations: Tensor  # (T + 1, N, obs) float32; where an episode ended at t, row t + 1 is its final observation
     actions: Tensor  # (T, N, ...) as the network outputs them
-    rewards: npt.NDArray[np.float32]  # (T, N)
-    terminated: npt.NDArray[np.bool_]  # (T, N)
-    truncated: npt.NDArray[np.bool_]  # (T, N)
+    rewards: Floats  # (T, N)
+    terminated: Mask  # (T, N)
+    truncated: Mask  # (T, N)
     # (T, N), False on steps to ignore, such as resets, which ignore the action
-    valid: npt.NDArray[np.bool_]
+    valid: Mask
     # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
-    learned: npt.NDArray[np.bool_] | None = None  # (T, N), False on steps masked out of losses; None for no mask
+    learned: Mask | None = None  # (T, N), False on steps masked out of losses; None for no mask
 
 
 class RolloutCollector:
@@ -74,8 +75,8 @@ class RolloutCollector:
         self._context = self._context_of(info)
         self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
 
-    def collect(self, sampler: Sampler) -> Rollout:
-        """Plays ``rollout_steps`` steps with the sampler's actions.
+    def collect(self, behavior: Behavior) -> Rollout:
+        """Plays ``rollout_steps`` steps with the behavior's actions.
 
         Environments that support it play many steps with a small policy in one compiled call.
 
@@ -86,9 +87,9 @@ class RolloutCollector:
         if self._observations is None:
             raise TrainingError("Expected reset() before collect().")
         count, num_envs = self.rollout_steps, self.envs.num_envs
-        sampler.begin()
-        noise = draw_noise(sampler, count, num_envs)
-        steps = _allocate(sampler, noise, self._observations)
+        behavior.begin()
+        noise = draw_noise(behavior, count, num_envs)
+        steps = _allocate(behavior, noise, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
         # some samplers let the policy learn from replayed draws only
         masking = isinstance(self.envs, AdaptParams) and self.envs.masking
@@ -96,7 +97,7 @@ class RolloutCollector:
         contexts = None if self._context is None else np.empty((count + 1, *self._context.shape), np.float32)
         if contexts is not None:
             contexts[0] = self._context
-        advance = _advance(self.envs, sampler)
+        advance = _advance(self.envs, behavior)
         t = 0
         while t < count:
             valid[t] = self._autoreset.will_step
@@ -111,12 +112,23 @@ class RolloutCollector:
         self._observations = steps.observations[count].copy()
         return _rollout(steps, valid, self.device, contexts, learned)
 
+    def score(self, rollout: Rollout, advantages: Floats) -> None:
+        """Gives the advantages ``(T, N)`` of the latest rollout to the sampler of draws, if it learns from scores.
+
+        Raises:
+            NotFiniteError: An advantage of a valid step is not finite; the sampler has not changed.
+        """
+        if isinstance(self.envs, AdaptParams):
+            if not np.isfinite(advantages[rollout.valid]).all():
+                raise NotFiniteError("An advantage is not finite. Lower the learning rate or the scale of rewards.")
+            self.envs.score(advantages)
+
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
         return normalized_context(info["params"], self.visible) if self.visible else None
 
 
 def collect_episodes(
-    envs: RecordEpisodes, sampler: Sampler, episodes_per_env: int, seed: int | None, device: str
+    envs: RecordEpisodes, behavior: Behavior, episodes_per_env: int, seed: int | None, device: str
 ) -> Rollout:
     """Resets all sub-environments and plays the same number of complete episodes in each.
 
@@ -125,7 +137,7 @@ def collect_episodes(
 
     Args:
         envs: NEXT_STEP autoreset.
-        sampler: Chooses actions.
+        behavior: Chooses actions.
         episodes_per_env: Episodes of each sub-environment.
         seed: Seed of the reset; None to keep the environments' generators.
         device: Device of the networks.
@@ -138,17 +150,17 @@ def collect_episodes(
         NotFiniteError: An observation or reward is not finite.
     """
     _check_next_step(envs)
-    sampler.begin()
+    behavior.begin()
     observations, _ = envs.reset(seed=seed)
     playing = np.ones(envs.num_envs, dtype=np.bool_)  # those with episodes left to play
     finished = np.zeros(envs.num_envs, dtype=np.int64)
     autoreset = AutoresetState.of(envs)
     autoreset.reset(playing)
-    advance = _advance(envs, sampler)
+    advance = _advance(envs, behavior)
     pieces: list[tuple[npt.NDArray[Any], ...]] = []
     while playing.any():
-        noise = draw_noise(sampler, _PIECE, envs.num_envs)
-        steps = _allocate(sampler, noise, observations)
+        noise = draw_noise(behavior, _PIECE, envs.num_envs)
+        steps = _allocate(behavior, noise, observations)
         valid = np.empty((_PIECE, envs.num_envs), dtype=np.bool_)
         t = 0
         while t < _PIECE and playing.any():
@@ -169,31 +181,31 @@ def collect_episodes(
     return _rollout(steps._replace(observations=np.append(steps.observations, observations[None], 0)), valid, device)
 
 
-def _advance(envs: VectorEnv[Any, Any, Any], sampler: Sampler) -> Advance:
+def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
     """Returns a function that plays until an episode ends, in one call, if the environment can; else one step."""
 
-    def step(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
-        actions, env_actions = sampler.act(steps.observations[t], noise[t])
+    def step(noise: Floats, steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+        actions, env_actions = behavior.act(steps.observations[t], noise[t])
         _actions(steps)[t] = actions
         observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = envs.step(env_actions)
         steps.observations[t + 1] = observations
         return t + 1, info
 
-    if not (isinstance(sampler, CompiledSampler) and supports(envs, "rollout")):
+    if not (isinstance(behavior, CompiledBehavior) and supports(envs, "rollout")):
         return step
-    policy = sampler.policy
+    policy = behavior.policy
 
-    def play(noise: npt.NDArray[np.float32], steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+    def play(noise: Floats, steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
         stop, info = cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
         return int(stop), info
 
     return play
 
 
-def _allocate(sampler: Sampler, noise: npt.NDArray[np.float32], observations: npt.NDArray[Any]) -> Steps:
+def _allocate(behavior: Behavior, noise: Floats, observations: npt.NDArray[Any]) -> Steps:
     """Allocates memory for as many steps as there is noise, and fills in the first observations."""
     count, num_envs, numbers = noise.shape
-    if isinstance(sampler.actor, CategoricalActor):
+    if isinstance(behavior.actor, CategoricalActor):
         numbers = 0  # of continuous actions, which have one noise each
     steps = Steps.allocate(count, num_envs, inputs=observations.shape[1], actions=numbers)
     steps.observations[0] = observations
@@ -207,10 +219,10 @@ def _actions(steps: Steps) -> npt.NDArray[Any]:
 
 def _rollout(
     steps: Steps,
-    valid: npt.NDArray[np.bool_],
+    valid: Mask,
     device: str,
-    contexts: npt.NDArray[np.float32] | None = None,
-    learned: npt.NDArray[np.bool_] | None = None,
+    contexts: Floats | None = None,
+    learned: Mask | None = None,
 ) -> Rollout:
     if not (np.isfinite(steps.observations).all() and np.isfinite(steps.rewards).all()):
         raise NotFiniteError("The environment returned an observation or reward that is not finite.")

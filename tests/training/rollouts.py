@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gym_dr.training.actor_critic import ActorCritic, estimate
-from gym_dr.training.batch import Batch, make_batch
+from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.batch import Batch, advantages_of, make_batch
 from gym_dr.training.rollout import Rollout
 
 
@@ -42,4 +42,8 @@ def cart_pole_rollout() -> Rollout:
 
 def batch_of(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch:
     """What an agent learns from in training."""
-    return make_batch(rollout, *estimate(agent, rollout, config))
+    values = agent.values_of(rollout)
+    advantages = advantages_of(
+        rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+    )
+    return make_batch(rollout, values, advantages)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ import torch
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.errors import CheckpointError, NotFiniteError, RandomizationError, TrainingError
 from gym_dr.training import a2c, ppo, reinforce
-from gym_dr.training.actor_critic import ActorCritic, training_update
+from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
 from gym_dr.training.rollout import RolloutCollector
@@ -139,7 +138,7 @@ def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() ->
     recorded = RecordEpisodes(envs, records.append)
     collector = RolloutCollector(recorded, 200, "cpu", made.critic_context)
     collector.reset(3)
-    rollout = collector.collect(made.sampler)
+    rollout = collector.collect(made.behavior)
     assert rollout.context is not None
     assert rollout.context.shape == (201, 3, 2)
     # gravity in -12 to -8 becomes -0.25 to 0.25; at an episode's end its own draw is still in force
@@ -167,7 +166,7 @@ def test_stepping_and_playing_show_the_critic_the_same(monkeypatch: pytest.Monke
         made = agent(envs, critic_context=True)
         collector = RolloutCollector(envs, 300, "cpu", made.critic_context)
         collector.reset(3)
-        contexts.append(collector.collect(made.sampler).context)
+        contexts.append(collector.collect(made.behavior).context)
         envs.close()
     assert torch.equal(*contexts)
 
@@ -177,18 +176,6 @@ def test_a_critic_with_context_needs_draws() -> None:
     with pytest.raises(RandomizationError, match="Randomize a parameter"):
         agent(envs, critic_context=True)
     envs.close()
-
-
-def test_an_update_that_is_left_out_is_logged_without_steps_and_losses(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = FakeSession("CartPole-v1")
-    monkeypatch.setattr(session, "guard_update", lambda update: contextlib.suppress(NotFiniteError))
-    with training_update(session, 0, agent(), ("actor_loss", "entropy")):
-        raise NotFiniteError("a reward is not finite")
-    with training_update(session, 1, agent(), ("actor_loss", "entropy")) as row:
-        row.update(entropy=0.5, actor_loss=2.0, steps=7)
-    assert [row.pop("steps") for row in session.rows] == [0, 7]
-    assert [list(row) for row in session.rows] == [["update", "actor_loss", "entropy"]] * 2
-    assert [math.isnan(row["actor_loss"]) for row in session.rows] == [True, False]
 
 
 A2C = A2CConfig(updates=4, rollout_steps=16, minibatches=2, hidden_sizes=(8,))

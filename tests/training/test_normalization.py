@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_dr.training import a2c, ppo
+from gym_dr.training.behavior import CompiledBehavior, TorchBehavior
 from gym_dr.training.config import A2CConfig, PPOConfig
 from gym_dr.training.networks import linear_layers, make_actor
-from gym_dr.training.normalization import STD_FLOOR, Moments, NormalizeObservations, NormalizeRewards
-from gym_dr.training.sampling import CompiledSampler, TorchSampler
+from gym_dr.training.normalization import SCALE_FLOOR, Moments, NormalizeObservations, NormalizeRewards
 from gym_dr.wrappers.context import DrawContext, shown_columns
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import known_rollout
@@ -48,7 +48,7 @@ def test_before_the_first_row_observations_pass_as_they_are() -> None:
 def test_a_column_that_has_never_varied_is_not_blown_up() -> None:
     layer = NormalizeObservations(1)
     layer.update(torch.zeros(1000, 1))
-    assert layer(torch.ones(1, 1)).item() == pytest.approx(1.0 / STD_FLOOR)
+    assert layer(torch.ones(1, 1)).item() == pytest.approx(1.0 / SCALE_FLOOR)
 
 
 def test_further_columns_pass_as_they_are_and_do_not_count() -> None:
@@ -74,9 +74,9 @@ def test_compiled_and_torch_policies_normalize_alike(env_id: str) -> None:
     observations = np.random.default_rng(1).normal(1.0, 3.0, (4, 8)).astype(np.float32)
     generator = torch.Generator()
     noise = actor.noise(1, 4, generator)[0].numpy()
-    samplers = CompiledSampler(actor, generator, 4), TorchSampler(actor, generator, "cpu")
-    samplers[0].begin()
-    for mine, theirs in zip(*(sampler.act(observations, noise) for sampler in samplers), strict=True):
+    behaviors = CompiledBehavior(actor, generator, 4), TorchBehavior(actor, generator, "cpu")
+    behaviors[0].begin()
+    for mine, theirs in zip(*(behavior.act(observations, noise) for behavior in behaviors), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     envs.close()
 
@@ -108,7 +108,7 @@ def test_rewards_are_divided_by_the_deviation_of_discounted_returns(seed: int, c
     moments = NormalizeRewards(gamma=0.9)
     moments.observe(rewards[:cut], ends[:cut], valid[:cut], fresh=True)
     moments.observe(rewards[cut:], ends[cut:], valid[cut:], fresh=False)  # episodes go on over the cut
-    expected = max(slow_deviation(rewards, ends, valid, 0.9), STD_FLOOR)
+    expected = max(slow_deviation(rewards, ends, valid, 0.9), SCALE_FLOOR)
     assert moments.std().item() == pytest.approx(expected, rel=1e-6)
 
 

@@ -14,9 +14,9 @@ from gym_dr import EpisodeRecord, RecordEpisodes, ResampleParams
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, TrainingError
 from gym_dr.training import rollout as rollout_module
+from gym_dr.training.behavior import Behavior, CompiledBehavior, TorchBehavior, make_behavior
 from gym_dr.training.networks import TwoHeadedGaussianActor, make_actor
 from gym_dr.training.rollout import RolloutCollector, collect_episodes
-from gym_dr.training.sampling import CompiledSampler, Sampler, TorchSampler, make_sampler
 
 
 class Counter(gym.Env[Any, Any]):
@@ -44,12 +44,12 @@ class Counter(gym.Env[Any, Any]):
         return self._observe(), 10.0 * self.episode + self.t, over and self.terminates, over and not self.terminates, {}
 
 
-def sampler_of(envs: Any) -> Sampler:
+def behavior_of(envs: Any) -> Behavior:
     """Some policy; the environment takes any action alike."""
-    return make_sampler(make_actor(envs, (4,), "relu"), torch.Generator().manual_seed(0), "cpu", envs.num_envs)
+    return make_behavior(make_actor(envs, (4,), "relu"), torch.Generator().manual_seed(0), "cpu", envs.num_envs)
 
 
-SAMPLER = sampler_of(SyncVectorEnv([lambda: Counter(3, True)] * 2))
+BEHAVIOR = behavior_of(SyncVectorEnv([lambda: Counter(3, True)] * 2))
 
 
 def collector(steps: int, **kwargs: Any) -> RolloutCollector:
@@ -62,7 +62,7 @@ def collector(steps: int, **kwargs: Any) -> RolloutCollector:
 def test_rows_are_the_steps_in_order() -> None:
     # step:      0        1        2 (end)   3 (reset)  4        5
     # obs:     [1,0]    [1,1]    [1,2]     [1,3]      [2,0]    [2,1]  | last row [2,2]
-    rollout = collector(6).collect(SAMPLER)
+    rollout = collector(6).collect(BEHAVIOR)
     assert rollout.observations[:, 0].tolist() == [[1, 0], [1, 1], [1, 2], [1, 3], [2, 0], [2, 1], [2, 2]]
     assert rollout.rewards[:, 0].tolist() == [11, 12, 13, 0, 21, 22]
     assert rollout.terminated[:, 0].tolist() == [False, False, True, False, False, False]
@@ -73,13 +73,13 @@ def test_rows_are_the_steps_in_order() -> None:
 
 def test_after_an_end_the_next_row_is_the_final_observation() -> None:
     # what a truncated episode bootstraps from: step 2 ends, row 3 is [1, 3], not the new episode's [2, 0]
-    assert collector(6).collect(SAMPLER).observations[3, 1].tolist() == [1, 3]
+    assert collector(6).collect(BEHAVIOR).observations[3, 1].tolist() == [1, 3]
 
 
 def test_rollouts_continue_where_the_last_one_stopped() -> None:
     halves = collector(3)
-    first, second = halves.collect(SAMPLER), halves.collect(SAMPLER)
-    whole = collector(6).collect(SAMPLER)
+    first, second = halves.collect(BEHAVIOR), halves.collect(BEHAVIOR)
+    whole = collector(6).collect(BEHAVIOR)
     assert torch.equal(torch.cat([first.observations[:-1], second.observations]), whole.observations)
     assert (np.concatenate([first.valid, second.valid]) == whole.valid).all()
     assert second.valid[0].tolist() == [False, False]  # the end was the last step of the rollout before
@@ -87,22 +87,22 @@ def test_rollouts_continue_where_the_last_one_stopped() -> None:
 
 def test_reset_begins_new_episodes_everywhere() -> None:
     made = collector(3)
-    made.collect(SAMPLER)
+    made.collect(BEHAVIOR)
     made.reset(seed=1)
-    rollout = made.collect(SAMPLER)
+    rollout = made.collect(BEHAVIOR)
     assert rollout.valid.all()
     assert rollout.observations[0].tolist() == [[2, 0], [2, 0]]
 
 
 def test_nothing_that_is_collected_has_a_graph() -> None:
-    rollout = collector(4).collect(TorchSampler(SAMPLER.actor, torch.Generator(), "cpu"))
+    rollout = collector(4).collect(TorchBehavior(BEHAVIOR.actor, torch.Generator(), "cpu"))
     assert not rollout.observations.requires_grad
     assert not rollout.actions.requires_grad
 
 
 def test_observations_that_are_not_finite_stop_the_training() -> None:
     with pytest.raises(TrainingError, match="not finite"):
-        collector(6, bad_step=2).collect(SAMPLER)
+        collector(6, bad_step=2).collect(BEHAVIOR)
 
 
 def test_other_autoreset_modes_are_refused() -> None:
@@ -114,7 +114,7 @@ def test_other_autoreset_modes_are_refused() -> None:
 def test_collect_before_reset_is_refused() -> None:
     made = RolloutCollector(SyncVectorEnv([lambda: Counter(3, True)]), 4, "cpu")
     with pytest.raises(TrainingError, match="reset"):
-        made.collect(SAMPLER)
+        made.collect(BEHAVIOR)
 
 
 def unequal(records: list[EpisodeRecord]) -> RecordEpisodes:
@@ -124,7 +124,7 @@ def unequal(records: list[EpisodeRecord]) -> RecordEpisodes:
 
 def test_every_sub_environment_plays_the_same_number_of_complete_episodes() -> None:
     # two episodes of 7 steps and the reset between them: 15 rows; the fast one is through after 3 + 1 + 3 = 7
-    rollout = collect_episodes(unequal([]), SAMPLER, 2, seed=0, device="cpu")
+    rollout = collect_episodes(unequal([]), BEHAVIOR, 2, seed=0, device="cpu")
     assert rollout.valid.shape == (15, 2)
     assert rollout.valid[:, 0].tolist() == [True] * 3 + [False] + [True] * 3 + [False] * 8
     assert rollout.valid[:, 1].tolist() == [True] * 7 + [False] + [True] * 7
@@ -134,22 +134,22 @@ def test_every_sub_environment_plays_the_same_number_of_complete_episodes() -> N
 
 def test_episodes_beyond_the_quota_are_not_recorded() -> None:
     records: list[EpisodeRecord] = []
-    collect_episodes(unequal(records), SAMPLER, 2, seed=0, device="cpu")
+    collect_episodes(unequal(records), BEHAVIOR, 2, seed=0, device="cpu")
     assert sorted((r.env_index, r.length) for r in records) == [(0, 3), (0, 3), (1, 7), (1, 7)]
 
 
 def test_the_next_collection_begins_with_new_episodes_and_counts_again() -> None:
     records: list[EpisodeRecord] = []
     envs = unequal(records)
-    collect_episodes(envs, SAMPLER, 1, seed=0, device="cpu")
-    rollout = collect_episodes(envs, SAMPLER, 1, seed=None, device="cpu")
+    collect_episodes(envs, BEHAVIOR, 1, seed=0, device="cpu")
+    rollout = collect_episodes(envs, BEHAVIOR, 1, seed=None, device="cpu")
     assert rollout.observations[0, :, 1].tolist() == [0, 0]
     assert len(records) == 4
 
 
 def test_episodes_may_be_of_any_length() -> None:
     envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(150, True), lambda: Counter(64, False)]), print)
-    rollout = collect_episodes(envs, sampler_of(envs), 1, seed=0, device="cpu")
+    rollout = collect_episodes(envs, behavior_of(envs), 1, seed=0, device="cpu")
     assert rollout.observations[:, 0, 1].tolist() == list(range(151))
     assert rollout.valid.sum(axis=0).tolist() == [150, 64]
     assert np.flatnonzero(rollout.terminated[:, 0]).tolist() == [149]
@@ -158,7 +158,7 @@ def test_episodes_may_be_of_any_length() -> None:
 def test_episodes_that_are_not_finite_stop_the_training() -> None:
     envs = RecordEpisodes(SyncVectorEnv([lambda: Counter(3, True, bad_step=2)]), print)
     with pytest.raises(TrainingError, match="not finite"):
-        collect_episodes(envs, sampler_of(envs), 1, seed=0, device="cpu")
+        collect_episodes(envs, behavior_of(envs), 1, seed=0, device="cpu")
 
 
 def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> Any:
@@ -172,16 +172,16 @@ def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kw
         torch.manual_seed(3)
         actor = make_actor(envs, (16, 8), "tanh")
     generator = torch.Generator().manual_seed(4)
-    sampler: Any = make_sampler(actor, generator, "cpu", 5)
-    assert isinstance(sampler, CompiledSampler)
+    behavior: Any = make_behavior(actor, generator, "cpu", 5)
+    assert isinstance(behavior, CompiledBehavior)
     assert supports(envs, "rollout")
     if how == "torch":
-        sampler = TorchSampler(actor, generator, "cpu")
+        behavior = TorchBehavior(actor, generator, "cpu")
     elif how == "stepwise":
         monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
     collector = RolloutCollector(envs, 300, "cpu")
     collector.reset(seed=5)
-    rollouts = [collector.collect(sampler) for _ in range(3)]
+    rollouts = [collector.collect(behavior) for _ in range(3)]
     envs.close()
     return rollouts, records
 
@@ -219,15 +219,15 @@ def pendulum_rollouts(how: str, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) 
     with torch.random.fork_rng():
         torch.manual_seed(3)
         actor = make_actor(envs, (16, 8), "tanh", TwoHeadedGaussianActor)
-    sampler: Any = make_sampler(actor, torch.Generator().manual_seed(4), "cpu", 5)
-    assert isinstance(sampler, CompiledSampler)
+    behavior: Any = make_behavior(actor, torch.Generator().manual_seed(4), "cpu", 5)
+    assert isinstance(behavior, CompiledBehavior)
     assert supports(envs, "rollout")
     if how == "stepwise":
         monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
     collector = RolloutCollector(envs, 150, "cpu")
     collector.reset(seed=5)
-    rollouts = [collector.collect(sampler) for _ in range(2)]
-    rollouts += [collect_episodes(envs, sampler, 4, seed=6, device="cpu") for _ in range(2)]
+    rollouts = [collector.collect(behavior) for _ in range(2)]
+    rollouts += [collect_episodes(envs, behavior, 4, seed=6, device="cpu") for _ in range(2)]
     envs.close()
     return rollouts, records
 

@@ -14,7 +14,7 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.compiled.rollout import Exchange, rollout
 from gym_dr.compiled.steps import Steps
-from gym_dr.compiled.threads import Workers, usable_threads
+from gym_dr.compiled.threads import Threads, usable_threads
 from gym_dr.envs.box2d.solver.layout import LANES
 
 ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves
@@ -40,14 +40,14 @@ class Stepper:
         """
         self._groups, self._exchange = groups, exchange
         self._fresh: npt.NDArray[np.int64] = exchange.fresh
-        self._workers = Workers(len(groups))
+        self._threads = Threads(len(groups))
         step(groups[0], np.zeros(0, np.int64), 0, 0)  # compiles
         self._step, self._step_address = entry_point(step), Address(step)
 
     @property
     def threads(self) -> int:
         """How many threads step the environments."""
-        return self._workers.threads
+        return self._threads.count
 
     def begin(self, envs: Indices) -> None:
         """Marks sub-environments so that their next step begins an episode with the parameters in memory."""
@@ -56,17 +56,17 @@ class Stepper:
     def step(self, envs: Indices) -> None:
         """Steps ``envs`` (each once) with their actions; results are in memory."""
         envs = np.ascontiguousarray(envs, np.int64)  # as compiled code requires
-        if self._workers.threads == 1:
+        if self._threads.count == 1:
             self._step(self._groups[0], envs, 0, len(envs))
             return
         # whole pairs of blocks for each thread
-        share = -(-len(envs) // self._workers.threads)
+        share = -(-len(envs) // self._threads.count)
         share += -share % (2 * LANES)
-        tasks: list[Callable[[], None]] = [
+        jobs: list[Callable[[], None]] = [
             partial(self._step, group, envs, first, min(first + share, len(envs)))
             for first, group in zip(range(0, len(envs), share), self._groups, strict=False)
         ]
-        self._workers.run(tasks)
+        self._threads.run(jobs)
 
     def rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
@@ -91,4 +91,4 @@ class Stepper:
 
     def close(self) -> None:
         """Ends the threads."""
-        self._workers.close()
+        self._threads.close()

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
-from gym_dr.training.sampling import (
+from gym_dr.training.behavior import (
     SMALL,
-    CompiledSampler,
-    TorchSampler,
+    CompiledBehavior,
+    TorchBehavior,
     draw_noise,
-    make_sampler,
+    make_behavior,
     trained_policy,
 )
+from gym_dr.training.networks import GaussianActor, TwoHeadedGaussianActor, make_actor
 
 NUM_ENVS = 200
 OBSERVATIONS = gym.spaces.Box(-np.inf, np.inf, (5,))
@@ -40,13 +40,13 @@ def actor_of(space: gym.Space[Any], continuous: Any, activation: str, hidden_siz
     return actor
 
 
-def both(actor: Any) -> tuple[CompiledSampler, TorchSampler]:
-    compiled = make_sampler(actor, torch.Generator().manual_seed(1), "cpu", NUM_ENVS)
-    assert isinstance(compiled, CompiledSampler)
-    return compiled, TorchSampler(actor, torch.Generator().manual_seed(1), "cpu")
+def both(actor: Any) -> tuple[CompiledBehavior, TorchBehavior]:
+    compiled = make_behavior(actor, torch.Generator().manual_seed(1), "cpu", NUM_ENVS)
+    assert isinstance(compiled, CompiledBehavior)
+    return compiled, TorchBehavior(actor, torch.Generator().manual_seed(1), "cpu")
 
 
-def assert_alike(compiled: CompiledSampler, reference: TorchSampler) -> None:
+def assert_alike(compiled: CompiledBehavior, reference: TorchBehavior) -> None:
     observations = 3.0 * np.random.default_rng(0).standard_normal((NUM_ENVS, 5), dtype=np.float32)
     compiled.begin()
     for one, other in zip(draw_noise(compiled, 20, NUM_ENVS), draw_noise(reference, 20, NUM_ENVS), strict=True):
@@ -94,8 +94,8 @@ def test_large_networks_and_other_devices_are_torchs() -> None:
     small = actor_of(DISCRETE, GaussianActor, "relu")
     large = actor_of(DISCRETE, GaussianActor, "relu", (256, 256))
     assert sum(parameter.numel() for parameter in large.parameters()) > SMALL
-    assert isinstance(make_sampler(large, generator, "cpu", 2), TorchSampler)
-    assert isinstance(make_sampler(small, generator, "cuda", 2), TorchSampler)
+    assert isinstance(make_behavior(large, generator, "cpu", 2), TorchBehavior)
+    assert isinstance(make_behavior(small, generator, "cuda", 2), TorchBehavior)
 
 
 def test_a_policy_acts_for_any_number_of_observations_and_the_same_each_time_it_is_made() -> None:

@@ -1,4 +1,4 @@
-"""Samples an actor's actions, with torch or, for small networks on the CPU, in one compiled call.
+"""What chooses actions: an actor's behavior, with torch or, for small networks on the CPU, in one compiled call.
 
 Both use the same noise, drawn from the algorithm's generator for many steps at once, so they give the same actions,
 except for rare ones where rounding decides.
@@ -12,19 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from gym_dr.arrays import Floats
 from gym_dr.compiled import policy as compiled
 from gym_dr.compiled.policy import SmallPolicy
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 
-Array = npt.NDArray[Any]
-
 SMALL = 50_000  # weights; above, torch's matrix products outweigh its call overhead
 _POLICY_STEPS = 64  # steps of noise that a trained policy draws at a time
 
 
-class TorchSampler:
+class TorchBehavior:
     """Samples actions of any actor, on any device."""
 
     def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
@@ -34,7 +33,7 @@ class TorchSampler:
     def begin(self) -> None:
         """Called before each rollout, since weights may have changed; does nothing here."""
 
-    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
+    def act(self, observations: Floats, noise: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Actions for observations ``(N, obs)`` float32 and noise ``(N, numbers)``.
 
         Returns:
@@ -46,7 +45,7 @@ class TorchSampler:
             return actions.cpu().numpy(), self.actor.to_env(actions)
 
 
-class CompiledSampler:
+class CompiledBehavior:
     """Samples actions of a small actor on the CPU."""
 
     def __init__(self, actor: Actor, generator: torch.Generator, num_envs: int) -> None:
@@ -77,12 +76,12 @@ class CompiledSampler:
             if isinstance(first := self.actor.network[0], NormalizeObservations):
                 weights[0] = first.folded(self._layers[0])
             parts = [part.reshape(-1) for weight, bias in weights for part in (weight.t(), bias)]
-            self.policy.weights[:] = torch.cat(parts).numpy()
+            self.policy.network.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()
 
-    def act(self, observations: Array, noise: Array) -> tuple[Array, Array]:
-        """See ``TorchSampler.act``."""
+    def act(self, observations: Floats, noise: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """See ``TorchBehavior.act``."""
         actions = self._choices, self._raw_actions, self._env_actions
         cast(Any, compiled.act)(self.policy, observations, noise, *actions)
         if isinstance(self.actor, CategoricalActor):
@@ -90,19 +89,19 @@ class CompiledSampler:
         return self._raw_actions.copy(), self._env_actions.astype(self.actor.space.dtype)
 
 
-Sampler: TypeAlias = TorchSampler | CompiledSampler
+Behavior: TypeAlias = TorchBehavior | CompiledBehavior
 
 
-def make_sampler(actor: Actor, generator: torch.Generator, device: str, num_envs: int) -> Sampler:
-    """The fastest sampler for an actor."""
+def make_behavior(actor: Actor, generator: torch.Generator, device: str, num_envs: int) -> Behavior:
+    """The fastest behavior of an actor."""
     if device == "cpu" and sum(parameter.numel() for parameter in actor.parameters()) <= SMALL:
-        return CompiledSampler(actor, generator, num_envs)
-    return TorchSampler(actor, generator, device)
+        return CompiledBehavior(actor, generator, num_envs)
+    return TorchBehavior(actor, generator, device)
 
 
-def draw_noise(sampler: Sampler, steps: int, num_envs: int) -> Array:
+def draw_noise(behavior: Behavior, steps: int, num_envs: int) -> Floats:
     """Noise to sample the actions of many steps with, shape ``(steps, num_envs, numbers)`` float32."""
-    noise: Array = sampler.actor.noise(steps, num_envs, sampler.generator).numpy()
+    noise: Floats = behavior.actor.noise(steps, num_envs, behavior.generator).numpy()
     return noise
 
 
@@ -118,28 +117,28 @@ def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
     if deterministic:
         return _most_likely(actor)
     generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-    samplers: dict[int, Sampler] = {}  # by the number of observations
-    ahead: list[Array] = []
+    behaviors: dict[int, Behavior] = {}  # by the number of observations
+    ahead: list[Floats] = []
 
-    def policy(observations: Array) -> Array:
+    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         num_envs = len(observations)
-        if num_envs not in samplers:
-            samplers[num_envs] = make_sampler(actor, generator, "cpu", num_envs)
-            samplers[num_envs].begin()
-        sampler = samplers[num_envs]
+        if num_envs not in behaviors:
+            behaviors[num_envs] = make_behavior(actor, generator, "cpu", num_envs)
+            behaviors[num_envs].begin()
+        behavior = behaviors[num_envs]
         if not ahead or len(ahead[-1]) != num_envs:
-            ahead[:] = draw_noise(sampler, _POLICY_STEPS, num_envs)[::-1]
+            ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
         noise = ahead.pop()
         if not isinstance(actor, CategoricalActor):
             noise = np.zeros_like(noise)
-        _, env_actions = sampler.act(np.ascontiguousarray(observations, np.float32), noise)
+        _, env_actions = behavior.act(np.ascontiguousarray(observations, np.float32), noise)
         return env_actions
 
     return policy
 
 
 def _most_likely(actor: Actor) -> Policy:
-    def policy(observations: Array) -> Array:
+    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
         with torch.no_grad():
             inputs = torch.as_tensor(np.ascontiguousarray(observations, np.float32))
             return actor.to_env(actor.most_likely(inputs))

@@ -1,0 +1,197 @@
+"""Small multilayer perceptrons in compiled code: outputs, gradients of the weights, and steps of an optimizer.
+
+A pass in torch takes some 60 us however small the network; for a few thousand weights and a few dozen rows the
+arithmetic takes less than a tenth of that. ``policy.py`` acts with these networks, ``gradients.py`` trains them, and
+tests compare both with torch.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# numba infers the types of compiled functions and would not check annotations.
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gym_dr.arrays import Floats, Indices
+from gym_dr.compiled.options import KERNEL, RUNTIME
+
+BLOCK = 64  # rows that go through a network in training at a time, so that activations stay in the first-level cache
+
+_SATURATED = np.float32(9.2)  # beyond this the hyperbolic tangent rounds to 1
+_ONE, _TWO, _HALF, _ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.5), np.float32(0.0)
+_P0, _P1, _P2 = np.float32(135135.0), np.float32(17325.0), np.float32(378.0)
+_Q1, _Q2, _Q3 = np.float32(62370.0), np.float32(3150.0), np.float32(28.0)
+
+
+class Network(NamedTuple):
+    """A multilayer perceptron with a linear last layer, and memory for the outputs of its layers.
+
+    Weights are stored consecutively: for each layer a matrix, then ``(outputs,)`` biases; after the last layer come
+    other learned numbers. A trained network's matrices are ``(outputs, inputs)``, as in torch. Those of a policy that
+    acts are ``(inputs, outputs)``: BLAS adds up the product with a single row in another order for each of the two.
+    """
+
+    sizes: Indices  # (layers + 1,) units, of the input first
+    tanh: bool  # the activation between layers; otherwise relu
+    inputs_first: bool  # matrices are (inputs, outputs), otherwise (outputs, inputs)
+    weights: Floats
+    values: Floats  # outputs of all layers, each (rows, outputs)
+
+    @staticmethod
+    def allocate(*, sizes: list[int], tanh: bool, inputs_first: bool, rows: int, extra: int = 0) -> Network:
+        """Zeroed memory for a network of these sizes, at most ``rows`` inputs at a time and ``extra`` other numbers."""
+        count = sum((before + 1) * after for before, after in pairwise(sizes)) + extra
+        return Network(
+            sizes=np.array(sizes, np.int64),
+            tanh=tanh,
+            inputs_first=inputs_first,
+            weights=np.zeros(count, np.float32),
+            values=np.zeros(rows * sum(sizes[1:]), np.float32),
+        )
+
+
+class Trained(NamedTuple):
+    """A network with its optimizer's state, and working memory for a block of rows."""
+
+    network: Network  # its matrices are (outputs, inputs)
+    gradient: Floats  # laid out like the network's weights; so are the next two
+    first: Floats  # Adam's mean of gradients
+    second: Floats  # and of their squares
+    part: Floats  # a matrix's gradient from one block
+    inputs: Floats  # (BLOCK, inputs)
+    deltas: Floats  # (2, BLOCK * widest) derivatives of the loss with respect to a layer's pre-activations
+
+    @staticmethod
+    def allocate(*, sizes: list[int], tanh: bool, extra: int) -> Trained:
+        """Zeroed memory for a network of these sizes and ``extra`` other learned numbers."""
+        network = Network.allocate(sizes=sizes, tanh=tanh, inputs_first=False, rows=BLOCK, extra=extra)
+        gradient, first, second = np.zeros((3, network.weights.size), np.float32)
+        return Trained(
+            network=network,
+            gradient=gradient,
+            first=first,
+            second=second,
+            part=np.zeros(max(before * after for before, after in pairwise(sizes)), np.float32),
+            inputs=np.zeros((BLOCK, sizes[0]), np.float32),
+            deltas=np.zeros((2, BLOCK * max(sizes)), np.float32),
+        )
+
+
+@njit(**KERNEL)
+def tanh_of(values):
+    """Hyperbolic tangents in place, to within 2.5e-7.
+
+    Six steps of Lambert's continued fraction give ``tanh(x / 2) = p / q``, and ``tanh x = 2 p q / (p^2 + q^2)``. Being
+    plain arithmetic, this compiles to SIMD; a library's ``tanhf`` takes one number at a time.
+    """
+    for i in range(values.size):
+        half = _HALF * min(max(values[i], -_SATURATED), _SATURATED)
+        s = half * half
+        p = half * (_P0 + s * (_P1 + s * (_P2 + s)))
+        q = _P0 + s * (_Q1 + s * (_Q2 + s * _Q3))
+        values[i] = _TWO * p * q / (p * p + q * q)
+
+
+@njit(**KERNEL)
+def softplus(x):
+    """``log(1 + exp(x))`` as in torch: x itself if the difference is below float32's last digit."""
+    return x if x > np.float32(20.0) else np.log1p(np.exp(x))
+
+
+@njit(**KERNEL | RUNTIME)
+def forward(network, inputs):
+    """Outputs ``(n, outputs)`` for inputs ``(n, inputs)``; those of all layers stay in ``values``."""
+    source, n = inputs, len(inputs)
+    at, place = 0, 0
+    layers = len(network.sizes) - 1
+    for layer in range(layers):
+        ins, outs = network.sizes[layer], network.sizes[layer + 1]
+        matrix = network.weights[at : at + ins * outs]
+        bias = network.weights[at + ins * outs : at + (ins + 1) * outs]
+        flat = network.values[place : place + n * outs]
+        target = flat.reshape(n, outs)
+        if network.inputs_first:
+            np.dot(source, matrix.reshape(ins, outs), target)
+        else:
+            np.dot(source, matrix.reshape(outs, ins).T, target)
+        last = layer == layers - 1
+        for i in range(n):
+            for j in range(outs):
+                value = target[i, j] + bias[j]
+                target[i, j] = value if last or network.tanh else max(value, _ZERO)
+        if network.tanh and not last:
+            tanh_of(flat)
+        source = target
+        at += (ins + 1) * outs
+        place += n * outs
+    return source
+
+
+@njit(**KERNEL | RUNTIME)
+def outputs_deltas(trained, n):
+    """Where to put derivatives of the loss with respect to the outputs, ``(n, outputs)``, before ``backward``."""
+    layers = len(trained.network.sizes) - 1
+    outs = trained.network.sizes[layers]
+    return trained.deltas[layers % 2, : n * outs].reshape(n, outs)
+
+
+@njit(**KERNEL | RUNTIME)
+def backward(trained, n):
+    """Adds a block's gradient of the weights, after ``forward`` and with ``outputs_deltas`` filled."""
+    network = trained.network
+    layers = len(network.sizes) - 1
+    at, place = 0, 0
+    for layer in range(layers):
+        at += network.sizes[layer + 1] * (network.sizes[layer] + 1)
+        place += n * network.sizes[layer + 1]
+    for layer in range(layers - 1, -1, -1):
+        ins, outs = network.sizes[layer], network.sizes[layer + 1]
+        at -= outs * (ins + 1)
+        place -= n * outs
+        delta = trained.deltas[(layer + 1) % 2, : n * outs].reshape(n, outs)
+        source = network.values[place - n * ins : place].reshape(n, ins) if layer else trained.inputs[:n]
+        part = trained.part[: outs * ins]
+        np.dot(delta.T, source, part.reshape(outs, ins))
+        for j in range(outs * ins):
+            trained.gradient[at + j] += part[j]
+        for i in range(n):
+            for j in range(outs):
+                trained.gradient[at + outs * ins + j] += delta[i, j]
+        if layer:
+            below = trained.deltas[layer % 2, : n * ins].reshape(n, ins)
+            np.dot(delta, network.weights[at : at + outs * ins].reshape(outs, ins), below)
+            for i in range(n):
+                for j in range(ins):
+                    value = source[i, j]
+                    slope = _ONE - value * value if network.tanh else (_ONE if value > _ZERO else _ZERO)
+                    below[i, j] *= slope
+
+
+@njit(**KERNEL)
+def norm_of(values):
+    """The length of a vector, summed in float64."""
+    total = 0.0
+    for i in range(values.size):
+        total += np.float64(values[i]) * np.float64(values[i])
+    return np.sqrt(total)
+
+
+@njit(**KERNEL)
+def adam(trained, norm, max_norm, lr, eps, steps):
+    """A step of Adam (Kingma and Ba 2015, algorithm 1), its ``steps``-th, with the gradient scaled to ``max_norm``."""
+    scale = np.float32(min(max_norm / (norm + 1e-6), 1.0) if max_norm > 0.0 else 1.0)
+    size = np.float32(lr / (1.0 - 0.9**steps))
+    root = np.float32(1.0 / np.sqrt(1.0 - 0.999**steps))
+    small = np.float32(eps)
+    keep1, keep2 = np.float32(0.9), np.float32(0.999)
+    take1, take2 = np.float32(1.0 - 0.9), np.float32(1.0 - 0.999)
+    weights = trained.network.weights
+    for i in range(weights.size):
+        slope = trained.gradient[i] * scale
+        trained.first[i] = keep1 * trained.first[i] + take1 * slope
+        trained.second[i] = keep2 * trained.second[i] + take2 * slope * slope
+        weights[i] -= size * trained.first[i] / (np.sqrt(trained.second[i]) * root + small)
