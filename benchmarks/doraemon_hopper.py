@@ -36,7 +36,7 @@ from gym_dr.training.registry import find_algorithm
 HOPPER = EnvId(
     id="gym_dr/ShortHopperDR-v5",
     entry_point="gym_dr.envs.mujoco.env:HopperDR",
-    vector_entry_point="gym_dr.envs.mujoco.vector_env:HopperVectorEnv",
+    vector_entry_point="gym_dr.envs.mujoco.env:HopperVectorEnv",
     max_episode_steps=500,
 )
 SUCCESS = 1600.0  # return

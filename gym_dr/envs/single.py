@@ -12,6 +12,8 @@ from gymnasium.utils import EzPickle
 from gym_dr.arrays import Array
 from gym_dr.compiled import pcg64
 from gym_dr.envs.backend import CompiledBackend
+from gym_dr.envs.info import Info
+from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_render_mode
 from gym_dr.errors import EnvStateError, InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
@@ -63,10 +65,10 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._moved()
         if self.render_mode == "human":
             self.render()
-        return self._visible(self._backend.observations[0].copy(), {})
+        return self._observe(self._backend.reset_info())
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advances the physics by one step.
+        """Advances the physics by one step; truncates the episode if the simulation diverges.
 
         Args:
             action: As in Gymnasium.
@@ -86,8 +88,12 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._moved()
         if self.render_mode == "human":
             self.render()
-        observation, info = self._visible(backend.observations[0].copy(), {})
-        return observation, float(outcome.rewards[0]), bool(outcome.terminations[0]), False, info
+        observation, info = self._observe(outcome.info)
+        diverged = outcome.diverged is not None and bool(outcome.diverged[0])
+        if diverged:
+            info["diverged"] = True
+            warn_diverged(type(self).__name__, self.np_random_seed, self.draw_index, self.params)
+        return observation, float(outcome.rewards[0]), bool(outcome.terminations[0]), diverged, info
 
     @property
     def push_size(self) -> int:
@@ -138,6 +144,10 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         except ValueError:  # an InvalidActionError, or numpy's, of lists of different lengths
             pass
         raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")
+
+    def _observe(self, info: Info) -> tuple[Any, dict[str, Any]]:
+        """The latest observation and ``info``, with what the backend reports in arrays."""
+        return self._visible(self._backend.observations[0].copy(), {name: values[0] for name, values in info.items()})
 
     def _go_on(self, call: str) -> None:
         """Refuses a call that needs an episode if there is none; a subclass may hand over what its user has set."""

@@ -8,31 +8,27 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
+Parts = Callable[[str], tuple[tuple[type[Any], ...], Mapping[str, Any]]]
 
-def class_of(
-    name: str,
-    suffix: str,
-    module: str,
-    known: Container[str],
-    parts: Callable[[str], tuple[tuple[type[Any], ...], Mapping[str, Any]]],
-) -> Any:
+
+def class_of(name: str, module: str, known: Container[str], kinds: Mapping[str, Parts]) -> Any:
     """Makes a class that a module's ``__getattr__`` was asked for, such as ``HopperDR``.
 
     Args:
         name: Name of the class.
-        suffix: Follows the environment's name in it.
         module: Name of the module.
         known: Names of environments.
-        parts: Environment's name -> base classes, and attributes by name.
+        kinds: What follows the environment's name -> environment's name -> base class, and attributes by name.
 
     Raises:
-        AttributeError: There is no such environment.
+        AttributeError: There is no such environment or kind.
     """
-    env = name.removesuffix(suffix)
-    if env == name or env not in known:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    bases, attributes = parts(env)
-    return type(name, bases, {"__doc__": f"{env} with randomized physics.", "__module__": module, **attributes})
+    for suffix, parts in kinds.items():
+        env = name.removesuffix(suffix)
+        if env != name and env in known:
+            bases, attributes = parts(env)
+            return type(name, bases, {"__doc__": f"{env} with randomized physics.", "__module__": module, **attributes})
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def stock_class(env_id: str) -> type[Any]:

@@ -36,7 +36,8 @@ def check_render_mode(value: Any, modes: Collection[str]) -> str | None:
         ConfigError: It is not among the modes.
     """
     if value is not None and value not in modes:
-        raise ConfigError(f"Expected render_mode {' or '.join(['None', *modes])}, got {value!r}.")
+        others = f" or one of {', '.join(modes)}" if modes else ""
+        raise ConfigError(f"Expected render_mode None{others}, got {value!r}.")
     return cast(str | None, value)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.arrays import Floats, Indices
+from gym_dr.arrays import Indices
 from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.policy import SmallPolicy
-from gym_dr.compiled.rollout import Exchange, rollout
-from gym_dr.compiled.steps import Steps
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.compiled.threads import Threads, usable_threads
+from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.box2d.solver.layout import LANES
 
 ENVIRONMENTS_A_THREAD = 128  # with fewer, another thread costs more than it saves
@@ -28,7 +28,11 @@ def threads_for(num_envs: int, num_threads: int | None) -> int:
 
 
 class Stepper:
-    """Steps any subset of some sub-environments."""
+    """Steps any subset of some sub-environments.
+
+    Attributes:
+        rollout: Plays many steps of all of them on the calling thread, see ``compiled.rollout``.
+    """
 
     def __init__(self, step: Any, groups: Sequence[Any], exchange: Exchange) -> None:
         """Compiles the step, or loads it from the cache.
@@ -38,11 +42,12 @@ class Stepper:
             groups: Everything that a step reads and writes, one for each thread, with its own scratch memory.
             exchange: The exchange of ``groups``.
         """
-        self._groups, self._exchange = groups, exchange
+        self._groups = groups
         self._fresh: npt.NDArray[np.int64] = exchange.fresh
         self._threads = Threads(len(groups))
         step(groups[0], np.zeros(0, np.int64), 0, 0)  # compiles
-        self._step, self._step_address = entry_point(step), Address(step)
+        self._step = entry_point(step)
+        self.rollout: PlayRollout = partial(play_rollout, Address(step), groups[0], exchange)
 
     @property
     def threads(self) -> int:
@@ -67,27 +72,6 @@ class Stepper:
             for first, group in zip(range(0, len(envs), share), self._groups, strict=False)
         ]
         self._threads.run(jobs)
-
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
-    ) -> int:
-        """Fills rows of ``steps`` with all environments on the calling thread, until an episode ends.
-
-        Args:
-            policy: Chooses the actions.
-            noise: Shape ``(T, num_envs, numbers)`` float32, see ``compiled.policy.choose``.
-            steps: Filled; ``observations[rows[0]]`` is read.
-            elapsed: Shape ``(num_envs,)``, steps of the current episodes, updated.
-            max_steps: Steps after which an episode is truncated.
-            rows: The first row to fill and the row after the last.
-
-        Returns:
-            The row after the last one filled.
-        """
-        stop: int = cast(Any, rollout)(
-            self._step_address, self._groups[0], self._exchange, policy, noise, steps, elapsed, max_steps, rows
-        )
-        return stop
 
     def close(self) -> None:
         """Ends the threads."""

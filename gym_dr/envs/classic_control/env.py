@@ -10,7 +10,7 @@ from gym_dr.envs.classic_control.backend import ClassicControlBackend
 from gym_dr.envs.classic_control.family import EQUATIONS
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.envs.stock import class_of
+from gym_dr.envs.stock import Parts, class_of
 
 
 class ClassicControlEnv(CompiledEnv):
@@ -40,10 +40,15 @@ class ClassicControlEnv(CompiledEnv):
 @cache
 def __getattr__(name: str) -> Any:
     """The class of an environment."""
-    suffix, base = ("VectorEnv", NativeVectorEnv) if name.endswith("VectorEnv") else ("DR", ClassicControlEnv)
-    return class_of(name, suffix, __name__, EQUATIONS, lambda env: ((base,), {"backend_class": _backend_class(env)}))
+    return class_of(name, __name__, EQUATIONS, _KINDS)
 
 
 @cache
 def _backend_class(env: str) -> type[ClassicControlBackend]:
     return type(f"{env}Backend", (ClassicControlBackend,), {"equations": EQUATIONS[env]})
+
+
+_KINDS: dict[str, Parts] = {
+    "DR": lambda env: ((ClassicControlEnv,), {"backend_class": _backend_class(env)}),
+    "VectorEnv": lambda env: ((NativeVectorEnv,), {"backend_class": _backend_class(env)}),
+}

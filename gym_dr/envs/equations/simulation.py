@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from gym_dr.arrays import Array, Floats, Indices
+from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.policy import SmallPolicy
-from gym_dr.compiled.rollout import Exchange, rollout
-from gym_dr.compiled.steps import Steps
+from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import rollout as play_rollout
+from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.equations.equations import Bounds, Equations
 from gym_dr.envs.equations.kernels import LANES, EquationsMemory, fields_of, kernels_of
 
@@ -22,6 +22,7 @@ class Simulation:
     Attributes:
         exchange: Inputs and outputs of a step.
         params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
+        rollout: Plays many steps in one call, see ``compiled.rollout``.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
@@ -51,7 +52,7 @@ class Simulation:
         kernels.begin(self._world, no_one, self._bounds)
         kernels.step(self._world, no_one, 0, 0)
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
-        self._step_address = Address(kernels.step)
+        self.rollout: PlayRollout = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
         """Begins episodes with ``params``; the next step leaves these sub-environments in their initial state.
@@ -65,14 +66,6 @@ class Simulation:
     def step(self) -> None:
         """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
         self._step(self._world, self._all, 0, self.num_envs)
-
-    def rollout(
-        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
-    ) -> int:
-        """Fills rows of ``steps`` until an episode ends; see ``compiled.rollout``."""
-        play: Any = rollout
-        row: int = play(self._step_address, self._world, self.exchange, policy, noise, steps, elapsed, max_steps, rows)
-        return row
 
     def state(self, env: int) -> Array:
         """The state of a sub-environment, in memory: shape ``(fields,)``."""

@@ -14,13 +14,18 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.mujoco.mujoco_env import MujocoEnv
 
+from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.episode import RandomizedModel
 from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
-from gym_dr.envs.stock import class_of, stock_class
+from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.stock import Parts, class_of, stock_class
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
+
+_CLOSED_FORM = frozenset({"InvertedPendulum"})  # environments with known equations of motion, ...
+_OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes them
 
 
 class RandomizedMujoco(RandomizedModel, MujocoEnv):
@@ -65,13 +70,29 @@ class RandomizedMujoco(RandomizedModel, MujocoEnv):
         self.data.qvel[pushed_dofs(self.model)] += velocity
 
 
+class MujocoVectorEnv(NativeVectorEnv):
+    """Many MuJoCo environments with randomized models; also takes the keywords of Gymnasium's class.
+
+    ``params`` and ``info["params"]`` report the randomized parameters and those set by hand.
+    """
+
+    space_name: str  # name under which presets are registered
+
+    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> MujocoBackend:
+        if self.space_name in _CLOSED_FORM and _OTHER_PHYSICS.isdisjoint(kwargs):
+            from gym_dr.envs.mujoco.closed_form import ClosedFormBackend  # heavy: numba
+
+            return ClosedFormBackend(self.space_name, render_mode=render_mode, **kwargs)
+        return MujocoBackend(self.space_name, render_mode=render_mode, **kwargs)
+
+
 @cache
 def __getattr__(name: str) -> Any:
-    """The class of an environment, such as ``HopperDR``, derived on demand from Gymnasium's class."""
-    return class_of(
-        name,
-        "DR",
-        __name__,
-        PRESETS,
-        lambda env: ((RandomizedMujoco, stock_class(f"{env}-v5")), {"space_name": env}),
-    )
+    """The class of an environment, such as ``HopperDR`` or ``HopperVectorEnv``, made on demand."""
+    return class_of(name, __name__, PRESETS, _KINDS)
+
+
+_KINDS: dict[str, Parts] = {
+    "DR": lambda env: ((RandomizedMujoco, stock_class(f"{env}-v5")), {"space_name": env}),
+    "VectorEnv": lambda env: ((MujocoVectorEnv,), {"space_name": env}),
+}

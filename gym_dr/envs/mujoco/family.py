@@ -30,7 +30,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
     env = EnvId(
         id=f"gym_dr/{name}DR-v5",
         entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
-        vector_entry_point=f"gym_dr.envs.mujoco.vector_env:{name}VectorEnv",
+        vector_entry_point=f"gym_dr.envs.mujoco.env:{name}VectorEnv",
         max_episode_steps=steps,
         reward_threshold=threshold,
         stock=f"{name}-v5",

@@ -133,3 +133,32 @@ def test_impossible_options_are_refused_before_anything_is_changed(name: str, op
         with pytest.raises(RandomizationError, match="Expected options"):
             env.reset(options=options)
         np.testing.assert_equal(env.params, before)  # type: ignore[attr-defined]
+
+
+def test_attributes_of_gymnasiums_class_have_the_values_of_the_episode() -> None:
+    pole: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
+    assert (pole.length, pole.state) == (0.5, None)
+    pole.reset(seed=1, options={"params": {"length": 0.8, "masspole": 0.5}})
+    assert (pole.length, pole.polemass_length) == (0.8, 0.4)
+    links: Any = gym.make("gym_dr/AcrobotDR-v1").unwrapped
+    links.reset(seed=1, options={"params": {"link_length_1": 0.7}})
+    assert links.LINK_LENGTH_1 == 0.7
+    rod: Any = gym.make("gym_dr/PendulumDR-v1", g=9.0).unwrapped
+    assert rod.g == 9.0
+    rod.reset(seed=1)
+    assert rod.last_u is None
+    rod.step(np.array([1.5], np.float32))
+    assert rod.last_u == 1.5
+    assert not hasattr(rod, "wheels")
+
+
+def test_a_state_may_be_set_as_a_whole_or_in_place() -> None:
+    env, twin = (gym.make("gym_dr/CartPoleDR-v1", render_mode="rgb_array").unwrapped for _ in range(2))
+    for each in (env, twin):
+        each.reset(seed=2)
+    env.state = [0.5, 0.0, 0.1, 0.0]  # type: ignore[attr-defined]
+    twin.state[:] = [0.5, 0.0, 0.1, 0.0]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(env.render(), twin.render())
+    before = twin.state  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(env.step(1)[0], twin.step(1)[0])
+    np.testing.assert_array_equal(before, [0.5, 0.0, 0.1, 0.0])  # a step leaves it alone

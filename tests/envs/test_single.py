@@ -1,0 +1,102 @@
+"""The single environment on a compiled backend: what it adds to what the families' own tests and contracts hold."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.envs.backend import Outcome
+from gym_dr.envs.equations.backend import EquationsBackend
+from gym_dr.envs.single import CompiledEnv
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationWarning
+from tests.plugins.parts.spring import EQUATIONS, SPACE, SpringBackend
+
+
+class Reporting(SpringBackend):
+    """Reports a number, and that every step diverges."""
+
+    def reset_info(self) -> dict[str, Any]:
+        return {"height": np.array([1.0])}
+
+    def step(self, *args: Any) -> Outcome:
+        return super().step(*args)._replace(info={"height": np.array([2.0])}, diverged=np.array([True]))
+
+
+class Drawing(SpringBackend):
+    """Draws a random number in every step."""
+
+    random_steps = True
+
+    def step(self, *args: Any) -> Outcome:
+        self.seed([0], [int(self.generators()[0].integers(100))])
+        return super().step(*args)
+
+
+class Blind(EquationsBackend):
+    """Draws no pictures."""
+
+    def __init__(self) -> None:
+        super().__init__(EQUATIONS, SPACE)
+
+
+def on(backend: Any, **kwargs: Any) -> Any:
+    return type("Env", (CompiledEnv,), {"backend_class": backend})(randomization="none", **kwargs)
+
+
+def test_info_and_divergence_of_the_backend_are_reported() -> None:
+    env = on(Reporting)
+    assert env.reset(seed=0)[1]["height"] == 1.0
+    with pytest.warns(RandomizationWarning, match="diverged"):
+        _, _, terminated, truncated, info = env.step(0)
+    assert (terminated, truncated) == (False, True)
+    assert (info["height"], info["diverged"]) == (2.0, True)
+
+
+def test_the_generator_is_the_backends_before_and_after_each_step() -> None:
+    env, twin = on(Drawing), np.random.default_rng(3)
+    env.reset(seed=3)
+    twin.uniform(size=2)  # the first position and velocity
+    assert env.np_random.random() == twin.random()
+    env.step(0)  # reads the generator where the user left it
+    assert env.np_random.random() == np.random.default_rng(int(twin.integers(100))).random()
+
+
+def test_spaces_are_an_environments_own() -> None:
+    one, other = on(SpringBackend), on(SpringBackend)
+    one.action_space.seed(1), other.action_space.seed(1)
+    for _ in range(3):
+        one.action_space.sample()
+    fresh = copy.deepcopy(EQUATIONS.action_space)
+    fresh.seed(1)
+    assert other.action_space.sample() == fresh.sample()
+
+
+def test_a_render_mode_that_the_backend_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Expected render_mode None, got 'rgb_array'"):
+        on(Blind, render_mode="rgb_array")
+    with pytest.raises(ConfigError, match="Expected render_mode None or one of human, rgb_array, got 'ansi'"):
+        on(SpringBackend, render_mode="ansi")
+
+
+def test_a_window_shows_what_an_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # no display is needed
+    shown, drawn = on(SpringBackend, render_mode="human"), on(SpringBackend, render_mode="rgb_array")
+    for env in (shown, drawn):
+        env.reset(seed=1)
+        env.step(2)
+    import pygame
+
+    np.testing.assert_array_equal(pygame.surfarray.array3d(shown._screen).transpose(1, 0, 2), drawn.render())
+    shown.close(), drawn.close()
+    assert not pygame.display.get_init()
+
+
+@pytest.mark.parametrize("action", [3, -1, 0.5, "left", None, [[0], [0, 1]], np.array([1])])
+def test_an_impossible_action_is_refused_with_the_space(action: Any) -> None:
+    env = on(SpringBackend)
+    env.reset(seed=0)
+    with pytest.raises(InvalidActionError, match=r"Expected an action from Discrete\(3\)"):
+        env.step(action)
