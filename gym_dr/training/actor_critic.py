@@ -111,8 +111,7 @@ class ActorCritic:
     @property
     def sampler(self) -> Behavior:
         """The old name of ``behavior``."""
-        message = "ActorCritic.sampler is called ActorCritic.behavior now; the old name works until gym_dr 0.4."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn("ActorCritic.sampler works until gym_dr 0.4: use behavior.", DeprecationWarning, stacklevel=2)
         return self.behavior
 
     @property
@@ -238,6 +237,5 @@ if not TYPE_CHECKING:  # mypy would take any name for one of this module
         if name not in _OLD_NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module, instead = _OLD_NAMES[name]
-        message = f"{__name__}.{name} works until gym_dr 0.4: {instead}."
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{__name__}.{name} works until gym_dr 0.4: {instead}.", DeprecationWarning, stacklevel=2)
         return getattr(importlib.import_module(f"gym_dr.training.{module}"), name)

@@ -44,7 +44,7 @@ def test_training_update_is_found_where_it_was() -> None:
 def test_an_agents_sampler_is_its_behavior() -> None:
     envs = FakeSession("CartPole-v1").make_envs(16)
     agent = a2c.make_agent(envs, CONFIG, 1, "cpu")
-    with pytest.warns(DeprecationWarning, match="ActorCritic.behavior"):
+    with pytest.warns(DeprecationWarning, match=r"ActorCritic.sampler works until gym_dr 0.4: use behavior"):
         assert agent.sampler is agent.behavior
     envs.close()
 
