@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
 from gym_dr.compiled.steps import Steps
 from gym_dr.envs.capabilities import supports
+from gym_dr.envs.stack import stack_of
 from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError, RandomizationWarning
 from gym_dr.randomization.context import context_ranges, normalized_context
 from gym_dr.randomization.draws import draw
@@ -89,9 +90,8 @@ def refused(*errors: type[Exception]) -> Iterator[None]:
 
 def interface(env: Any) -> Any:
     """The object with ``params`` and the like, inside wrappers that hide them."""
-    while isinstance(env, gym.vector.VectorWrapper) and not hasattr(env, "params"):
-        env = env.env
-    return env if isinstance(env, gym.vector.VectorEnv) else env.unwrapped
+    layers = stack_of(env) if isinstance(env, gym.vector.VectorEnv) else ()
+    return next((layer for layer in layers if hasattr(layer, "params")), env.unwrapped)
 
 
 def actions_of(env: Any, t: int = 0) -> Any:

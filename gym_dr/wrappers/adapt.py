@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect
@@ -84,13 +85,13 @@ class AdaptParams(RecordEpisodes):
         """
         expect(every is None or (isinstance(every, int) and every >= 1), "every", "at least 1, or None", every)
         env = with_params(env)
-        inner: Any = env
-        while isinstance(inner, VectorWrapper) and not isinstance(inner, VectorParams):
+        for inner in stack_of(env):
             if isinstance(inner, AdaptParams | ResampleParams):
                 raise RandomizationError(
                     f"AdaptParams: expected an environment that draws at each reset, got one in {type(inner).__name__}."
                 )
-            inner = inner.env
+            if isinstance(inner, VectorParams):
+                break
         super().__init__(env, self._keep)
         if isinstance(sampler, str):
             kind = SAMPLERS.get(sampler)
