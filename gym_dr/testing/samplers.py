@@ -12,7 +12,7 @@ import numpy as np
 from gym_dr.errors import GymDrError
 from gym_dr.randomization.sampler import LevelSampler, ScoringSampler, TaskSampler
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.testing.environments import assert_same, refused
+from gym_dr.testing.playing import assert_same, refused
 from gym_dr.wrappers.record import EpisodeRecord
 
 NUM_ENVS = 12
