@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
+
+from gym_dr.envs.stack import stack_of
 
 
 def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
@@ -18,11 +20,9 @@ def supports(envs: VectorEnv[Any, Any, Any], capability: str) -> bool:
         envs: The vector environment.
         capability: Name of the method, such as "rollout".
     """
-    while isinstance(envs, VectorWrapper):
-        if not _keeps_up(type(envs), capability):
-            return False
-        envs = envs.env
-    return bool(getattr(envs, f"supports_{capability}", False))
+    *wrappers, base = stack_of(envs)
+    declared = bool(getattr(base, f"supports_{capability}", False))
+    return declared and all(_keeps_up(type(wrapper), capability) for wrapper in wrappers)
 
 
 def _keeps_up(wrapper: type, capability: str) -> bool:

@@ -16,11 +16,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import iterate
 
 from gym_dr.arrays import Array, Floats, Mask
 from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.wrappers.vector_params import PARAM_INTERFACE
 
@@ -237,7 +238,7 @@ class GymnasiumVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[Any], indices: EnvIndices = None) -> list[bool]:
         """Whether a wrapper is around the chosen sub-environments or all; True for ``Monitor``, which this replaces."""
         chosen = self._chosen(indices)
-        if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in self._stack()):
+        if wrapper_class is Monitor or any(isinstance(env, wrapper_class) for env in stack_of(self.envs)):
             return [True] * len(chosen)
         if isinstance(self._base, SyncVectorEnv):
             return [env_util.is_wrapped(self._base.envs[i], wrapper_class) for i in chosen]
@@ -252,13 +253,6 @@ class GymnasiumVecEnv(VecEnv):
     def _base(self) -> Any:
         return self.envs.unwrapped
 
-    def _stack(self) -> list[Any]:
-        """The wrappers, the outermost first, and the vector environment."""
-        stack: list[Any] = [self.envs]
-        while isinstance(stack[-1], VectorWrapper):
-            stack.append(stack[-1].env)
-        return stack
-
     def _owner(self, name: str) -> Any:
         """The owner of an attribute: the vector environment, a wrapper around it, or None for its sub-environments.
 
@@ -270,7 +264,7 @@ class GymnasiumVecEnv(VecEnv):
         # a worker process would end if it were asked for a missing attribute
         if hasattr(self._base, "call") and all(self._base.call("has_wrapper_attr", name)):
             return None
-        for env in self._stack():
+        for env in stack_of(self.envs):
             if hasattr(env, name):
                 return env
         raise AttributeError(f"Neither {self.envs} nor its sub-environments have an attribute {name!r}.")

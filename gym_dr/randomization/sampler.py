@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, unknown_name
@@ -21,47 +21,38 @@ class FinishedEpisode(Protocol):
     @property
     def env_index(self) -> int:
         """Index of its sub-environment."""
-        ...
 
     @property
     def seed(self) -> int | None:
         """The seed in the key of its draw."""
-        ...
 
     @property
     def draw_index(self) -> int:
         """The draw index in that key."""
-        ...
 
     @property
     def params(self) -> Mapping[str, float]:
         """The parameter values during the episode."""
-        ...
 
     @property
     def episode_return(self) -> float:
         """Sum of rewards."""
-        ...
 
     @property
     def length(self) -> int:
         """Number of steps."""
-        ...
 
     @property
     def terminated(self) -> bool:
         """Whether the environment ended it; False if the step limit truncated it."""
-        ...
 
     @property
     def version(self) -> int | None:
         """Of the sampler that drew it; None for a sampler that never changes."""
-        ...
 
     @property
     def score(self) -> float | None:
         """How much the policy can learn from it, by the trainer's measure; None if the trainer gives none."""
-        ...
 
 
 Row = Mapping[str, float | str]  # of the table of a sampler's updates: column -> value
@@ -73,17 +64,17 @@ class ParamSampler(Protocol):
     A draw depends on (sub-environment's seed, draw index, parameter name), and on ``version`` if the sampler learns. It
     must not depend on how many are drawn at once or in which order. A sampler changes only in ``update`` and
     ``load_state``, and then changes its ``version``, so that draws made ahead are made again.
+
+    What only some samplers offer are protocols of their own: ``TaskSampler``, ``ScoringSampler`` and ``LevelSampler``.
     """
 
     @property
     def support(self) -> Randomization:
         """The widest randomization that it may draw from, used for context ranges and evaluation. Never changes."""
-        ...
 
     @property
     def version(self) -> int | None:
         """Part of the keys of its draws; None for a sampler that never changes."""
-        ...
 
     def draw(self, seeds: Words, draw_index: Indices) -> Mapping[str, Array]:
         """Draws every parameter of ``support``.
@@ -95,7 +86,6 @@ class ParamSampler(Protocol):
         Returns:
             name -> values of shape ``(K,)``.
         """
-        ...
 
     def replay(self, seeds: Words, draw_index: Indices, version: int | None) -> Mapping[str, Array]:
         """Repeats draws of this or an earlier version, given the keys of their sources (``EpisodeRecord.source``).
@@ -103,7 +93,6 @@ class ParamSampler(Protocol):
         Raises:
             RandomizationError: There has been no such version yet.
         """
-        ...
 
     def update(self, episodes: Sequence[FinishedEpisode]) -> Sequence[Row] | None:
         """Learns from the episodes that finished since the last call; called between rollouts.
@@ -111,15 +100,47 @@ class ParamSampler(Protocol):
         Returns:
             A row for each time that it learned; None if it keeps no record.
         """
-        ...
 
     def state(self) -> dict[str, Any]:
         """Everything learned so far, as plain values and tensors, for checkpoints."""
-        ...
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restores a state that ``state`` returned."""
-        ...
+
+
+@runtime_checkable
+class TaskSampler(ParamSampler, Protocol):
+    """A sampler that is made for a certain number of sub-environments, and needs episodes of all of them."""
+
+    @property
+    def task(self) -> Task:
+        """The training that it was made for."""
+
+
+@runtime_checkable
+class ScoringSampler(ParamSampler, Protocol):
+    """A sampler that needs the score of each episode, which is the mean over the scores of its steps.
+
+    It learns when ``AdaptParams.score`` is given advantages, not on a schedule. Its ``Sampler`` needs ``SCORES``.
+    """
+
+    def score(self, advantages: Array) -> Array:
+        """The score of each step, from its advantage; any shape."""
+
+
+@runtime_checkable
+class LevelSampler(ParamSampler, Protocol):
+    """A sampler that replays some of its earlier draws, called levels; the other draws are fresh."""
+
+    @property
+    def only_replays(self) -> bool:
+        """Whether the policy should learn only from replayed draws. If so, its ``Sampler`` needs ``MASKS``."""
+
+    def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
+        """The key of the level with these values, as seed word and draw index; None for a fresh draw."""
+
+    def sources(self, seeds: Words, draw_index: Indices) -> tuple[Words, Indices]:
+        """The keys, shape ``(K,)``, that determine the values of draws: their own if fresh, or those of levels."""
 
 
 @dataclass(frozen=True)

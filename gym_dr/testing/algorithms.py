@@ -18,7 +18,7 @@ from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.config import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
-from gym_dr.testing.environments import assert_same, refused
+from gym_dr.testing.playing import assert_same, refused
 from gym_dr.training.api import Algorithm
 
 ROUNDS = 4  # of an episode

@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gym_dr.arrays import Array, Floats, Mask
+from gym_dr.arrays import Floats, Mask
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning
 from gym_dr.options import expect
-from gym_dr.randomization.sampler import MASKS, SAMPLERS, ParamSampler, Row, Task, restore
+from gym_dr.randomization.sampler import (
+    MASKS,
+    SAMPLERS,
+    LevelSampler,
+    ParamSampler,
+    Row,
+    ScoringSampler,
+    Task,
+    TaskSampler,
+    restore,
+)
 from gym_dr.wording import spelled
+from gym_dr.wrappers.episode_scores import EpisodeScores
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams, with_params
@@ -84,13 +96,13 @@ class AdaptParams(RecordEpisodes):
         """
         expect(every is None or (isinstance(every, int) and every >= 1), "every", "at least 1, or None", every)
         env = with_params(env)
-        inner: Any = env
-        while isinstance(inner, VectorWrapper) and not isinstance(inner, VectorParams):
+        for inner in stack_of(env):
             if isinstance(inner, AdaptParams | ResampleParams):
                 raise RandomizationError(
                     f"AdaptParams: expected an environment that draws at each reset, got one in {type(inner).__name__}."
                 )
-            inner = inner.env
+            if isinstance(inner, VectorParams):
+                break
         super().__init__(env, self._keep)
         if isinstance(sampler, str):
             kind = SAMPLERS.get(sampler)
@@ -104,16 +116,17 @@ class AdaptParams(RecordEpisodes):
             sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
         elif options:
             raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
-        learns_from = getattr(sampler, "task", Task(num_envs=self.num_envs)).num_envs
-        if learns_from != self.num_envs:
+        if isinstance(sampler, TaskSampler) and sampler.task.num_envs != self.num_envs:
             raise ConfigError(
-                f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for {learns_from}. "
-                f"Make it with Task(num_envs={self.num_envs})."
+                f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
+                f"{sampler.task.num_envs}. Make it with Task(num_envs={self.num_envs})."
             )
         self.interval = every
         self.fresh: Mask = np.ones(self.num_envs, np.bool_)
-        self._learner: Any = sampler
-        self._scoring = hasattr(sampler, "score")
+        self._learner = sampler
+        self._scorer = sampler if isinstance(sampler, ScoringSampler) else None
+        self._levels = sampler if isinstance(sampler, LevelSampler) else None
+        self._scores = EpisodeScores(self.num_envs)
         self._callback, self._on_update = callback, on_update
         self._steps = 0  # vector steps so far
         self._cut_off, self._complete = 0, 0  # episodes that resets have cut off, and that have ended, for a warning
@@ -122,12 +135,6 @@ class AdaptParams(RecordEpisodes):
         # of the current episodes: the version that drew them, and the key of the draw that they replay
         self._versions: list[int | None] = [None] * self.num_envs
         self._sources: list[tuple[int, int] | None] = [None] * self.num_envs
-        # since the last scores: number of vector steps T, those that did not step every sub-environment (and which ones
-        # they stepped), and the step after which each episode ended (with its record) or was cut off (without one)
-        self._rows = 0
-        self._partly_stepped: list[tuple[int, Mask]] = []
-        self._cuts: list[tuple[int, int, EpisodeRecord | None]] = []
-        self._carried: Array = np.zeros((2, self.num_envs))  # sum and number of step scores in current episodes
         self._hand_over()
 
     def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
@@ -147,7 +154,8 @@ class AdaptParams(RecordEpisodes):
                 "AdaptParams: expected info['params'], which identifies an episode's draw, got an environment that "
                 "hides it. Make it with context='info', or put wrappers that hide it outside."
             )
-        self._cuts += [(self._rows, i, None) for i in np.flatnonzero(mask).tolist()] if self._scoring else []
+        if self._scorer is not None:
+            self._scores.cut_off(mask)
         self._begin(mask, info)
         self._warn_if_cut_off(running)
         return observations, info
@@ -173,11 +181,11 @@ class AdaptParams(RecordEpisodes):
     @property
     def masking(self) -> bool:
         """Whether the policy should learn only from draws that are not ``fresh``."""
-        return bool(getattr(self._learner, "only_replays", False))
+        return self._levels is not None and self._levels.only_replays
 
     def update(self) -> None:
         """Makes the sampler learn from the episodes that ended since the last update, unless it waits for scores."""
-        if not self._scoring:
+        if self._scorer is None:
             self._learn(self._finished)
             self._finished = []
 
@@ -194,37 +202,19 @@ class AdaptParams(RecordEpisodes):
         Raises:
             ConfigError: The shape is wrong, or an advantage in an episode that has ended is not finite.
         """
-        if not self._scoring:
+        if self._scorer is None:
             return
         values = np.asarray(advantages, np.float64)
-        if values.ndim != 2 or values.shape[1] != self.num_envs or not 0 < len(values) <= self._rows:
+        if values.ndim != 2 or values.shape[1] != self.num_envs or not 0 < len(values) <= self._scores.steps:
             raise ConfigError(
-                f"AdaptParams.score: expected advantages of shape (T, {self.num_envs}) with T from 1 to {self._rows}, "
-                f"the vector steps since the last call, got {values.shape}."
+                f"AdaptParams.score: expected advantages of shape (T, {self.num_envs}) with T from 1 to "
+                f"{self._scores.steps}, the vector steps since the last call, got {values.shape}."
             )
-        missing = self._rows - len(values)  # steps without advantages: episodes that end there have no score
-        # sums and counts before each row, (2, T + 1, num_envs), and those at the start of each current episode
-        so_far = np.zeros((2, len(values) + 1, self.num_envs))
-        so_far[0, 1:], so_far[1, 1:] = self._learner.score(values), 1.0
-        for row, stepped in self._partly_stepped:
-            if row >= missing:
-                so_far[:, row - missing + 1, ~stepped] = 0.0
-        np.cumsum(so_far, axis=1, out=so_far)
-        begun = np.zeros_like(self._carried) if missing else -self._carried
-        scored = []
-        for row, env, record in self._cuts:
-            total, count = so_far[:, max(row - missing, 0), env] - begun[:, env]
-            if record is not None and row > missing and count:
-                scored.append(dataclasses.replace(record, score=float(total / count)))
-            begun[:, env] = so_far[:, max(row - missing, 0), env]
-        self._carried = so_far[:, -1] - begun
-        self._partly_stepped, self._rows, self._cuts = [], 0, []
-        self._learn(scored)
+        self._learn(self._scores.take(self._scorer.score(values)))
 
     def state(self) -> dict[str, Any]:
         """The sampler's state, for checkpoints; reset all sub-environments after saving."""
-        state: dict[str, Any] = self._learner.state()
-        return state
+        return self._learner.state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restores what ``state`` returned; reset all sub-environments afterwards.
@@ -264,18 +254,15 @@ class AdaptParams(RecordEpisodes):
             rows: Number of vector steps; only the last one has ended episodes.
         """
         self._steps += rows
-        if self._scoring:
-            if not stepped.all():
-                self._partly_stepped.append((self._rows, stepped))
-            self._rows += rows
-            self._cuts += [(self._rows, record.env_index, record) for record in self._ended]
-            if self._rows * self.num_envs > _MAX_UNSCORED:
-                raise ConfigError(
-                    f"Expected a call of AdaptParams.score(advantages) after each rollout, got none for {self._rows} "
-                    "vector steps, so the sampler learns nothing."
-                )
-        else:
+        if self._scorer is None:
             self._finished += self._ended
+        else:
+            self._scores.note(stepped, rows, self._ended)
+            if self._scores.steps * self.num_envs > _MAX_UNSCORED:
+                raise ConfigError(
+                    "Expected a call of AdaptParams.score(advantages) after each rollout, got none for "
+                    f"{self._scores.steps} vector steps, so the sampler learns nothing."
+                )
         self._ended = []
         if self.interval is not None and self._steps % self.interval == 0:
             self.update()
@@ -283,11 +270,11 @@ class AdaptParams(RecordEpisodes):
     def _begin(self, begun: Mask, info: dict[str, Any]) -> None:
         """Records the versions and sources of the draws of new episodes."""
         version, params = self._learner.version, info.get("params", {})
-        level_of = getattr(self._learner, "level_of", None)
         for i in np.flatnonzero(begun).tolist():
             self._versions[i] = version
-            if level_of is not None:
-                self._sources[i] = level_of({name: values[i] for name, values in params.items() if name[0] != "_"})
+            if self._levels is not None:
+                drawn = {name: values[i] for name, values in params.items() if name[0] != "_"}
+                self._sources[i] = self._levels.level_of(drawn)
                 self.fresh[i] = self._sources[i] is None
 
     def _warn_if_cut_off(self, running: int) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
@@ -112,10 +113,5 @@ class DrawContext(ParamsWrapper):
 
 def shown_columns(env: VectorEnv[Any, Any, Any]) -> int:
     """Number of draws at the end of an observation, appended by a wrapper or a native environment."""
-    inner: Any = env
-    columns = 0
-    while inner is not None:
-        shown = vars(inner).get("context")
-        columns += len(shown.ranges) if isinstance(shown, Context) else 0
-        inner = inner.env if isinstance(inner, VectorWrapper) else None
-    return columns
+    shown = (vars(layer).get("context") for layer in stack_of(env))
+    return sum(len(context.ranges) for context in shown if isinstance(context, Context))

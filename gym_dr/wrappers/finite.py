@@ -9,6 +9,7 @@ import numpy as np
 from gym_dr.arrays import Floats
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
+from gym_dr.wrappers.record import seeds_of_draws
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class RequireFinite(ParamsWrapper):
         bad = ~np.isfinite(values).reshape(self.num_envs, -1)
         i = int(np.flatnonzero(bad.any(axis=1))[0])
         value = values.reshape(self.num_envs, -1)[i][bad[i]][0]
-        seeds = getattr(self.env, "draw_seeds", None) or self.env.unwrapped.np_random_seed
+        seeds = seeds_of_draws(self.env)
         seed = f", seed {seeds[i]}" if isinstance(seeds, tuple) else ""
         draw = f", draw {int(info['draw_index'][i])}" if "draw_index" in info else ""
         raise NotFiniteError(f"Sub-environment {i}{seed}{draw} returned {value} in its {what}.")

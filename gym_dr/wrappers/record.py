@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -67,7 +68,7 @@ class RecordEpisodes(ParamsWrapper):
         observations, info = self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
         self._returns[mask], self._lengths[mask], self.paused[mask] = 0.0, 0, False
         self._autoreset.reset(mask)
-        seeds = _draw_seeds(self.env)
+        seeds = seeds_of_draws(self.env)
         self._seeds = seeds if isinstance(seeds, tuple) else [None] * self.num_envs
         return observations, info
 
@@ -115,10 +116,7 @@ class RecordEpisodes(ParamsWrapper):
             )
 
 
-def _draw_seeds(env: Any) -> Any:
+def seeds_of_draws(env: Any) -> Any:
     """The seeds in the keys of draws: those of a ``ResampleParams`` if there is one, or the sub-environments' own."""
-    while isinstance(env, VectorWrapper):
-        if (seeds := getattr(env, "draw_seeds", None)) is not None:
-            return seeds
-        env = env.env
-    return env.np_random_seed
+    found = (seeds for layer in stack_of(env) if (seeds := getattr(layer, "draw_seeds", None)) is not None)
+    return next(found, None) or env.unwrapped.np_random_seed

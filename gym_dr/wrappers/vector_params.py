@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrap
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import Options, Seeds, check_actions, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.sampler import ParamSampler, check_support
@@ -53,11 +54,12 @@ def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]
     Raises:
         RandomizationError: Its sub-environments have no parameters.
     """
-    inner: Any = env
-    while not hasattr(inner, "param_space") and isinstance(inner, VectorWrapper):
-        inner = inner.env
-    inner = inner if hasattr(inner, "param_space") else VectorParams(inner)
-    return inner.param_space, inner.randomization
+    for layer in stack_of(env):
+        if hasattr(layer, "param_space"):
+            break
+    else:
+        layer = VectorParams(layer)
+    return layer.param_space, layer.randomization
 
 
 class _Sent:

@@ -1,0 +1,130 @@
+"""How contracts play environments, and compare what they give."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from gym_dr.compiled.policy import CATEGORICAL, TWO_HEADS, SmallPolicy
+from gym_dr.compiled.steps import Steps
+from gym_dr.envs.stack import stack_of
+from gym_dr.randomization.draws import draw
+
+NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+SEED, STEPS = 20, 7  # with episodes of two or three steps: several autoresets
+
+
+@contextlib.contextmanager
+def refused(*errors: type[Exception]) -> Iterator[None]:
+    """Asserts that one of these errors is raised, with a message."""
+    caught: list[Exception] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium also warns of errors in its workers
+        try:
+            yield
+        except errors as error:
+            caught.append(error)
+    assert [str(error) for error in caught if str(error)], f"expected one of {errors}, got {caught}"
+
+
+def interface(env: Any) -> Any:
+    """The object with ``params`` and the like, inside wrappers that hide them."""
+    layers = stack_of(env) if isinstance(env, gym.vector.VectorEnv) else ()
+    return next((layer for layer in layers if hasattr(layer, "params")), env.unwrapped)
+
+
+def actions_of(env: Any, t: int = 0) -> Any:
+    """Actions that depend only on ``t``."""
+    env.action_space.seed(t)
+    return env.action_space.sample()
+
+
+def columns(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Values without their masks: name -> shape ``(num_envs,)``."""
+    return {name: np.atleast_1d(values) for name, values in params.items() if not name.startswith("_")}
+
+
+def drawn(env: Any, index: int, seed: Any = SEED) -> dict[str, Any]:
+    """The keyed draws after ``reset(seed=seed)``: name -> shape ``(num_envs,)``."""
+    seeds = seed + np.arange(getattr(env, "num_envs", 1)) if isinstance(seed, int) else seed
+    inner = interface(env)
+    return draw(inner.randomization, inner.param_space, np.array(seeds, np.uint64), index)
+
+
+def given(env: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in the form that the environment takes: numbers for a single one."""
+    return {name: v if isinstance(env, gym.vector.VectorEnv) else float(v[0]) for name, v in values.items()}
+
+
+def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -> None:
+    """Asserts that keys, types, shapes and values agree, at any depth."""
+    if isinstance(left, Mapping):
+        assert left.keys() == right.keys(), (path, left.keys() ^ right.keys())
+        for key in left:
+            assert_same(left[key], right[key], tolerance, f"{path}/{key}")
+    elif isinstance(left, list | tuple) or (isinstance(left, np.ndarray) and left.dtype == object):
+        for one, other in zip(left, right, strict=True):
+            assert_same(one, other, tolerance, path)
+    elif left is None or right is None:
+        assert left is right, path
+    else:
+        left, right = np.asarray(left), np.asarray(right)
+        assert (left.dtype, left.shape) == (right.dtype, right.shape), (path, left.dtype, right.dtype)
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance, err_msg=path)
+
+
+def assert_current(env: Any, info: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Asserts that both ``info`` and the environment report these values, among others."""
+    for reported in (columns(info["params"]), columns(interface(env).params)):
+        assert_same({name: reported[name] for name in expected}, dict(expected))
+
+
+def play(env: Any, steps: int = STEPS) -> list[Any]:
+    """Everything that a reset and some steps return; resets ended episodes by hand if nothing else does."""
+    rows = [env.reset(seed=SEED)]
+    for t in range(steps):
+        rows.append(env.step(actions_of(env, t)))
+        done = np.logical_or(rows[-1][2], rows[-1][3])
+        if done.any() and env.metadata.get("autoreset_mode", DISABLED) == DISABLED:
+            rows.append(env.reset(options={"reset_mask": done} if done.ndim else None))
+    return rows
+
+
+def play_compiled(envs: Any) -> tuple[Steps, dict[int, Any]]:
+    """A compiled rollout of pure noise after a reset, and the info of each call by the row where it ended."""
+    space, inputs = envs.single_action_space, envs.single_observation_space.shape[0]
+    discrete = isinstance(space, gym.spaces.Discrete)
+    low, high = np.zeros((2, 0), np.float32) if discrete else (space.low, space.high)
+    sizes, kind = ([inputs, int(space.n)], CATEGORICAL) if discrete else ([inputs, 2 * len(low)], TWO_HEADS)
+    policy = SmallPolicy.allocate(
+        sizes=sizes, kind=kind, low=low, high=high, num_envs=envs.num_envs, tanh=True, floor=0.01
+    )
+    noise = np.random.default_rng(0).random((STEPS, envs.num_envs, max(1, len(low))), np.float32)
+    steps, infos, t = Steps.allocate(STEPS, envs.num_envs, inputs=inputs, actions=len(low)), {}, 0
+    steps.observations[0] = envs.reset(seed=SEED)[0]
+    while t < STEPS:
+        t, info = envs.rollout(policy, noise, steps, t, STEPS)
+        infos[t] = info
+    return steps, infos
+
+
+def assert_rollout_is_stepping(envs: Any, twin: Any) -> None:
+    """Asserts that a compiled rollout equals stepping: float32 observations, rewards, ends and info."""
+    steps, infos = play_compiled(envs)
+    space = twin.single_action_space
+    assert_same(steps.observations[0], twin.reset(seed=SEED)[0].astype(np.float32))
+    for t in range(STEPS):
+        discrete = isinstance(space, gym.spaces.Discrete)
+        actions = steps.choices[t] + space.start if discrete else np.clip(steps.raw_actions[t], space.low, space.high)
+        observations, *others, info = twin.step(actions)
+        assert_same(steps.observations[t + 1], observations.astype(np.float32))
+        assert_same([steps.rewards[t], steps.terminated[t], steps.truncated[t]], others)
+        assert_same(infos.get(t + 1, info), info)
+    left, right = interface(envs), interface(twin)
+    assert_same([left.params, left.draw_index], [right.params, right.draw_index])
