@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
-from gym_dr.experiments.configure import (
-    SETTINGS,
-    file_beside,
-    option_names,
-    resolve_config,
-    sampler_option_names,
-    steps_per_update,
-)
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.options import check_fields
 from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunConfig, RunSettings, check_fields
+from gym_dr.runs.config import (
+    SETTINGS,
+    RunConfig,
+    RunSettings,
+    build_config,
+    file_beside,
+    option_names,
+    sampler_option_names,
+)
 from gym_dr.runs.environments import check_module, param_space_of
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
@@ -66,7 +67,7 @@ class Variant:
     @property
     def budget(self) -> int | None:
         """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
-        each = steps_per_update(self.config)
+        each = self.config.steps_per_update
         return None if each is None else int(self.config.options.updates * each)
 
 
@@ -294,7 +295,7 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     # runs are not evaluated after training: the study evaluates them
     given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": head.env, "seed": head.seeds[0]}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
-    return Variant(name=name, algorithm=algorithm, config=resolve_config(algorithm, options_given, **draws))
+    return Variant(name=name, algorithm=algorithm, config=build_config(algorithm, options_given, **draws))
 
 
 def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:

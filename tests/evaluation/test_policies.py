@@ -14,9 +14,9 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation import cells, generalization
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
-from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
+from gym_dr.runs.config import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 

@@ -11,10 +11,10 @@ import pytest
 import gym_dr
 from gym_dr import Constant, Scale, Uniform
 from gym_dr.errors import ConfigError, GymDrError, RandomizationError, RandomizationWarning, UnknownNameError
-from gym_dr.experiments.configure import resolve_config
 from gym_dr.experiments.physics import choose_physics
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
+from gym_dr.runs.config import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.training.registry import find_algorithm
 
@@ -99,7 +99,7 @@ def test_a_pattern_replaces_the_rules_of_a_preset() -> None:
     assert space is not None
     light = {"body_mass:*": Scale((0.5, 1.1))}
     physics = choose_physics(HOPPER, space, "default", light)
-    config = resolve_config(find_algorithm("a2c"), {"env": HOPPER}, randomization="default", randomize=light)
+    config = build_config(find_algorithm("a2c"), {"env": HOPPER}, randomization="default", randomize=light)
     assert physics is not None
     for found in (physics.randomization, config.randomization):
         assert found is not None

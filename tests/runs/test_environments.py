@@ -125,7 +125,7 @@ def test_a_session_hands_the_time_limit_and_the_restart_of_workers_on(
         session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
     )
     settings = {"restart_workers": True, "worker_timeout": 5.0}
-    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings}, {}, None)
+    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings})
     run = session.RunSession(
         RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
     )
