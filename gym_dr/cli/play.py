@@ -15,6 +15,7 @@ from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     from gym_dr.experiments.physics import Physics
+    from gym_dr.randomization.space import ParamSpace
 
 
 @click.command()
@@ -59,7 +60,7 @@ def command(
             other = "--video" if video else "--policy" if others else "--pretrained"
             raise ConfigError(f"Expected --human or {other}, got both.")
         load_plugins()
-        physics = _physics(target, chosen)
+        physics = _physics(target, param_space_of(target), chosen)
         play.play_by_hand(target, seed, *((physics.randomization, physics.params) if physics else ()))
         return
     try:
@@ -68,9 +69,8 @@ def command(
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
-    env = policies[0].env
-    physics = _physics(env, chosen)
-    draws = training_draws(policies, param_space_of(env))
+    physics = _physics(policies[0].env, policies[0].space, chosen)
+    draws = training_draws(policies)
     randomization = physics.randomization if physics else draws[0] if draws else None
     exact = physics.params if physics else {}
     played = play.play_policy(policies[0], randomization, episodes=episodes, seed=seed, video=video, params=exact)
@@ -83,14 +83,11 @@ def command(
         click.echo(f"Wrote {video}")
 
 
-def _physics(env: str, chosen: dict[str, Any]) -> Physics | None:
+def _physics(env: str, space: ParamSpace | None, chosen: dict[str, Any]) -> Physics | None:
     """The physics that the user chose, if any; says which switches it turns on."""
     from gym_dr.experiments.physics import choose_physics  # heavy
-    from gym_dr.runs.environments import param_space_of
 
-    if not any(chosen.values()):
-        return None
-    physics = choose_physics(env, param_space_of(env), **chosen)
+    physics = choose_physics(env, space, **chosen)
     for note in physics.notes() if physics else ():
         click.echo(note, err=True)
     return physics

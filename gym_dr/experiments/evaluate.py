@@ -118,7 +118,6 @@ def evaluate(
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
-    from gym_dr.runs.environments import param_space_of
 
     opened, folders = open_all(
         policies,
@@ -130,7 +129,7 @@ def evaluate(
         trust=trust,
     )
     folder = evaluation_folder(folders, output)
-    env_id, space = opened[0].env, param_space_of(opened[0].env)
+    env_id, space = opened[0].env, opened[0].space
     check_options(env_id, success, protocol)
     if randomize or params or all(policy.run for policy in opened):
         physics = choose_physics(env_id, space, randomization, randomize, params)
@@ -139,8 +138,8 @@ def evaluate(
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
     with playing(progress) as display:
-        found = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
-        found += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
+        found = nominal_and_training(opened, episodes_of_each(episodes)["draws"])
+        found += asked_sets(env_id, space, training_randomizations(opened), display.note, **asked)
         if physics is not None:
             found += _chosen_set(physics, found, episodes, display.note)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
@@ -164,6 +163,7 @@ def playing(progress: bool) -> Iterator[Progress]:
 
 def asked_sets(
     env: str,
+    space: ParamSpace | None,
     trained: Mapping[str, Randomization],
     note: Callable[[str], None],
     *,
@@ -178,7 +178,8 @@ def asked_sets(
     """The sets that options ask for besides nominal values and training draws.
 
     Args:
-        env: Id of the environment.
+        env: Id of the environment, for messages.
+        space: Its parameters; None if it has none.
         trained: Distinct training randomizations; the key is the suffix of the names of their sets.
         note: Called with remarks for the user.
         grid: See ``evaluate``.
@@ -195,11 +196,10 @@ def asked_sets(
         RandomizationError: A value of the grid is out of bounds.
     """
     from gym_dr.evaluation import cells, generalization
-    from gym_dr.runs.environments import param_space_of
 
     if not (grid or corners or sobol is not None or sobol_box is not None or protocol or sets):
         return []
-    each, space = episodes_of_each(episodes), param_space_of(env)
+    each = episodes_of_each(episodes)
     found: list[CellSet] = []
     if space is None:
         raise ConfigError(

@@ -20,6 +20,7 @@ from gym_dr.plugins.manager import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import (
     SETTINGS,
@@ -30,7 +31,7 @@ from gym_dr.runs.config import (
     option_names,
     sampler_option_names,
 )
-from gym_dr.runs.environments import check_module, param_space_of
+from gym_dr.runs.environments import check_module
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 from gym_dr.wording import addressing
@@ -184,7 +185,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
     try:
-        sets = _sets(head.env, _trained(variants, head.env), evaluation, grid, named, notes.append)
+        sets = _sets(head.env, variants, evaluation, grid, named, notes.append)
     except GymDrError as error:
         raise type(error)(f"[evaluation]: {error}") from None
     study = Study(
@@ -209,7 +210,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
 
 def _sets(
     env: str,
-    trained: Mapping[str, Randomization],
+    variants: Sequence[Variant],
     evaluation: _Evaluation,
     grid: Mapping[str, tuple[float, float, int]],
     named: Mapping[str, Any],
@@ -218,9 +219,11 @@ def _sets(
     """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
     from gym_dr.evaluation.cells import distribution, nominal  # heavy
 
+    space = variants[0].config.space
+    trained = _trained(variants, space)
     asked = dataclasses.asdict(evaluation)
     check_options(env, asked.pop("success"), evaluation.protocol)
-    others = asked_sets(env, trained, note, grid=grid, sets=named, **asked)
+    others = asked_sets(env, space, trained, note, grid=grid, sets=named, **asked)
     episodes = episodes_of_each(evaluation.episodes)["draws"]
     draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
     known = [cells.definition for cells in others if cells.kind == "distribution"]
@@ -298,9 +301,8 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     return Variant(name=name, algorithm=algorithm, config=build_config(algorithm, options_given, **draws))
 
 
-def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:
+def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
     """Distinct training randomizations; the key, with the preset's or a variant's name, is a suffix for set names."""
-    space = param_space_of(env)
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants:

@@ -39,7 +39,7 @@ def comparison(root: Path) -> Comparison:
     space = param_space_of(policies[0].env)
     assert space is not None
     sets = [
-        *nominal_and_training(policies, space, 4),
+        *nominal_and_training(policies, 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
     evaluation = evaluate_policies(policies, sets, root / "evaluation")

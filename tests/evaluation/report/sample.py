@@ -30,7 +30,7 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     assert randomization is not None
     box = cells.training_box(space, [randomization])
     sets = [
-        *nominal_and_training(policies, space, 6),
+        *nominal_and_training(policies, 6),
         cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
         cells.corners(box, 1),
         cells.fixed("gravity=-3", {"gravity": -3.0}, 2),
