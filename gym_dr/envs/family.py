@@ -37,8 +37,8 @@ class EnvFamily:
 
     name: str  # of their parameter space, under which presets are registered
     ids: tuple[EnvId, ...]  # of its environments
-    # what may vary in them, or "module:function", an id -> what may vary; None to ask an environment that is made for
-    # it. If given, observations are a Box of floats, and environments take pushes
+    # what may vary in them, or "module:function", an id -> what may vary; None to ask an environment, which is made for
+    # that. If given, observations are a Box of floats and environments take pushes
     space: ParamSpace | str | None = None
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
@@ -65,10 +65,9 @@ def randomized_id(env_id: str) -> str | None:
 
 
 def described_space(env_id: str) -> tuple[ParamSpace, EnvId] | None:
-    """What may vary in an environment, as its family says, and the environment's description.
+    """What may vary in an environment according to its family, and what else that says about the id.
 
-    Returns:
-        Neither if its family does not say, or if something else has been registered with the id since.
+    None if no family says what may vary, or if something else has been registered with the id since.
     """
     family, name = family_of(env_id), env_id.rpartition(":")[2]
     if family is None or family.space is None:
