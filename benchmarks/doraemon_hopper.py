@@ -69,7 +69,7 @@ def train(sampler: str, seed: int, updates: int, output: Path) -> list[Path]:
     settings |= {"checkpoint_every": EVERY, "eval_episodes": 0}
     options = PPO | {"updates": updates}
     own = DORAEMON if sampler == "doraemon" else {}
-    config = build_config(algorithm, settings, options, BOX, own)
+    config = build_config(algorithm, {**settings, **options, **own}, randomization=BOX)
     folder = RunFolder.create(output / f"{sampler}-seed{seed}", config.to_json(), overwrite=False)
     kept: list[Path] = []
 

@@ -58,7 +58,10 @@ def our_config(env_id: str, updates: int) -> RunConfig:
     """The settings of ``their_model``."""
     model = their_model(env_id, seed=1)
     num_envs, transitions = JOBS[env_id][1], model.n_steps * model.n_envs
-    options = {
+    given = {
+        "env": env_id,
+        "num_envs": num_envs,
+        "seed": 1,
         "updates": updates,
         "rollout_steps": transitions // num_envs,
         "minibatches": transitions // model.batch_size,
@@ -74,7 +77,7 @@ def our_config(env_id: str, updates: int) -> RunConfig:
         "normalize_observations": False,
         "normalize_rewards": False,
     }
-    return build_config(find_algorithm("ppo"), {"env": env_id, "num_envs": num_envs, "seed": 1}, options, "none")
+    return build_config(find_algorithm("ppo"), given, randomization="none")
 
 
 def compare_speed(env_id: str, rollouts: int, rounds: int, clock: Callable[[], float]) -> None:
@@ -127,7 +130,7 @@ def solve_with_theirs(seed: int, limit: float) -> Solved | None:
 def solve_with(name: str, seed: int, limit: float) -> Solved | None:
     """Solves with an algorithm of gym_dr and its defaults."""
     algorithm = find_algorithm(name)
-    config = build_config(algorithm, {"seed": seed, "eval_episodes": 0}, {}, "none")
+    config = build_config(algorithm, {"seed": seed, "eval_episodes": 0}, randomization="none")
     found = time_to_threshold(config, algorithm, SOLVED, limit)
     return (found["seconds"], found["steps"]) if found["passed"] else None
 

@@ -128,8 +128,8 @@ def with_defaults(episodes: int, seed: int = 1) -> Played:
     """``gymdr train reinforce`` as it is: other hyperparameters, and its logs and checkpoints."""
     algorithm = find_algorithm("reinforce")
     settings = {"env": NATIVE, "seed": seed, "eval_episodes": 0}
-    num_envs = build_config(algorithm, settings, {}, "none").settings.num_envs
-    config = build_config(algorithm, settings, {"updates": episodes // num_envs}, "none")
+    num_envs = build_config(algorithm, settings, randomization="none").settings.num_envs
+    config = build_config(algorithm, {**settings, "updates": episodes // num_envs}, randomization="none")
     with temporary_session(RunSession, config) as session:
         spent = seconds(lambda: algorithm.train_function()(session, config.options))
         with open(session.folder.draws, newline="") as file:

@@ -59,7 +59,8 @@ def measure(name: str, algorithm: str, env_id: str, updates: int) -> tuple[float
     settings = {"env": env_id, "sampler": name, "eval_episodes": 0}
     # -150 is soon reached, so that samplers adapt
     options = {"success": -150.0, "start": "default"} if _has_success(name) else {}
-    config = build_config(found, settings, {"updates": updates, "schedule": "constant"}, "wide", options)
+    given = {**settings, "updates": updates, "schedule": "constant", **options}
+    config = build_config(found, given, randomization="wide")
     make = Sampler.for_space
 
     def for_space(*args: Any, **kwargs: Any) -> Any:

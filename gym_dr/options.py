@@ -8,10 +8,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Sequence
-from typing import Any
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, Union, get_args, get_origin
 
-from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.errors import ConfigError, shortened, unknown_name
 
 
 def option(default: Any, help: str, choices: Sequence[str] = ()) -> Any:
@@ -55,3 +57,42 @@ def expect(good: bool, name: str, expected: str, got: object) -> None:
     """
     if not good:
         raise ConfigError(f"{name}: expected {expected}, got {got!r}.")
+
+
+def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
+    """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
+
+    Suggestions for an unknown name come from the fields and ``also``.
+
+    Raises:
+        UnknownNameError: The dataclass has no such field.
+        ConfigError: A value has another type.
+    """
+    hints = typing.get_type_hints(cls)
+    known = {field.name for field in dataclasses.fields(cls)}
+    checked = {}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown_name("setting", name, known.union(also))
+        checked[name] = _convert(name, hints[name], value)
+    return checked
+
+
+def _convert(name: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [part for part in get_args(hint) if part is not type(None)]
+        if isinstance(value, Mapping) and any(get_origin(part) is Mapping for part in inner):
+            return value
+        return None if value is None else _convert(name, inner[0], value)
+    if get_origin(hint) is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_convert(name, get_args(hint)[0], item) for item in value)
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        raise ConfigError(f"{name}: expected a number of at most 64 bits, got {value.bit_length()} bits.")
+    elif hint is float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    expected = "a list" if get_origin(hint) is tuple else getattr(hint, "__name__", str(hint))
+    raise ConfigError(f"{name}: expected {expected}, got {shortened(value)}.")

@@ -72,7 +72,8 @@ def measure_solving(settings: BenchSettings, report: Callable[[str], None]) -> d
         for name in found:
             report(f"solving with {name}, seed {seed}")
             algorithm = find_algorithm(name)
-            config = build_config(algorithm, {"env": settings.env, "seed": seed, "eval_episodes": 0}, {}, "none")
+            given = {"env": settings.env, "seed": seed, "eval_episodes": 0}
+            config = build_config(algorithm, given, randomization="none")
             if seed == 1:
                 time_to_threshold(config, algorithm, math.inf, limit=0.0)  # loads or compiles code
             found[name].append(time_to_threshold(config, algorithm, cast(float, threshold), settings.solving_limit))
@@ -109,11 +110,12 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, see
         GymDrError: The environment is unknown, cannot be made, or does not fit the algorithm.
     """
     known = {field.name for field in fields(algorithm.config_class())}
-    settings: dict[str, Any] = {"env": env_id, "seed": seed, "eval_episodes": 0}
+    given: dict[str, Any] = {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}
+    given |= {"env": env_id, "seed": seed, "eval_episodes": 0}
     if num_envs is not None:
-        settings["num_envs"] = num_envs
+        given["num_envs"] = num_envs
     randomization = "none" if param_space_of(env_id) is None else "default"
-    return build_config(algorithm, settings, {name: _ENDLESS[name] for name in _ENDLESS.keys() & known}, randomization)
+    return build_config(algorithm, given, randomization=randomization)
 
 
 @contextlib.contextmanager

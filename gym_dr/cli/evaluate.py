@@ -58,7 +58,7 @@ def command(
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 
-    physics: Any = {"params": read_params(params), "randomize": read_randomize(randomize)}
-    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **physics, **options)
+    chosen: Any = {"params": read_params(params), "randomize": read_randomize(randomize)}
+    evaluation = evaluate([*runs, *others], grid=read_grid(grid), command=command_line(), **chosen, **options)
     show_evaluation(evaluation)
     click.echo(f"Wrote {evaluation.folder}")

@@ -14,7 +14,8 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.wording import counted
 
 if TYPE_CHECKING:
-    from gym_dr.experiments.physics import Physics
+    from gym_dr.experiments.chosen_params import ChosenParams
+    from gym_dr.randomization.space import ParamSpace
 
 
 @click.command()
@@ -52,15 +53,15 @@ def command(
         raise ConfigError(
             f"Expected one RUN, one --policy, one --pretrained, or --human and an ENV, got {len(given)} of them."
         )
-    chosen = {"params": read_params(params), "randomize": read_randomize(randomize)}
-    chosen["randomization"] = options["randomization"]
+    asked = {"params": read_params(params), "randomize": read_randomize(randomize)}
+    asked["randomization"] = options["randomization"]
     if human:
         if video or not target:
             other = "--video" if video else "--policy" if others else "--pretrained"
             raise ConfigError(f"Expected --human or {other}, got both.")
         load_plugins()
-        physics = _physics(target, chosen)
-        play.play_by_hand(target, seed, *((physics.randomization, physics.params) if physics else ()))
+        chosen = _choose(target, param_space_of(target), asked)
+        play.play_by_hand(target, seed, *((chosen.randomization, chosen.params) if chosen else ()))
         return
     try:
         policies, _ = open_all(given, **options)
@@ -68,11 +69,10 @@ def command(
         if target in gym.registry:
             raise ConfigError(f"{target}: is an environment; play it with --human, or name a RUN to watch.") from error
         raise
-    env = policies[0].env
-    physics = _physics(env, chosen)
-    draws = training_draws(policies, param_space_of(env))
-    randomization = physics.randomization if physics else draws[0] if draws else None
-    exact = physics.params if physics else {}
+    chosen = _choose(policies[0].env, policies[0].space, asked)
+    draws = training_draws(policies)
+    randomization = chosen.randomization if chosen else draws[0] if draws else None
+    exact = chosen.params if chosen else {}
     played = play.play_policy(policies[0], randomization, episodes=episodes, seed=seed, video=video, params=exact)
     for episode in played:
         shown = {name: episode.params[name] for name in (*exact, *(randomization or ())) if name in episode.params}
@@ -83,14 +83,11 @@ def command(
         click.echo(f"Wrote {video}")
 
 
-def _physics(env: str, chosen: dict[str, Any]) -> Physics | None:
-    """The physics that the user chose, if any; says which switches it turns on."""
-    from gym_dr.experiments.physics import choose_physics  # heavy
-    from gym_dr.runs.environments import param_space_of
+def _choose(env: str, space: ParamSpace | None, asked: dict[str, Any]) -> ChosenParams | None:
+    """The parameters that the user chose, if any; says which switches they turn on."""
+    from gym_dr.experiments.chosen_params import choose_params  # heavy
 
-    if not any(chosen.values()):
-        return None
-    physics = choose_physics(env, param_space_of(env), **chosen)
-    for note in physics.notes() if physics else ():
+    chosen = choose_params(env, space, **asked)
+    for note in chosen.notes() if chosen else ():
         click.echo(note, err=True)
-    return physics
+    return chosen

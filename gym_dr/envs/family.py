@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from gym_dr.randomization.presets import add_preset, remove_preset
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, load_object
 
@@ -24,6 +26,7 @@ class EnvId:
     vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     stock: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
+    discrete: bool = False  # whether actions are choices; if not, they are numbers
     # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
     keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -34,6 +37,9 @@ class EnvFamily:
 
     name: str  # of their parameter space, under which presets are registered
     ids: tuple[EnvId, ...]  # of its environments
+    # what may vary in them, or "module:function", an id -> what may vary; None to ask an environment, which is made for
+    # that. If given, observations are a Box of floats and environments take pushes
+    space: ParamSpace | str | None = None
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families
     # settings and options that replace an algorithm's own defaults: algorithm -> name -> value
@@ -58,6 +64,27 @@ def randomized_id(env_id: str) -> str | None:
     return next((env.id for env in ENVIRONMENTS.values() if env.stock and name == env.stock.rpartition("-v")[0]), None)
 
 
+def described_space(env_id: str) -> tuple[ParamSpace, EnvId] | None:
+    """What may vary in an environment according to its family, and what else that says about the id.
+
+    None if no family says what may vary, or if something else has been registered with the id since.
+    """
+    family, name = family_of(env_id), env_id.rpartition(":")[2]
+    if family is None or family.space is None:
+        return None
+    env = ENVIRONMENTS.get(name)
+    if not _is_described(gym.spec(name), env):
+        return None
+    if isinstance(family.space, str):
+        return load_object(family.space)(name), env
+    return family.space.with_constants(env.kwargs), env
+
+
+def _is_described(known: EnvSpec, env: EnvId) -> bool:
+    same = (known.entry_point, known.kwargs) == (env.entry_point, dict(env.kwargs))
+    return same and not known.additional_wrappers
+
+
 def point_camera(env: gym.Env[Any, Any]) -> None:
     """Points the camera of any environment at what matters, before rendering."""
     for camera in {family.camera for family in FAMILIES.values() if family.camera}:
@@ -77,7 +104,7 @@ def add_family(family: EnvFamily, owner: str) -> None:
     for env in family.ids:
         ENVIRONMENTS.add(env.id, env, owner)
         known = gym.registry.get(env.id)
-        if known is not None and (known.entry_point, known.kwargs) != (env.entry_point, dict(env.kwargs)):
+        if known is not None and not _is_described(known, env):
             raise ValueError(f"environment {env.id!r} is already registered with Gymnasium")
         if known is None:
             gym.register(

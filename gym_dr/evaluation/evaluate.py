@@ -29,7 +29,6 @@ from gym_dr.evaluation.results import (
 )
 from gym_dr.evaluation.summary import initial_document, summarize
 from gym_dr.runs.durable import os_errors
-from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wording import spelled
 from gym_dr.wrappers.record import EpisodeRecord
@@ -82,7 +81,7 @@ def evaluate_policies(
     ]
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
-    document = initial_document(policies, all_sets, folder, param_space_of(env), threshold, command)
+    document = initial_document(policies, all_sets, folder, threshold, command)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
     # rows first: they must fit the digests in the document

@@ -25,6 +25,7 @@ from gym_dr.evaluation.actions import checked
 from gym_dr.evaluation.cells import nominal
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import ContextRanges
 from gym_dr.training.api import Policy
@@ -42,7 +43,7 @@ class Setting:
     """What only runs record about themselves."""
 
     env: str
-    has_params: bool
+    space: ParamSpace | None  # what may vary in it; None if nothing may
     randomization: Randomization | None  # of their training; None if unknown
     context_ranges: ContextRanges | None = None  # of the parameters that they observe, mapped to [-1, 1]
     stochastic: bool = False  # whether Stable-Baselines3 samples actions
@@ -178,7 +179,7 @@ def _policy(
         name=name,
         env=setting.env,
         source=source,
-        has_params=setting.has_params,
+        space=setting.space,
         randomization=setting.randomization,
         context_ranges=setting.context_ranges,
         context_span=1.0,  # as in environments that are made with context="observation"

@@ -14,7 +14,6 @@ from gym_dr.arrays import Array
 from gym_dr.evaluation.plots import new_figure, read_log, save_figure
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig
-from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.wrappers.disturbed_space import split
 
@@ -52,7 +51,7 @@ def read_growth(folder: RunFolder, config: RunConfig) -> list[Growth]:
     """
     if config.settings.sampler == UNIFORM or config.randomization is None or not folder.draws.exists():
         return []
-    space = param_space_of(config.settings.env)
+    space = config.space
     assert space is not None  # since there is a randomization
     drawn, _ = split(config.randomization)
     table = read_log(folder.draws, ("update", *drawn))

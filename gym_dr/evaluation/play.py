@@ -22,7 +22,7 @@ from gym_dr.evaluation.captions import Frame, caption_of, captioned
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, param_space_of
+from gym_dr.runs.environments import check_env_id, make_env, make_vector_env, space_of
 from gym_dr.wording import spelled
 from gym_dr.wrappers.disturbed_space import undisturbed
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
@@ -66,7 +66,7 @@ def play_policy(
     exact = dict(params or {})
     played: list[EpisodeRecord] = []
     envs = RecordEpisodes(policy.wrap(with_params(envs) if exact else envs, randomization, exact), played.append)
-    space = param_space_of(policy.env) or ParamSpace("", [])
+    space = policy.space or ParamSpace("", [])
     shown = dict.fromkeys((*exact, *(randomization or ()), *((randomization and randomization.switched_on) or ())))
     with contextlib.closing(envs), open_video(video, int(envs.metadata.get("render_fps", 30))) as add_frame:
         act = policy.make(envs)
@@ -139,7 +139,7 @@ def play_by_hand(
             from gymnasium.utils.play import play
 
         noop = keys.pop((), np.zeros(env.action_space.shape or (), env.action_space.dtype))
-        chosen = _Chosen(env, exact, param_space_of(env_id) or ParamSpace("", []))
+        chosen = _Chosen(env, exact, space_of(env) or ParamSpace("", []))
         play(chosen, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
     finally:
         env.close()

@@ -58,7 +58,7 @@ class FrozenPolicy:
     name: str  # unique among policies evaluated together
     env: str  # id of the environment that it acts in
     source: str  # where it comes from, for messages
-    has_params: bool  # whether the environment has parameters
+    space: ParamSpace | None  # what may vary in it; None if nothing may
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
@@ -84,9 +84,9 @@ class FrozenPolicy:
 
         It accepts ``options["params"]`` for the values of the cells.
         """
-        native = self.has_params and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
+        native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes)
-        if not self.has_params:
+        if self.space is None:
             return make_vector_env(self.env, num_envs, "auto", None)
         randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
         with nominal_may_be_outside():
@@ -128,13 +128,14 @@ class FrozenPolicy:
                 pass
         return np.stack(taken)
 
-    def trained_on(self, space: ParamSpace | None) -> str:
+    @property
+    def trained_on(self) -> str:
         """The preset of its training, "none" for nominal values, "own" for other randomizations, or "unknown"."""
-        if space is None or (self.randomization is not None and not self.randomization):
+        if self.space is None or (self.randomization is not None and not self.randomization):
             return NONE
         if self.randomization is None:
             return UNKNOWN
-        return preset_of(self.randomization, space)
+        return preset_of(self.randomization, self.space)
 
 
 RunParts = tuple[RunFolder, RunConfig, Algorithm]
@@ -170,28 +171,29 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
     return policies
 
 
-def training_draws(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[Randomization]:
+def training_draws(policies: Sequence[FrozenPolicy]) -> list[Randomization]:
     """Training randomizations of policies; the preset "default", if there is one, if all are unknown."""
     known = [policy.randomization for policy in policies if policy.randomization is not None]
+    space = policies[0].space
     if known or space is None or DEFAULT not in presets(space.name):
         return known
     return [resolve(DEFAULT, space)]
 
 
-def nominal_and_training(policies: Sequence[FrozenPolicy], space: ParamSpace | None, episodes: int) -> list[CellSet]:
+def nominal_and_training(policies: Sequence[FrozenPolicy], episodes: int) -> list[CellSet]:
     """Nominal values, and the training draws of each policy; all policies are evaluated on all sets.
 
     Returns:
         The set "nominal", and the set "training" for the training draws, or several sets "training: PRESET" or
         "training: NAME" if policies differ; the set "default", of that preset, if all training draws are unknown.
     """
-    trained = training_randomizations(policies, space)
+    trained = training_randomizations(policies)
     unknown = all(policy.randomization is None for policy in policies)
     names = {end: DEFAULT if unknown else f"training{end}" for end in trained}
     return [nominal(episodes), *(distribution(names[end], rule, episodes) for end, rule in trained.items())]
 
 
-def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> dict[str, Randomization]:
+def training_randomizations(policies: Sequence[FrozenPolicy]) -> dict[str, Randomization]:
     """Distinct training randomizations of policies, without nominal values; see ``training_draws``.
 
     Keys are suffixes for names of sets: "" for a single one, else ": PRESET" or ": NAME"; ": default" if all are
@@ -202,12 +204,12 @@ def training_randomizations(policies: Sequence[FrozenPolicy], space: ParamSpace 
         if policy.randomization:
             owners.setdefault(policy.randomization, policy)
     if all(policy.randomization is None for policy in policies):
-        return {f": {DEFAULT}": draws for draws in training_draws(policies, space)}
+        return {f": {DEFAULT}": draws for draws in training_draws(policies)}
     if len(owners) == 1:
         return dict.fromkeys([""], next(iter(owners)))
     ends = {}
     for randomization, policy in owners.items():
-        preset = policy.trained_on(space)
+        preset = policy.trained_on
         named = preset == CUSTOM or preset in {other.name for other in policies}  # the preset's name would be ambiguous
         ends[f": {policy.name if named else preset}"] = randomization
     return ends
@@ -265,7 +267,7 @@ def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm)
         name=name,
         env=config.settings.env,
         source=str(path),
-        has_params=config.randomization is not None,
+        space=config.space,
         randomization=config.randomization,
         context_ranges=config.context_ranges,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,18 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.space import Param
 
 
 def initial_document(
     policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
     folder: Path,
-    space: ParamSpace | None,
     success: float | None,
     command: str,
 ) -> dict[str, Any]:
     """The document of an evaluation before its first episode."""
+    space: Mapping[str, Param] = policies[0].space or {}
     varied = {name for cells in sets for name in cells.parameters}
     described = ("nominal", "low", "high", "unit", "kind", "doc")
     return {
@@ -39,8 +39,8 @@ def initial_document(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {n: {key: getattr(p, key) for key in described} for n, p in (space or {}).items() if n in varied},
-        "policies": [_policy(policy, folder, space) for policy in policies],
+        "parameters": {n: {key: getattr(p, key) for key in described} for n, p in space.items() if n in varied},
+        "policies": [_policy(policy, folder) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
         "differences": [],
@@ -48,14 +48,14 @@ def initial_document(
     }
 
 
-def _policy(policy: FrozenPolicy, folder: Path, space: ParamSpace | None) -> dict[str, Any]:
-    randomization, path = policy.randomization, policy.record["path"]
+def _policy(policy: FrozenPolicy, folder: Path) -> dict[str, Any]:
+    randomization, space, path = policy.randomization, policy.space, policy.record["path"]
     ranges = {} if space is None else {n: r.support(space[n].nominal) for n, r in (randomization or {}).items()}
     return {
         "name": policy.name,
         **policy.record,
         "path": None if path is None else _path_from(folder, Path(path)),
-        "trained_on": policy.trained_on(space),
+        "trained_on": policy.trained_on,
         "ranges": {name: [float(low), float(high)] for name, (low, high) in ranges.items()},
         "randomization": None if randomization is None else randomization.to_dict(),
         "digest": policy.digest,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, unknown_name
-from gym_dr.experiments.physics import Physics, choose_physics
+from gym_dr.experiments.chosen_params import ChosenParams, choose_params
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
 from gym_dr.randomization.context import INFO
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 EPISODES = {"draws": 100, "cell": 20, "sobol": 5}  # of nominal values and distributions, of a cell, of a Sobol point
 PROTOCOLS = ("dre",)
-RESERVED = ("nominal", "training", "default")  # sets that evaluations have without being asked
+TRAINING = "training"
+RESERVED = ("nominal", TRAINING, "default")  # sets that evaluations have without being asked
 
 
 def evaluate(
@@ -118,31 +119,24 @@ def evaluate(
     from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
-    from gym_dr.runs.environments import param_space_of
 
-    opened, folders = open_all(
-        policies,
-        env=env,
-        randomization=randomization,
-        context=context,
-        context_params=context_params,
-        stochastic=stochastic,
-        trust=trust,
-    )
+    opened, folders = open_all(policies, env, randomization, context, context_params, stochastic, trust)
     folder = evaluation_folder(folders, output)
-    env_id, space = opened[0].env, param_space_of(opened[0].env)
+    env_id, space = opened[0].env, opened[0].space
     check_options(env_id, success, protocol)
     if randomize or params or all(policy.run for policy in opened):
-        physics = choose_physics(env_id, space, randomization, randomize, params)
+        chosen = choose_params(env_id, space, randomization, randomize, params)
     else:  # the training draws of the others
-        physics = None
+        chosen = None
+    for name in sets or {}:
+        _check_name("sets", name)
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
     with playing(progress) as display:
-        found = nominal_and_training(opened, space, episodes_of_each(episodes)["draws"])
-        found += asked_sets(env_id, training_randomizations(opened, space), display.note, **asked)
-        if physics is not None:
-            found += _chosen_set(physics, found, episodes, display.note)
+        found = nominal_and_training(opened, episodes_of_each(episodes)["draws"])
+        found += asked_sets(env_id, space, training_randomizations(opened), display.note, **asked)
+        if chosen is not None:
+            found += _chosen_set(chosen, found, episodes, display.note)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
 
 
@@ -164,6 +158,7 @@ def playing(progress: bool) -> Iterator[Progress]:
 
 def asked_sets(
     env: str,
+    space: ParamSpace | None,
     trained: Mapping[str, Randomization],
     note: Callable[[str], None],
     *,
@@ -178,7 +173,8 @@ def asked_sets(
     """The sets that options ask for besides nominal values and training draws.
 
     Args:
-        env: Id of the environment.
+        env: Id of the environment, for messages.
+        space: Its parameters; None if it has none.
         trained: Distinct training randomizations; the key is the suffix of the names of their sets.
         note: Called with remarks for the user.
         grid: See ``evaluate``.
@@ -195,11 +191,10 @@ def asked_sets(
         RandomizationError: A value of the grid is out of bounds.
     """
     from gym_dr.evaluation import cells, generalization
-    from gym_dr.runs.environments import param_space_of
 
     if not (grid or corners or sobol is not None or sobol_box is not None or protocol or sets):
         return []
-    each, space = episodes_of_each(episodes), param_space_of(env)
+    each = episodes_of_each(episodes)
     found: list[CellSet] = []
     if space is None:
         raise ConfigError(
@@ -233,30 +228,41 @@ def asked_sets(
 
 
 def _chosen_set(
-    physics: Physics, others: Sequence[CellSet], episodes: int | None, note: Callable[[str], None]
+    chosen: ChosenParams, others: Sequence[CellSet], episodes: int | None, note: Callable[[str], None]
 ) -> list[CellSet]:
-    """The set of the physics that the user chose; none if it is nominal, or among the others already.
+    """The set of the parameters that the user chose; none if they are nominal, or among the others already.
 
     Raises:
-        ConfigError: Another set has its name.
+        ConfigError: Another set, or a kind of set, has its name.
     """
     from gym_dr.evaluation import cells
 
-    for text in physics.notes():
-        note(f"{physics.name}: {text}")
+    for text in chosen.notes():
+        note(f"{chosen.name}: {text}")
     count = episodes_of_each(episodes)["draws"]
-    if physics.randomization:
-        chosen = cells.distribution(physics.name, physics.randomization, count, physics.params)
-    elif physics.params:
-        chosen = cells.fixed(physics.name, physics.params, count)
+    if chosen.randomization:
+        own = cells.distribution(chosen.name, chosen.randomization, count, chosen.params)
+    elif chosen.params:
+        own = cells.fixed(chosen.name, chosen.params, count)
     else:
         return []
-    same = [one.to_dict() for one in others if one.name == chosen.name]
-    if any(form != chosen.to_dict() for form in same):
+    same = [one.to_dict() for one in others if one.name == own.name]
+    if any(form != own.to_dict() for form in same):
         raise ConfigError(
-            f"{spelled('randomization')}: another set is named {chosen.name!r} already. Give the file another name."
+            f"{spelled('randomization')}: another set is named {own.name!r} already. Give the file another name."
         )
-    return [] if same else [chosen]
+    if same:
+        return []
+    _check_name(spelled("randomization"), own.name)
+    return [own]
+
+
+def _check_name(what: str, name: str) -> None:
+    """Raises ConfigError for the name of a kind of set, since it could replace such a set in the folder."""
+    from gym_dr.evaluation.cells import KINDS  # heavy
+
+    if name in (*KINDS, TRAINING):
+        raise ConfigError(f"{what}: {name!r} is the name of a kind of set. Choose another name.")
 
 
 def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:

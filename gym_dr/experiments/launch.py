@@ -23,8 +23,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, unknown_name
-from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.progress import Display
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.runs.config import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
@@ -107,6 +108,7 @@ def train_folder(path: str, trust: Collection[str], display: Display, stop: Stop
     from gym_dr.experiments.one_run import train_run  # heavy
 
     try:
+        load_plugins()
         train_run(*open_run(path, trust), resume=True, display=display, stop=stop)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)

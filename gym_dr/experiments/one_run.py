@@ -13,7 +13,6 @@ from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig, family_defaults
-from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
@@ -121,5 +120,5 @@ def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorith
     stop.check()
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
         policies = open_policies([(folder, config, algorithm)])
-        sets = nominal_and_training(policies, param_space_of(config.settings.env), config.settings.eval_episodes)
+        sets = nominal_and_training(policies, config.settings.eval_episodes)
         evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())

@@ -28,7 +28,6 @@ ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None 
 
 def open_all(
     given: PoliciesLike,
-    *,
     env: str | None = None,
     randomization: Any = None,
     context: str = INFO,
@@ -86,13 +85,13 @@ def open_all(
     if context != INFO and not others:
         raise ConfigError(f"{spelled('context')} is for policies that are not runs: expected one, got only runs.")
     check_env_id(first)
-    space = param_space_of(first)
+    space = runs[0].config.space if runs else param_space_of(first)
     if space is None and randomization is not None:
         raise ConfigError(f"{spelled('randomization')}: {first} has no parameters to randomize.")
     draws = None if space is None or randomization is None or not others else resolve(randomization, space)
     setting = Setting(
         env=first,
-        has_params=space is not None,
+        space=space,
         randomization=draws,
         context_ranges=_context_ranges(context, context_params, draws, space),
         stochastic=stochastic,

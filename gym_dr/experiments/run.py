@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.html_tables import Cell, html_table, listed
-from gym_dr.experiments.configure import open_run
 from gym_dr.experiments.launch import aggregate_runs, launch
-from gym_dr.runs.config import RunConfig, check_device
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.runs.config import RunConfig, check_device, open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.plain import read_plain
@@ -295,6 +295,7 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
         ConfigError: A configuration cannot be read, or names a module that is not trusted.
         UnknownNameError: An algorithm or environment is not installed.
     """
+    load_plugins()
     runs = [Run(*open_run(folder.path, trust)) for folder in expand([str(path)])]
     single = (Path(path) / CONFIG).is_file()
     return runs[0] if single else Runs(Path(path), runs, trust)

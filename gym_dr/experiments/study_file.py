@@ -14,22 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
-from gym_dr.experiments.configure import (
-    SETTINGS,
-    file_beside,
-    option_names,
-    resolve_config,
-    sampler_option_names,
-    steps_per_update,
-)
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.options import check_fields
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
 from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunConfig, RunSettings, check_fields
-from gym_dr.runs.environments import check_module, param_space_of
+from gym_dr.runs.config import (
+    SETTINGS,
+    RunConfig,
+    RunSettings,
+    build_config,
+    file_beside,
+    option_names,
+    sampler_option_names,
+)
+from gym_dr.runs.environments import check_module
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 from gym_dr.wording import addressing
@@ -66,7 +68,7 @@ class Variant:
     @property
     def budget(self) -> int | None:
         """Environment steps of one run, including reset steps; None if they depend on the length of episodes."""
-        each = steps_per_update(self.config)
+        each = self.config.steps_per_update
         return None if each is None else int(self.config.options.updates * each)
 
 
@@ -183,7 +185,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
     try:
-        sets = _sets(head.env, _trained(variants, head.env), evaluation, grid, named, notes.append)
+        sets = _sets(head.env, variants, evaluation, grid, named, notes.append)
     except GymDrError as error:
         raise type(error)(f"[evaluation]: {error}") from None
     study = Study(
@@ -208,7 +210,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
 
 def _sets(
     env: str,
-    trained: Mapping[str, Randomization],
+    variants: Sequence[Variant],
     evaluation: _Evaluation,
     grid: Mapping[str, tuple[float, float, int]],
     named: Mapping[str, Any],
@@ -217,9 +219,11 @@ def _sets(
     """Nominal values, training draws and the sets asked for, without draws that the protocol has too."""
     from gym_dr.evaluation.cells import distribution, nominal  # heavy
 
+    space = variants[0].config.space
+    trained = _trained(variants, space)
     asked = dataclasses.asdict(evaluation)
     check_options(env, asked.pop("success"), evaluation.protocol)
-    others = asked_sets(env, trained, note, grid=grid, sets=named, **asked)
+    others = asked_sets(env, space, trained, note, grid=grid, sets=named, **asked)
     episodes = episodes_of_each(evaluation.episodes)["draws"]
     draws = [distribution(f"training{end}", rule, episodes) for end, rule in trained.items()]
     known = [cells.definition for cells in others if cells.kind == "distribution"]
@@ -294,12 +298,11 @@ def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: 
     # runs are not evaluated after training: the study evaluates them
     given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": head.env, "seed": head.seeds[0]}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
-    return Variant(name=name, algorithm=algorithm, config=resolve_config(algorithm, options_given, **draws))
+    return Variant(name=name, algorithm=algorithm, config=build_config(algorithm, options_given, **draws))
 
 
-def _trained(variants: Sequence[Variant], env: str) -> dict[str, Randomization]:
+def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
     """Distinct training randomizations; the key, with the preset's or a variant's name, is a suffix for set names."""
-    space = param_space_of(env)
     known = {} if space is None else {resolve(name, space): name for name in presets(space.name)}
     found: dict[Randomization, str] = {}
     for variant in variants:

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, LostRunError
-from gym_dr.experiments.configure import resolve_config, steps_per_update, with_total_steps
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig, check_device
-from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.config import RunConfig, build_config, check_device, with_total_steps
 from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
@@ -86,7 +84,8 @@ def train(
     launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
     _check_seeds(seeds, options, launching)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
-    configs = [resolve_config(found, given, config, trust, randomization, randomize) for given in each]
+    drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
+    configs = [build_config(found, given, config=config, trust=trust, **drawing) for given in each]
     if total_steps is not None:
         if "updates" in options:
             raise ConfigError(f"Expected {spelled('updates')} or {spelled('total_steps')}, got both.")
@@ -121,7 +120,7 @@ def train(
 
 def _tell_updates(config: RunConfig, total_steps: int) -> None:
     """Says how many updates the steps that the user asked for make."""
-    updates, each = config.options.updates, steps_per_update(config) or 0
+    updates, each = config.options.updates, config.steps_per_update or 0
     made = f"{updates:,} update{'s' if updates > 1 else ''} of {each:,} steps, {updates * each:,} in all"
     text = f"total_steps {total_steps:,}: {made}"
     Progress("update", "lines").note(text)
@@ -166,7 +165,7 @@ def _make_folders(
 
 def _default_folder(config: RunConfig, *, several: bool) -> Path:
     """A free folder, named after the configuration; reports show the last part of its name."""
-    settings, space = config.settings, param_space_of(config.settings.env)
+    settings, space = config.settings, config.space
     drawn = [] if space is None or config.randomization is None else [preset_of(config.randomization, space)]
     learning = [] if settings.sampler == UNIFORM else [settings.sampler]
     name = "-".join([config.algorithm, *drawn, *learning, "seeds" if several else f"seed{settings.seed}"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import RandomizationError, shortened
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
@@ -67,9 +67,12 @@ def _with_space(randomization: Randomization, space: ParamSpace | None) -> tuple
     """The randomization and the space to draw in, which is unbounded if none is given.
 
     Raises:
-        RandomizationError: A rule needs the environment's parameters.
+        RandomizationError: A rule needs the environment's parameters, or ``space`` is something else.
     """
     if space is not None:
+        if not isinstance(space, ParamSpace):
+            expected = "the environment's parameters, such as envs.unwrapped.param_space"
+            raise RandomizationError(f"space: expected {expected}, got {shortened(space)}.")
         with nominal_may_be_outside():
             return resolve(randomization, space), space
     for name, rule in randomization.items():

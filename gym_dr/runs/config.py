@@ -1,29 +1,42 @@
-"""The configuration of a run, merged from defaults, a file and the command line and checked before the first step."""
+"""The configuration of a run: ``build_config`` makes it from keywords and a file, ``open_run`` from a run's folder.
+
+Both check everything before the first step.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import types
-import typing
+import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Union, get_args, get_origin
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.envs.workers.vector_env import MAX_TIMEOUT
-from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
-from gym_dr.options import check_choices, expect, option
+from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
+from gym_dr.options import check_choices, check_fields, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
-from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
+from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
-from gym_dr.runs.environments import VECTORIZATIONS, ContextRanges, check_vectorization, param_space_of, task_of
+from gym_dr.runs.environments import (
+    VECTORIZATIONS,
+    ContextRanges,
+    check_module,
+    check_vectorization,
+    param_space_of,
+    task_of,
+)
+from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
 
@@ -78,7 +91,15 @@ class RunConfig:
     randomization: Randomization | None  # None for environments without parameters
     options: Any  # the algorithm's dataclass
     sampler_options: Any = None  # the sampler's dataclass; None if it has none
-    context_ranges: ContextRanges | None = None  # of parameters that the policy observes; derived from the others
+    # derived from the others:
+    context_ranges: ContextRanges | None = None  # of parameters that the policy observes
+    space: ParamSpace | None = dataclasses.field(default=None, compare=False, repr=False)  # of the environment
+
+    @property
+    def steps_per_update(self) -> int | None:
+        """Environment steps of one update, with reset steps; None if they depend on the length of episodes."""
+        steps = getattr(self.options, "rollout_steps", None)
+        return None if steps is None else int(steps * self.settings.num_envs)
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
@@ -92,6 +113,152 @@ class RunConfig:
     def to_json(self) -> str:
         """``to_dict`` as text."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
+
+
+SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
+KEYWORDS = (  # of gym_dr.train that are not settings of a single run
+    *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
+    *("randomization", "randomize", "total_steps", "overwrite", "progress", "command"),
+)
+
+
+class _Given(NamedTuple):
+    """Checked values, each name once."""
+
+    settings: Mapping[str, Any]  # of ``RunSettings``
+    options: Mapping[str, Any]  # of the algorithm
+    sampler_options: Mapping[str, Any]
+    randomization: Any = None  # in any form; None if it is not given
+
+
+def build_config(
+    algorithm: Algorithm,
+    given: Mapping[str, Any],
+    *,
+    config: str | Path | None = None,
+    trust: Collection[str] = (),
+    randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Makes the configuration of a new run: ``given`` overrides a file, which overrides the defaults.
+
+    Args:
+        algorithm: The algorithm of the run.
+        given: Fields of ``RunSettings`` and of the algorithm's and the sampler's configuration.
+        config: See ``gym_dr.train``, as for the others.
+        trust: Modules that the file may import.
+        randomization: None for the file's, or else the preset "default". An environment without parameters needs one
+            that draws nothing, since its user may expect a randomization.
+        randomize: Rules for single parameters.
+
+    Raises:
+        UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
+        ConfigError: A value has the wrong type or is out of range, the file cannot be used, or the environment cannot
+            be randomized.
+        RandomizationError: A range is impossible.
+        PluginError: An option of the algorithm or the sampler has the name of another one.
+    """
+    file = _Given({}, {}, {}) if config is None else _read_named(Path(config), algorithm)
+    keywords = _check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
+    if "env" not in given:
+        check_module(file.settings.get("env", ""), trust)
+    return _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+
+
+def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
+    """Opens a run's folder, its configuration and its algorithm; plugins must be loaded.
+
+    The folder may be untrusted: its content is only data, which names no other files and, except for modules in
+    ``trust``, runs no code.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: Its configuration cannot be read, or names a module or a file.
+        UnknownNameError: Its algorithm or environment is not installed.
+    """
+    folder = RunFolder.open(path)
+    algorithm = find_algorithm(folder.read_config()["algorithm"])
+    saved = read_config_file(str(folder.config), algorithm)
+    try:
+        check_module(saved["settings"].get("env", ""), trust)
+        drawn = saved.pop("randomization", {})  # 0.2 left it out for environments without parameters
+        if isinstance(drawn, str):
+            raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
+        if isinstance(drawn, Mapping):
+            drawn = Randomization.from_dict(drawn, saved=True)
+        config = _make(algorithm, _Given(**saved, randomization=drawn), _Given({}, {}, {}))
+    except GymDrError as error:
+        raise type(error)(f"{folder.config}: {error}") from None
+    return folder, config, algorithm
+
+
+def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[str, Any] | None = None) -> RunConfig:
+    """Makes a configuration. If several of these give a value, the last one wins:
+
+    the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user.
+    """
+    named = {**file.settings, **given.settings}
+    family = family_defaults(algorithm, named.get("env", DEFAULT_ENV))
+    for_run = {name: value for name, value in family.items() if name in SETTINGS}
+    for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
+    settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})
+    sampler = SAMPLERS.get(settings.sampler)
+    _check_sampler(sampler, algorithm, settings)
+    of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
+    sampler_options = sampler.make_options({**of_file, **given.sampler_options})
+    options = _make_options(algorithm, {**for_algorithm, **file.options, **given.options})
+
+    space = param_space_of(settings.env)
+    check_vectorization(settings.env, settings.vectorization)
+    drawn = file.randomization if given.randomization is None else given.randomization
+    if randomize:
+        drawn = randomize if space is None else with_rules(drawn, randomize, space)
+    if space is None:
+        _check_nothing_varies(settings, drawn)
+        return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
+    resolved = resolve("default" if drawn is None else drawn, space)
+    if isinstance(drawn, Randomization) and drawn.switched_on is not None:
+        space.check_randomization(resolved)  # it comes from a file, so nothing has warned yet
+    with warnings.catch_warnings():  # the run itself warns
+        warnings.simplefilter("ignore")
+        sampler.for_space(space, split(resolved)[0], sampler_options, task_of(settings.env, settings.num_envs))
+    return RunConfig(
+        algorithm=algorithm.name,
+        settings=settings,
+        randomization=resolved,
+        options=options,
+        sampler_options=sampler_options,
+        context_ranges=_observed(space, resolved) if settings.context == OBSERVATION else None,
+        space=space,
+    )
+
+
+def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
+    """Settings and options for which this environment overrides the algorithm's defaults."""
+    family = family_of(env_id)
+    return family.defaults.get(algorithm.name, {}) if family is not None else {}
+
+
+def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:
+    """The configuration with as many updates as it takes to make at least ``total_steps`` environment steps.
+
+    Raises:
+        ConfigError: It is no whole number above 0, or the steps of an update are not known in advance.
+    """
+    if isinstance(total_steps, bool) or not isinstance(total_steps, int) or total_steps < 1:
+        raise ConfigError(
+            f"{spelled('total_steps')}: expected a whole number of at least 1, got {shortened(total_steps)}."
+        )
+    if (each := config.steps_per_update) is None:
+        raise ConfigError(
+            f"{spelled('total_steps')}: expected an algorithm with rollouts of a fixed length, got {config.algorithm}, "
+            f"whose updates take complete episodes. Use {spelled('updates')}."
+        )
+    options = dataclasses.replace(config.options, updates=-(-total_steps // each))
+    return dataclasses.replace(config, options=options)
+
+
+# ---- what a file and a user give -------------------------------------------------------------------------------------
 
 
 def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
@@ -120,7 +287,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
         known = ("algorithm", "randomization", algorithm.name, sampler.name)
         settings = check_fields(RunSettings, table, also=known)
         options = check_fields(algorithm.config_class(), options)
-        of_sampler = check_sampler_options(sampler, of_sampler)
+        of_sampler = _check_sampler_options(sampler, of_sampler)
         RunSettings(**settings)
         _make_options(algorithm, options)
         sampler.make_options(of_sampler)
@@ -129,95 +296,83 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     return {"settings": settings, "options": options, "sampler_options": of_sampler, **others}
 
 
-def build_config(
-    algorithm: Algorithm,
-    settings: Mapping[str, Any],
-    options: Mapping[str, Any],
-    randomization: Any,
-    sampler_options: Mapping[str, Any] | None = None,
-) -> RunConfig:
-    """Builds the resolved configuration from values that override the defaults.
-
-    Args:
-        algorithm: The algorithm of the run.
-        settings: Fields of ``RunSettings``.
-        options: Fields of the algorithm's configuration.
-        randomization: In any form that environments accept; None for the preset "default". An environment without
-            parameters needs one that draws nothing, since its user may expect a randomization.
-        sampler_options: Fields of the sampler's configuration.
+def option_names(algorithm: Algorithm) -> list[str]:
+    """The fields of an algorithm's configuration.
 
     Raises:
-        UnknownNameError: The environment, a preset or a parameter is unknown.
-        ConfigError: A value is out of range, or the environment cannot be randomized.
-        RandomizationError: A range is impossible.
+        PluginError: One has the name of a setting that every run has.
     """
-    family = family_defaults(algorithm, settings.get("env", DEFAULT_ENV))
-    common = {field.name for field in dataclasses.fields(RunSettings)}
-    for_run = {name: value for name, value in family.items() if name in common}
-    for_algorithm = {name: value for name, value in family.items() if name not in common}
-    run_settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **settings})
-    sampler = SAMPLERS.get(run_settings.sampler)
-    if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
-        raise ConfigError(
-            f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
-            "another sampler or algorithm."
+    names = [field.name for field in dataclasses.fields(algorithm.config_class())]
+    taken = sorted({*names} & {*SETTINGS, *KEYWORDS})
+    if taken:
+        raise PluginError(
+            f"Algorithm {algorithm.name!r}: every run already has an option {', '.join(taken)}; rename the algorithm's."
         )
-    fixed_draws = sampler.name == UNIFORM or not run_settings.resample_every
-    expect(
-        fixed_draws,
-        "resample_every",
-        f"0 with sampler {sampler.name}, which draws at each reset",
-        run_settings.resample_every,
-    )
-    made = sampler.make_options(sampler_options or {})
-    own = _make_options(algorithm, {**for_algorithm, **options})
-    space = param_space_of(run_settings.env)
-    check_vectorization(run_settings.env, run_settings.vectorization)
-    if space is None:
-        drawn = run_settings.resample_every or run_settings.sampler != UNIFORM
-        if drawn or run_settings.context != INFO or not _is_none(randomization):
-            raise ConfigError(
-                f"env: {run_settings.env} has no parameters, so nothing would be randomized. Use "
-                f"{randomized_id(run_settings.env) or _listing()}, or train it as it is, with "
-                f"{spelled('randomization', 'none')}."
-            )
-        return RunConfig(algorithm=algorithm.name, settings=run_settings, randomization=None, options=own)
-    resolved = resolve("default" if randomization is None else randomization, space)
-    if isinstance(randomization, Randomization) and randomization.switched_on is not None:
-        space.check_randomization(resolved)  # it comes from a file, so nothing has warned yet
-    with warnings.catch_warnings():  # the run itself warns
-        warnings.simplefilter("ignore")
-        sampler.for_space(space, split(resolved)[0], made, task_of(run_settings.env, run_settings.num_envs))
-    ranges = None
-    if run_settings.context == OBSERVATION:
-        if not resolved:
-            raise ConfigError(
-                "context: expected a randomization with 'observation', which adds the draw to it; got none."
-            )
-        ranges = {r.name: (r.low, r.high) for r in context_ranges(space, resolved)}
-    return RunConfig(
-        algorithm=algorithm.name,
-        settings=run_settings,
-        randomization=resolved,
-        options=own,
-        sampler_options=made,
-        context_ranges=ranges,
-    )
+    return names
 
 
-def _listing() -> str:
-    return f"a gym_dr/... id ({either('gymdr list envs', 'gymnasium.pprint_registry()')})"
+def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
+    """The options of a sampler.
+
+    Raises:
+        PluginError: One has the name of another option of ``gymdr train``.
+    """
+    names = [field.name for field in sampler.option_fields()]
+    taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
+    if taken:
+        raise PluginError(
+            f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
+            "sampler's."
+        )
+    return names
 
 
-def _is_none(randomization: Any) -> bool:
-    """Whether a randomization draws nothing in any environment."""
-    return randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
+def file_beside(path: Path, named: str) -> str:
+    """Resolves the randomization that a file names: a preset, or a file beside it.
+
+    Raises:
+        ConfigError: It names a file that is elsewhere.
+    """
+    if not (named.endswith((".toml", ".json")) or {"/", os.sep} & set(named)):
+        return named
+    folder = path.parent
+    if not (folder / named).resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{path}: randomization: expected a file beside or below this one, got {shortened(named)}. Copy it there."
+        )
+    return str(folder / named)
 
 
-def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
-    """Settings and options for which this environment overrides the algorithm's defaults."""
-    family = family_of(env_id)
-    return family.defaults.get(algorithm.name, {}) if family is not None else {}
+def _read_named(path: Path, algorithm: Algorithm) -> _Given:
+    """Reads a file that the user named, which may name a file with a randomization."""
+    read = _Given(**read_config_file(str(path), algorithm))
+    named = read.randomization
+    return read._replace(randomization=file_beside(path, named)) if isinstance(named, str) else read
+
+
+def _check_given(algorithm: Algorithm, given: Mapping[str, Any], sampler_of_file: str) -> _Given:
+    """Checks names and types of keywords, but not their ranges."""
+    sampler = SAMPLERS.get(str(given.get("sampler", sampler_of_file)))
+    own, of_sampler = option_names(algorithm), sampler_option_names(sampler, algorithm)
+    for name in given.keys() - {*own, *SETTINGS, *of_sampler}:
+        owners = [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]
+        if owners:
+            raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
+    drawing = _check_sampler_options(sampler, {name: value for name, value in given.items() if name in of_sampler})
+    options = check_fields(algorithm.config_class(), {name: value for name, value in given.items() if name in own})
+    others = {name: value for name, value in given.items() if name not in (*own, *of_sampler)}
+    return _Given(check_fields(RunSettings, others, also=(*own, *of_sampler, *KEYWORDS)), options, drawing)
+
+
+def _check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Applies ``check_fields`` to a sampler's options; a sampler may have none."""
+    if not sampler.option_fields():
+        sampler.make_options(values)
+        return {}
+    return check_fields(load_object(sampler.options), values)
+
+
+# ---- what fits together ----------------------------------------------------------------------------------------------
 
 
 def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
@@ -229,12 +384,39 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
-def check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Applies ``check_fields`` to a sampler's options; a sampler may have none."""
-    if not sampler.option_fields():
-        sampler.make_options(values)
-        return {}
-    return check_fields(load_object(sampler.options), values)
+def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:
+    """Checks that a sampler fits the algorithm and the other settings."""
+    if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
+        raise ConfigError(
+            f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
+            "another sampler or algorithm."
+        )
+    fixed_draws = sampler.name == UNIFORM or not settings.resample_every
+    expected = f"0 with sampler {sampler.name}, which draws at each reset"
+    expect(fixed_draws, "resample_every", expected, settings.resample_every)
+
+
+def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
+    """Checks that a run on an environment without parameters wants none."""
+    drawn = settings.resample_every or settings.sampler != UNIFORM
+    none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
+    if drawn or settings.context != INFO or not none:
+        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
+        raise ConfigError(
+            f"env: {settings.env} has no parameters, so nothing would be randomized. Use "
+            f"{randomized_id(settings.env) or f'a gym_dr/... id ({listing})'}, or train it as it is, with "
+            f"{spelled('randomization', 'none')}."
+        )
+
+
+def _observed(space: ParamSpace, randomization: Randomization) -> ContextRanges:
+    """The ranges of the parameters that a policy observes with ``context="observation"``."""
+    if not randomization:
+        raise ConfigError("context: expected a randomization with 'observation', which adds the draw to it; got none.")
+    return {r.name: (r.low, r.high) for r in context_ranges(space, randomization)}
+
+
+# ---- as text, and compared with a saved one --------------------------------------------------------------------------
 
 
 def _plain(options: Any) -> dict[str, Any]:
@@ -243,45 +425,6 @@ def _plain(options: Any) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in vars(options).items()
     }
-
-
-def check_fields(cls: type, values: Mapping[str, Any], also: Sequence[str] = ()) -> dict[str, Any]:
-    """Checks names and types of a dataclass's values; converts lists to tuples and ints to floats where needed.
-
-    Suggestions for an unknown name come from the fields and ``also``.
-
-    Raises:
-        UnknownNameError: The dataclass has no such field.
-        ConfigError: A value has another type.
-    """
-    hints = typing.get_type_hints(cls)
-    known = {field.name for field in dataclasses.fields(cls)}
-    checked = {}
-    for name, value in values.items():
-        if name not in known:
-            raise unknown_name("setting", name, known.union(also))
-        checked[name] = _convert(name, hints[name], value)
-    return checked
-
-
-def _convert(name: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (Union, types.UnionType):
-        inner = [part for part in get_args(hint) if part is not type(None)]
-        if isinstance(value, Mapping) and any(get_origin(part) is Mapping for part in inner):
-            return value
-        return None if value is None else _convert(name, inner[0], value)
-    if get_origin(hint) is tuple:
-        if isinstance(value, list | tuple):
-            return tuple(_convert(name, get_args(hint)[0], item) for item in value)
-    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
-        raise ConfigError(f"{name}: expected a number of at most 64 bits, got {value.bit_length()} bits.")
-    elif hint is float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
-        return value
-    expected = "a list" if get_origin(hint) is tuple else getattr(hint, "__name__", str(hint))
-    raise ConfigError(f"{name}: expected {expected}, got {shortened(value)}.")
 
 
 def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:

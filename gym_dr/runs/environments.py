@@ -5,16 +5,17 @@ Wrappers around the registered environment add the randomization's disturbances,
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from gym_dr.envs.family import point_camera
+from gym_dr.envs.family import described_space, point_camera
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
@@ -26,7 +27,7 @@ from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
-from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, undisturbed
+from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
 
@@ -93,17 +94,30 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
 def param_space_of(env_id: str) -> ParamSpace | None:
     """The parameters of an environment, including disturbances; None if it has no parameters of its own.
 
+    Its family describes them. An environment is made only to ask those that no family describes.
+
     Raises:
         UnknownNameError: There is no such environment.
         ConfigError: It cannot be made.
     """
+    check_env_id(env_id)
+    with _cannot_be_made(env_id):
+        found = described_space(env_id)
+    if found is not None:
+        space, described = found
+        return DisturbedSpace(space, supported(noisy=True, discrete=described.discrete, pushed=True))
     env = make_env(env_id, None)
     try:
-        if not env.has_wrapper_attr("param_space"):
-            return None
-        return DisturbedSpace(env.get_wrapper_attr("param_space"), possible_disturbances(env))
+        return space_of(env)
     finally:
         env.close()
+
+
+def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
+    """The parameters of an environment that has been made, as ``param_space_of``."""
+    if not env.has_wrapper_attr("param_space"):
+        return None
+    return DisturbedSpace(env.get_wrapper_attr("param_space"), possible_disturbances(env))
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
@@ -119,13 +133,20 @@ def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) ->
     disturbances = Randomization()
     if randomization is not None:
         kwargs["randomization"], disturbances = split(randomization)
-    try:
+    with _cannot_be_made(env_id):
         env = gym.make(env_id, **kwargs)
-    except (ImportError, gym.error.Error) as error:
-        raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
     if kwargs.get("render_mode") == "rgb_array":
         point_camera(env)
     return Disturb(env, disturbances) if disturbances else env
+
+
+@contextlib.contextmanager
+def _cannot_be_made(env_id: str) -> Iterator[None]:
+    """Raises ConfigError if the block needs a package that is missing, or Gymnasium refuses something."""
+    try:
+        yield
+    except (ImportError, gym.error.Error) as error:
+        raise ConfigError(f"Environment {env_id!r} cannot be made: {error}") from None
 
 
 def make_vector_env(

@@ -29,7 +29,7 @@ from gym_dr.runs.checkpoint import (
     save_checkpoint,
 )
 from gym_dr.runs.config import RunConfig, differences
-from gym_dr.runs.environments import make_vector_env, param_space_of, task_of, wrap_for_policy
+from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import seed_for
@@ -284,7 +284,7 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
         ConfigError: The environment has no parameters.
         CheckpointError: There is no usable checkpoint.
     """
-    settings, space = config.settings, param_space_of(config.settings.env)
+    settings, space = config.settings, config.space
     if space is None or config.randomization is None:
         raise ConfigError(f"{settings.env} has no parameters to draw.")
     kind = SAMPLERS.get(settings.sampler)

@@ -67,7 +67,7 @@ class AlgorithmCase:
     def train(self, path: Path, env_id: str, cut_at: int | None = None, **options: Any) -> RunFolder:
         """Trains, or resumes an existing run; ``cut_at`` raises an error after that update, before it is saved."""
         settings = {"env": env_id, "num_envs": 8, "checkpoint_every": 2, "eval_episodes": 0}
-        config = build_config(self.algorithm, settings, {**self.options, **options}, "none")
+        config = build_config(self.algorithm, {**settings, **self.options, **options}, randomization="none")
         resume = path.exists()
         folder = RunFolder.open(path) if resume else RunFolder.create(path, config.to_json(), overwrite=False)
 

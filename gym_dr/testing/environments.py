@@ -18,6 +18,7 @@ from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, Randomi
 from gym_dr.randomization.context import context_ranges, normalized_context
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import param_space_of, space_of
 from gym_dr.testing.playing import (
     DISABLED,
     NEXT_STEP,
@@ -152,6 +153,19 @@ def a_parameter_turns_its_switch_on_unless_the_switch_is_set(mode: Mode) -> None
                 warnings.simplefilter("ignore")  # of the parameter that has no effect
                 with mode.opened(randomization={**varied, **more}) as env:
                     assert set(columns(env.reset(seed=SEED)[1]["params"])[switch]) == {expected}
+
+
+@promised("single")
+def a_familys_description_of_what_may_vary_is_what_the_environment_says(mode: Mode) -> None:
+    described: Any = param_space_of(mode.env_id)
+    with mode.opened() as env:
+        made: Any = space_of(env)
+    assert (described.name, described.constants, described.disturbances) == (
+        made.name,
+        made.constants,
+        made.disturbances,
+    )
+    assert list(described.items()) == list(made.items())
 
 
 @promised("single")

@@ -33,7 +33,7 @@ class DisturbedSpace(ParamSpace):
         Raises:
             RandomizationError: A parameter of the environment has the name of a disturbance.
         """
-        self.own = own
+        self.own, self.constants = own, own.constants
         self.disturbances = tuple(param.name for param in disturbances)
         super().__init__(own.name, [*own.values(), *(DISTURBANCES[name] for name in self.disturbances)])
         self.nominal = {**own.nominal, **{name: DISTURBANCES[name].nominal for name in self.disturbances}}
@@ -69,9 +69,19 @@ def possible_disturbances(env: gym.Env[Any, Any]) -> list[Param]:
     flat = (gym.spaces.Box, gym.spaces.Discrete)
     if not (isinstance(observations, flat) and isinstance(actions, flat)):
         return []
-    left_out: set[str] = set() if is_float_box(observations) else set(_SENSED)
-    left_out |= set() if is_float_box(actions) else {"action_noise"}
-    left_out |= set() if getattr(env.unwrapped, "push_size", 0) > 0 else set(PUSHES)
+    pushed = getattr(env.unwrapped, "push_size", 0) > 0
+    return supported(noisy=is_float_box(observations), discrete=not is_float_box(actions), pushed=pushed)
+
+
+def supported(*, noisy: bool, discrete: bool, pushed: bool) -> list[Param]:
+    """The disturbances of an environment.
+
+    Args:
+        noisy: Whether observations are floats, to which noise can be added.
+        discrete: Whether actions are not.
+        pushed: Whether it takes pushes.
+    """
+    left_out = [*(() if noisy else _SENSED), *(["action_noise"] if discrete else ()), *(() if pushed else PUSHES)]
     return [param for name, param in DISTURBANCES.items() if name not in left_out]
 
 

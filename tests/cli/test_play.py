@@ -47,7 +47,7 @@ def watch(run: Path, *args: str | Path) -> Any:
 def test_values_are_played_printed_and_stand_in_the_picture(run: Path, captions: list[list[str]]) -> None:
     result = watch(run, "--set", "gravity=-3", "--set", "wind_power=15")
     assert result.code == 0, result.err
-    assert "enable_wind is on, since a parameter has no effect without it" in result.err
+    assert "enable_wind is on, since wind_power has no effect without it" in result.err
     assert result.out.count("(gravity -3, wind_power 15, enable_wind 1)") == 2  # in both episodes
     assert {tuple(lines) for lines in captions} == {("gravity -3 m/s^2", "wind_power 15 N", "enable_wind 1")}
 
@@ -184,6 +184,22 @@ def test_a_file_named_like_a_set_is_refused(run: Path, tmp_path: Path) -> None:
     (tmp_path / "nominal.toml").write_text("gravity = -3\n")
     result = gymdr("evaluate", run, "--randomization", tmp_path / "nominal.toml", "--output", tmp_path / "out")
     assert "another set is named 'nominal' already. Give the file another name" in refused(result)
+
+
+@pytest.mark.parametrize("name", ["grid", "corners", "sobol", "sobol-box"])
+def test_a_file_named_like_a_kind_of_set_is_refused(run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.toml").write_text("gravity = -3\n")
+    result = gymdr("evaluate", run, "--randomization", tmp_path / f"{name}.toml", "--output", tmp_path / "out")
+    assert f"{name!r} is the name of a kind of set. Choose another name" in refused(result)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_named_like_a_preset_does_not_replace_the_presets_set(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "wide.toml").write_text("gravity = [-4, -3]\n")
+    for given in ("wide", tmp_path / "wide.toml"):
+        found = sets_of(run, "--randomization", given, output=tmp_path / "out")
+    assert {cells.name for cells in found.sets} == {"nominal", "training", "wide", "wide.toml"}
+    assert found.episodes_of("wide.toml")["gravity"].between(-4, -3).all()
 
 
 def test_a_function_is_evaluated_on_chosen_values_and_trained_on_what_is_said(tmp_path: Path) -> None:

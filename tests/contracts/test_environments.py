@@ -17,6 +17,7 @@ FAMILIES = {entry.entry_point.partition(":")[0]: entry.id for entry in reversed(
 OWN = {
     "draws_are_keyed_by_seed_and_number_of_resets_and_episodes_follow",
     "exact_values_hold_for_one_episode_and_options_are_left_alone",
+    "a_familys_description_of_what_may_vary_is_what_the_environment_says",
     "every_parameter_of_a_preset_has_an_effect",
     "impossible_actions_change_nothing",
     "spaces_types_and_info_are_as_gymnasium_collects_them_from_single_environments",

@@ -164,7 +164,7 @@ def test_without_stable_baselines_the_extra_that_has_it_is_named(
 
 
 def setting(*trust: Path | str) -> Setting:
-    return Setting(env="CartPole-v1", has_params=False, randomization=None, trust=[*map(str, trust)])
+    return Setting(env="CartPole-v1", space=None, randomization=None, trust=[*map(str, trust)])
 
 
 class Explode:
@@ -218,7 +218,7 @@ from gym_dr.evaluation.foreign import Setting, open_foreign
 folder = sys.argv[1]
 for trust in ([], [f"{folder}/a.zip"]):
     opened.clear()
-    given = Setting(env="CartPole-v1", has_params=False, randomization=None, trust=trust)
+    given = Setting(env="CartPole-v1", space=None, randomization=None, trust=trust)
     try:
         open_foreign(f"sb3:{folder}/a.zip", given)
     except ConfigError as error:

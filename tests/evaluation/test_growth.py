@@ -24,7 +24,7 @@ EPISODES = 600
 
 
 def config(sampler: str = "doraemon") -> RunConfig:
-    return build_config(find_algorithm("a2c"), {"sampler": sampler}, {}, BOX)
+    return build_config(find_algorithm("a2c"), {"sampler": sampler}, randomization=BOX)
 
 
 def grown(path: Path) -> RunFolder:

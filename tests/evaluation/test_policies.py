@@ -14,9 +14,9 @@ from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import CheckpointError, ConfigError, InvalidActionError, UnknownNameError
 from gym_dr.evaluation import cells, generalization
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
-from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
+from gym_dr.runs.config import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 
@@ -99,16 +99,16 @@ def test_a_policy_that_is_made_again_samples_the_same_actions(runs: Path) -> Non
 @pytest.mark.parametrize("name", ["none", "default", "wide", "random", "extreme"])
 def test_the_preset_of_a_run_is_known_by_its_rules(runs: Path, name: str) -> None:
     (policy,) = opened(runs / "lander")
-    assert trained_on(policy, name).trained_on(LUNAR_LANDER) == name
+    assert trained_on(policy, name).trained_on == name
 
 
 def test_other_rules_are_a_runs_own(runs: Path) -> None:
     (policy,) = opened(runs / "lander")
-    assert trained_on(policy, {"gravity": (-11, -9)}).trained_on(LUNAR_LANDER) == "own"
+    assert trained_on(policy, {"gravity": (-11, -9)}).trained_on == "own"
 
 
 def names(*policies: FrozenPolicy) -> list[str]:
-    return [made.name for made in nominal_and_training(policies, LUNAR_LANDER, 3)]
+    return [made.name for made in nominal_and_training(policies, 3)]
 
 
 def test_what_policies_were_trained_on_is_looked_at_by_all(runs: Path) -> None:

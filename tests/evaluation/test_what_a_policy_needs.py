@@ -13,7 +13,7 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report import film_strips
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
-from gym_dr.experiments.configure import open_run
+from gym_dr.runs.config import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused, train
 from tests.evaluation.tiny_run import train_tiny_run
@@ -39,7 +39,7 @@ def comparison(root: Path) -> Comparison:
     space = param_space_of(policies[0].env)
     assert space is not None
     sets = [
-        *nominal_and_training(policies, space, 4),
+        *nominal_and_training(policies, 4),
         cells.grid(space, {"gravity": [-12.0, -4.0], "obs_delay": [0.0, 5.0]}, 2),
     ]
     evaluation = evaluate_policies(policies, sets, root / "evaluation")

@@ -29,11 +29,11 @@ from gym_dr.errors import (
     UnknownNameError,
 )
 from gym_dr.evaluation.report import evaluation as report_evaluation
-from gym_dr.experiments.configure import KEYWORDS, option_names
 from gym_dr.experiments.launch import aggregate_runs
 from gym_dr.experiments.pretrained import names
 from gym_dr.options import option
 from gym_dr.randomization.space import COLUMNS
+from gym_dr.runs.config import KEYWORDS, option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
 from tests.cli import command

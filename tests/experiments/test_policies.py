@@ -250,6 +250,7 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         (brake, {"env": "CartPole-v1", "context": "observation"}, "expected an environment with parameters to observe"),
         (lambda a, b, c: a, {}, r"policy 'lambda': expected a function \(observations\) or \(observations, episode_st"),
         (brake, {"sets": {"default": "wide"}}, "sets: expected a name that no other set has, got 'default'"),
+        (brake, {"sets": {"grid": "wide"}}, "sets: 'grid' is the name of a kind of set. Choose another name"),
         (lambda observations: observations @ np.ones(9), {}, "policy 'lambda': fails on gym_dr/LunarLanderDR-v3"),
     ],
 )

@@ -75,6 +75,12 @@ def test_what_cannot_be_drawn_is_refused(
         Randomization(rules).sample(**{"n": 3, **keywords})
 
 
+def test_an_id_is_no_space() -> None:
+    for call in (DRAWN.sample, DRAWN.plot):
+        with pytest.raises(RandomizationError, match=r"space: .*envs\.unwrapped\.param_space, got 'gym_dr/LunarLander"):
+            call(3, space="gym_dr/LunarLanderDR-v3")  # type: ignore[arg-type]
+
+
 def test_a_space_of_another_environment_is_refused(envs: Any) -> None:
     with pytest.raises(UnknownNameError, match=r"'gravty'\. Did you mean 'gravity'"):
         Randomization({"gravty": (-12, -6)}).sample(3, space=envs.param_space)

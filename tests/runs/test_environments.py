@@ -14,8 +14,10 @@ from gymnasium.vector import SyncVectorEnv
 
 from gym_dr import Constant, Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, add_family
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.randomization.presets import resolve
 from gym_dr.runs import environments, session
 from gym_dr.runs.config import build_config
 from gym_dr.runs.environments import (
@@ -24,12 +26,14 @@ from gym_dr.runs.environments import (
     make_env,
     make_vector_env,
     param_space_of,
+    space_of,
     wrap_for_policy,
 )
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wrappers.disturb import Disturb
 from gym_dr.wrappers.disturbances import DISTURBANCES
+from tests.registered import forgotten_afterwards
 
 LANDER = "gym_dr/LunarLanderDR-v3"
 
@@ -40,6 +44,46 @@ def test_parameters_are_found_behind_an_id() -> None:
     assert space["gravity"] is LUNAR_LANDER["gravity"]
     assert space["obs_delay"] is DISTURBANCES["obs_delay"]
     assert param_space_of("CartPole-v1") is None
+
+
+@pytest.mark.parametrize("env_id", [LANDER, "gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5"])
+def test_parameters_that_a_family_describes_need_no_environment(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*args: Any, **kwargs: Any) -> gym.Env[Any, Any]:
+        raise AssertionError("an environment was made")
+
+    monkeypatch.setattr(gym, "make", make)
+    assert param_space_of(env_id)
+
+
+def test_an_environment_that_replaces_a_familys_is_asked_for_its_own_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nominal_gravity() -> float:
+        space = param_space_of(LANDER)
+        assert space is not None
+        return space["gravity"].nominal
+
+    assert nominal_gravity() == -10
+    entry_point = gym.spec(LANDER).entry_point
+    heavy = gym.envs.registration.EnvSpec(id=LANDER, entry_point=entry_point, kwargs={"gravity": -11.0})
+    monkeypatch.setitem(gym.registry, LANDER, heavy)
+    assert nominal_gravity() == -11
+
+
+def test_a_parameter_that_an_id_fixes_is_left_out_of_presets() -> None:
+    with forgotten_afterwards():
+        fixed = EnvId(
+            id="Heavy-v0", entry_point=ENVIRONMENTS.get(LANDER).entry_point, kwargs={"gravity": -11.0}, discrete=True
+        )
+        add_family(EnvFamily(name="Heavy", ids=(fixed,), space=LUNAR_LANDER), "tests")
+        described, made = param_space_of("Heavy-v0"), make_env("Heavy-v0", None)
+        config = build_config(find_algorithm("a2c"), {"env": "Heavy-v0"})
+        made.close()
+    assert described is not None
+    assert described["gravity"].nominal == -11
+    assert dict(described) == dict(space_of(made) or {})
+    assert "gravity" in resolve("default", LUNAR_LANDER)
+    assert config.randomization == made.get_wrapper_attr("randomization")
 
 
 def test_an_id_may_name_the_module_that_registers_it() -> None:
@@ -125,7 +169,7 @@ def test_a_session_hands_the_time_limit_and_the_restart_of_workers_on(
         session, "make_vector_env", lambda *args, **kwargs: given.append(kwargs) or gym.make_vec(LANDER, 2)
     )
     settings = {"restart_workers": True, "worker_timeout": 5.0}
-    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings}, {}, None)
+    config = build_config(find_algorithm("a2c"), {"vectorization": "async", **settings})
     run = session.RunSession(
         RunFolder.create(tmp_path / "run", config.to_json(), overwrite=False), config, lambda *_: None, resume=False
     )

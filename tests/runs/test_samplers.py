@@ -13,7 +13,6 @@ import pytest
 
 import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
-from gym_dr.experiments.configure import resolve_config
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import COLUMNS
 from gym_dr.runs.checkpoint import load_newest
@@ -39,7 +38,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def config(sampler: str, randomization: Any = BOX, algorithm: str = "a2c", **settings: Any) -> Any:
-    return build_config(ALGORITHMS.get(algorithm), {"env": LANDER, "sampler": sampler, **settings}, {}, randomization)
+    given = {"env": LANDER, "sampler": sampler, **settings}
+    return build_config(ALGORITHMS.get(algorithm), given, randomization=randomization)
 
 
 @pytest.mark.parametrize("sampler", ["plr", "robust_plr"])
@@ -66,7 +66,7 @@ def train(path: Path, sampler: str, cut_at: int | None = None, **changes: Any) -
     algorithm = ALGORITHMS.get("a2c")
     settings = {"env": PENDULUM, "num_envs": 6, "checkpoint_every": 3, "sampler": sampler, "eval_episodes": 0}
     options = {"updates": 7, "rollout_steps": 25, "hidden_sizes": (8,)}
-    config = build_config(algorithm, {**settings, **changes}, options, "wide", OPTIONS[sampler])
+    config = build_config(algorithm, {**settings, **options, **OPTIONS[sampler], **changes}, randomization="wide")
     resume = path.exists()
     folder = RunFolder.open(path) if resume else RunFolder.create(path, config.to_json(), overwrite=False)
 
@@ -128,13 +128,9 @@ def test_robust_plr_learns_nothing_from_fresh_draws(tmp_path: Path) -> None:
 def test_the_configuration_holds_the_samplers_options_and_reads_back_equal(tmp_path: Path) -> None:
     algorithm = ALGORITHMS.get("a2c")
     given = {"alpha": 0.7, "start": {"gravity": "uniform:-10:-9"}}
-    made = build_config(algorithm, {"sampler": "doraemon"}, {}, BOX, given)
+    made = build_config(algorithm, {"sampler": "doraemon", **given}, randomization=BOX)
     (tmp_path / "config.json").write_text(made.to_json())
-    parts = read_config_file(str(tmp_path / "config.json"), algorithm)
-    again = build_config(
-        algorithm, parts["settings"], parts["options"], parts["randomization"], parts["sampler_options"]
-    )
-    assert again == made
+    assert build_config(algorithm, {}, config=tmp_path / "config.json") == made
     assert (made.sampler_options.alpha, made.sampler_options.cohort) == (0.7, 100)
 
 
@@ -162,7 +158,7 @@ def test_a_keyword_may_choose_another_sampler_than_the_file_whose_options_are_le
     algorithm = ALGORITHMS.get("a2c")
 
     def resolved(**given: Any) -> Any:
-        return resolve_config(algorithm, given, tmp_path / "a.toml", randomization=BOX).sampler_options
+        return build_config(algorithm, given, config=tmp_path / "a.toml", randomization=BOX).sampler_options
 
     assert (resolved().kl_bound, resolved(kl_bound=0.2).kl_bound, resolved(alpha=0.2).kl_bound) == (0.5, 0.2, 0.5)
     assert resolved(sampler="spdl").kl_bound == 0.05
@@ -174,4 +170,4 @@ def test_a_keyword_may_choose_another_sampler_than_the_file_whose_options_are_le
 
 def test_a_start_that_is_no_preset_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'default'"):
-        build_config(ALGORITHMS.get("a2c"), {"sampler": "adr"}, {}, BOX, {"start": "defalt"})
+        build_config(ALGORITHMS.get("a2c"), {"sampler": "adr", "start": "defalt"}, randomization=BOX)

@@ -17,7 +17,7 @@ from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
-from gym_dr.runs.config import RunConfig, build_config, read_config_file
+from gym_dr.runs.config import RunConfig, build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession, run_sampler
@@ -38,7 +38,7 @@ class CutError(Exception):
 
 
 def config_of(**settings: Any) -> RunConfig:
-    return build_config(A2C, {**SETTINGS, **settings}, OPTIONS, None)
+    return build_config(A2C, {**SETTINGS, **OPTIONS, **settings})
 
 
 def silent(updates: int, row: Mapping[str, float]) -> None:
@@ -168,8 +168,7 @@ def test_the_configuration_is_written_before_the_first_step_and_reads_back(
 
     monkeypatch.setattr(RolloutCollector, "reset", stop)
     folder = run(tmp_path / "run", config, cut_at=-1)
-    parts = read_config_file(str(folder.config), A2C)
-    assert build_config(A2C, parts["settings"], parts["options"], parts["randomization"]) == config
+    assert build_config(A2C, {}, config=folder.config) == config
 
 
 def test_checkpoints_are_saved_at_segment_ends_and_at_the_end(tmp_path: Path) -> None:
@@ -223,7 +222,7 @@ def test_damaged_counters_are_refused_and_name_the_file(session: dict[str, Any],
 def test_a_configuration_that_was_edited_is_refused_with_the_difference(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", config_of(), cut_at=4)
     before = files(folder)
-    edited = build_config(A2C, {**SETTINGS, "seed": 5}, {**OPTIONS, "gamma": 0.5}, None)
+    edited = build_config(A2C, {**SETTINGS, **OPTIONS, "seed": 5, "gamma": 0.5})
     with pytest.raises(CheckpointError, match=r"a2c\.gamma was 0\.996 and is 0\.5, seed was 1 and is 5"):
         RunSession(folder, edited, silent, resume=True)
     assert files(folder) == before
@@ -264,9 +263,8 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("more", [{}, {"vectorization": "sync"}, {"context": "observation"}])
 def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dict[str, Any], tmp_path: Path) -> None:
-    config = build_config(
-        A2C, {**SETTINGS, "sampler": growing, **more}, OPTIONS, {"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)}
-    )
+    box = {"gravity": (-11.0, -5.0), "lander_density": (3.0, 9.0)}
+    config = build_config(A2C, {**SETTINGS, **OPTIONS, "sampler": growing, **more}, randomization=box)
     never_stopped = run(tmp_path / "whole", config)
     gravities = [float(row["gravity"]) for row in rows(never_stopped.draws)]
     assert max(gravities[:2]) < -11.0 + 0.1 * 6.0  # the lower tenth of the range, before it has learned
@@ -276,7 +274,7 @@ def test_what_a_sampler_has_learned_is_in_the_checkpoint(growing: str, more: dic
 
 
 def test_a_damaged_state_of_a_sampler_is_refused_and_names_the_folder(tmp_path: Path) -> None:
-    config = build_config(A2C, {**SETTINGS, "sampler": "adr"}, OPTIONS, {"gravity": (-11.0, -5.0)})
+    config = build_config(A2C, {**SETTINGS, **OPTIONS, "sampler": "adr"}, randomization={"gravity": (-11.0, -5.0)})
     folder = run(tmp_path / "run", config, cut_at=4)
     newest = checkpoint_paths(folder)[-1]
     saved = unpack(newest)
@@ -289,6 +287,6 @@ def test_a_damaged_state_of_a_sampler_is_refused_and_names_the_folder(tmp_path: 
 
 def test_a_sampler_that_learns_needs_something_to_draw(growing: str) -> None:
     with pytest.raises(ConfigError, match="no parameters"):
-        build_config(A2C, {**SETTINGS, "env": "CartPole-v1", "sampler": growing}, OPTIONS, None)
+        build_config(A2C, {**SETTINGS, **OPTIONS, "env": "CartPole-v1", "sampler": growing})
     with pytest.raises(UnknownNameError, match=r"sampler.*'growin'.*growing"):
         config_of(sampler="growin")

@@ -17,10 +17,9 @@ import torch
 
 from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.evaluation.results import Evaluation, read_document, read_episodes
-from gym_dr.experiments.configure import open_run
 from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs.checkpoint import load_checkpoint
-from gym_dr.runs.config import build_config
+from gym_dr.runs.config import build_config, open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder, expand
 from gym_dr.runs.pack import pack, unpack
@@ -34,7 +33,8 @@ SETTINGS = {"env": "CartPole-v1", "num_envs": 2, "vectorization": "sync"}
 
 def make_run(path: Path, **changes: Any) -> RunFolder:
     """A run folder as a stranger might send it, never trained."""
-    form = build_config(A2C, {**SETTINGS, "env": "gym_dr/LunarLanderDR-v3"}, {"updates": 1}, "wide").to_dict()
+    given = {**SETTINGS, "env": "gym_dr/LunarLanderDR-v3", "updates": 1}
+    form = build_config(A2C, given, randomization="wide").to_dict()
     return RunFolder.create(path, json.dumps({**form, **changes}), overwrite=False)
 
 

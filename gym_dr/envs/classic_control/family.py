@@ -38,10 +38,12 @@ def _family(
         reward_threshold=threshold,
         stock=f"{name}-v{version}",
         keys=keys,
+        discrete=all(isinstance(action, int) for action in keys.values()),
     )
     return EnvFamily(
         name=name,
         ids=(env,),
+        space=equations.space,
         presets=equations.presets,
         defaults={"ppo": _PPO},
         interface=f"{_HERE}.family:interface",

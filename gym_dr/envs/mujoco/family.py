@@ -38,6 +38,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
     return EnvFamily(
         name=name,
         ids=(env,),
+        space="gym_dr.envs.mujoco.stock:space_of",
         presets=PRESETS[name],
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS | _REINFORCE.get(name, {}),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import mujoco  # type: ignore[import-untyped]
@@ -16,11 +17,14 @@ from mujoco import batch as mujoco_batch
 
 from gym_dr.arrays import Array, Indices, Mask
 from gym_dr.envs.backend import Outcome
+from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.envs.mujoco import mdp
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.engine import Engine
 from gym_dr.envs.mujoco.env import RandomizedMujoco
 from gym_dr.envs.mujoco.robots import ROBOTS, Robot
+from gym_dr.envs.mujoco.space import ModelSpace, model_space
+from gym_dr.envs.mujoco.stock import quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.errors import RobotError, unknown_name
 from gym_dr.randomization.table import ParamTable
@@ -246,10 +250,8 @@ class RobotEnv(MujocoEnv, EzPickle):
         """
         chosen = ROBOTS.get(robot)
         self.space_name = robot
-        try:
+        with _compiling(chosen):
             super().__init__(str(chosen.model), chosen.frame_skip, None, **kwargs)
-        except ValueError as error:  # MuJoCo's
-            raise RobotError(f"Robot {robot!r}: {chosen.model} cannot be compiled: {error}") from None
         _check_model(robot, self.model, kwargs.get("camera_name"))
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.mdp = RobotMdp(chosen, self.model, self.data)
@@ -295,6 +297,30 @@ def _check_model(robot: str, model: Any, camera: str | None) -> None:
     cameras = [model.camera(i).name for i in range(model.ncam)]
     if camera is not None and camera not in cameras:
         raise unknown_name(f"camera of robot {robot!r}:", camera, cameras)
+
+
+def space_of(env_id: str) -> ModelSpace:
+    """What may vary in a robot, which is checked as an environment checks it.
+
+    Raises:
+        UnknownNameError: A field is not one of ``MjData``, or the model has no such camera.
+        RobotError: The model cannot be compiled or driven, or a function returns invalid values.
+    """
+    robot = ROBOTS.get(env_id)
+    with _compiling(robot), quiet_compiler():
+        model = mujoco.MjModel.from_xml_path(str(robot.model))
+    _check_model(env_id, model, ENVIRONMENTS.get(env_id).kwargs.get("camera_name"))
+    RobotMdp(robot, model, mujoco.MjData(model))
+    return model_space(env_id, model)
+
+
+@contextlib.contextmanager
+def _compiling(robot: Robot) -> Iterator[None]:
+    """Raises RobotError if MuJoCo cannot compile the robot's model in the block."""
+    try:
+        yield
+    except ValueError as error:  # MuJoCo's
+        raise RobotError(f"Robot {robot.id!r}: {robot.model} cannot be compiled: {error}") from None
 
 
 class RobotDR(RandomizedMujoco, RobotEnv):

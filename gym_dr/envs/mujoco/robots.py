@@ -125,6 +125,7 @@ def register_robot(
     family = EnvFamily(
         name=id,
         ids=(env,),
+        space=f"{_MODULE}:space_of",
         presets={**usual, **own},
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS,

@@ -8,6 +8,7 @@ its value or nominal value is multiplied by each factor.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import fnmatch
 import hashlib
@@ -191,6 +192,8 @@ def model_space(name: str, model: Any) -> ModelSpace:
     """
     import mujoco  # type: ignore[import-untyped]
 
+    model = copy.copy(model)
+    model.vis.global_.offwidth = model.vis.global_.offheight = 0  # of pictures, for which Gymnasium makes room
     whole = np.empty(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, whole)
     return _space_of(name, _Known(hashlib.sha256(whole.tobytes()).digest(), model))

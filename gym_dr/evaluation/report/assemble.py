@@ -22,7 +22,6 @@ from gym_dr.evaluation.report.tables import (
     summary_tables,
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
-from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.plain import read_plain
 from gym_dr.wording import flag
@@ -55,7 +54,7 @@ def assemble(
     sections = [make(comparison) for make in plots]
     sections.append(learning_curves(comparison.groups))
     sections.append(draw_growth(comparison.groups))
-    sections.append(draw_history(comparison.groups, param_space_of(document["env"])))
+    sections.append(draw_history(comparison.groups))
     strips, notes = _film_strips(comparison, progress)
     names = [group.name for group in comparison.groups]
     episodes = sum(cells.num_episodes for cells in comparison.evaluation.sets)

@@ -11,8 +11,6 @@ from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import ParamSpace
-from gym_dr.runs.environments import param_space_of
 
 EPISODES = 100  # on nominal values and on training draws
 POINTS, POINT_EPISODES = 128, 5  # of a distribution, for sensitivities and maps
@@ -32,7 +30,7 @@ def complete_evaluation(
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     known = [CellSet.from_dict(form) for form in document["sets"]]
     names = {cells.name for cells in known}
-    missing = [cells for cells in _required_sets(policies, param_space_of(policies[0].env)) if cells.name not in names]
+    missing = [cells for cells in _required_sets(policies) if cells.name not in names]
     digests = {policy["digest"] for policy in document["policies"]}
     if document["complete"] and not missing and all(policy.digest in digests for policy in policies):
         return Evaluation.load(folder)
@@ -41,12 +39,12 @@ def complete_evaluation(
     return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
 
 
-def _required_sets(policies: Sequence[FrozenPolicy], space: ParamSpace | None) -> list[CellSet]:
+def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
     """Nominal values, training draws, and points that fill the training distributions (or the preset "default")."""
-    sets = nominal_and_training(policies, space, EPISODES)
+    sets, space = nominal_and_training(policies, EPISODES), policies[0].space
     if space is None:
         return sets
-    varied = {end: r for end, r in training_randomizations(policies, space).items() if varies(space, r)}
+    varied = {end: r for end, r in training_randomizations(policies).items() if varies(space, r)}
     for end, randomization in (varied or {": default": resolve("default", space)}).items():
         points = POINTS
         if correlated(randomization):  # one cell per point instead of d + 2: more points for as many cells

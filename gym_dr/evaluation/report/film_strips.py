@@ -93,7 +93,7 @@ def replay(comparison: Comparison, episode: Episode) -> Replay:
     """
     actions, params, seed = _actions(comparison, episode)
     policy = episode.policy
-    randomization = Randomization(undisturbed(params)) if policy.has_params else None  # no draws
+    randomization = Randomization(undisturbed(params)) if policy.space is not None else None  # no draws
     env = make_env(policy.env, randomization, render_mode="rgb_array")
     rendered = set(evenly_spaced(len(actions) + 1, MAX_RENDERED).tolist())
     fps = env.metadata.get("render_fps")

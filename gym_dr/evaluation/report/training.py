@@ -13,7 +13,6 @@ from gym_dr.evaluation.report.binning import evenly_spaced
 from gym_dr.evaluation.report.comparison import Group, without_runs
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import line, new_figure, series, translucent, with_unit
-from gym_dr.randomization.space import ParamSpace
 from gym_dr.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def _learning_curve(index: int, table: pd.DataFrame, name: str, *, suffix: str =
     return line(index, x, y, name=name, legendgroup=str(index), hovertemplate=hover, **options)
 
 
-def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
+def draw_history(groups: Sequence[Group]) -> Section:
     """Plots, for each policy and each parameter that varied, returns against draws.
 
     Raises:
@@ -80,6 +79,7 @@ def draw_history(groups: Sequence[Group], space: ParamSpace | None) -> Section:
     views = []
     for group in groups:
         tables = [read_draws(run.folder) for run in group.runs if run.folder.draws.exists()]
+        space = group.policies[0].space
         if space is None or not tables:  # no parameters, or no finished episode
             continue
         # progress of training at each episode, 0 to 1

@@ -8,7 +8,7 @@ import gym_dr.evaluation.cells as cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
-from gym_dr.experiments.configure import open_run
+from gym_dr.runs.config import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
 
@@ -30,7 +30,7 @@ def tiny_evaluation(policies: list[FrozenPolicy], folder: Path) -> Comparison:
     assert randomization is not None
     box = cells.training_box(space, [randomization])
     sets = [
-        *nominal_and_training(policies, space, 6),
+        *nominal_and_training(policies, 6),
         cells.grid(space, {"gravity": [-12.0, -8.0, -4.0], "wind_power": [0.0, 20.0]}, 2),
         cells.corners(box, 1),
         cells.fixed("gravity=-3", {"gravity": -3.0}, 2),

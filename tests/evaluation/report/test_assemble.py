@@ -13,8 +13,7 @@ from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.experiments.configure import open_run
-from gym_dr.runs.environments import param_space_of
+from gym_dr.runs.config import open_run
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run
@@ -86,7 +85,7 @@ def test_a_difference_map_is_the_later_policy_minus_the_earlier(comparison: Comp
 
 
 def test_draws_of_training_are_shown_for_what_varied(comparison: Comparison) -> None:
-    views = training.draw_history(comparison.groups, param_space_of(comparison.document["env"])).views
+    views = training.draw_history(comparison.groups).views
     assert [view.name for view in views] == [comparison.groups[1].name]  # the first was trained on nominal physics
     assert {panel.title for panel in views[0].panels} <= {"gravity", "enable_wind", "wind_power", "turbulence_power"}
 
@@ -102,7 +101,7 @@ def test_a_learning_curve_of_several_seeds_has_each_seed_and_their_mean(tmp_path
 def test_a_single_policy_without_parameters_has_a_report(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     policies = open_policies([open_run(str(run))])
-    evaluation = evaluate_policies(policies, nominal_and_training(policies, None, 4), tmp_path / "e")
+    evaluation = evaluate_policies(policies, nominal_and_training(policies, 4), tmp_path / "e")
     comparison = Comparison(groups=group_policies(policies), evaluation=evaluation)
     report = assemble(comparison, "gymdr report", lambda text: None)
     assert [found.key for found in report.sections] == ["distributions", "training"]
@@ -113,7 +112,7 @@ def test_a_run_in_which_no_episode_has_ended_has_no_draws_to_show(tmp_path: Path
     for policy in policies:
         assert policy.run is not None
         policy.run.folder.draws.unlink()
-    assert training.draw_history(group_policies(policies), param_space_of(policies[0].env)).views == []
+    assert training.draw_history(group_policies(policies)).views == []
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"\n\x00'])

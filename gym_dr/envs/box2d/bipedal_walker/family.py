@@ -48,6 +48,7 @@ def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, ha
     return EnvFamily(
         name=space.name,
         ids=(env,),
+        space=space,
         presets=presets,
         defaults={"ppo": ppo},
         interface=f"{_HERE}.interface:interface",

@@ -29,6 +29,7 @@ def _env_id(name: str, keys: Any, **kwargs: Any) -> EnvId:
         reward_threshold=200,
         kwargs=kwargs,
         stock=f"{name}-v3",
+        discrete=not kwargs.get("continuous", False),
         keys=keys,
     )
 
@@ -49,6 +50,7 @@ _PPO = {
 FAMILY = EnvFamily(
     name=LUNAR_LANDER.name,
     ids=(_env_id("LunarLander", _CHOICES), _env_id("LunarLanderContinuous", _THROTTLES, continuous=True)),
+    space=LUNAR_LANDER,
     presets=PRESETS,
     defaults={"ppo": _PPO},
     interface=f"{_HERE}.interface:interface",

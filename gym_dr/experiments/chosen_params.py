@@ -1,4 +1,4 @@
-"""The physics that a user chooses to play policies under, instead of their training draws."""
+"""The parameters that a user chooses to play policies under, instead of their training draws."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ MAX_NAMED = 4  # rules in a name
 
 
 @dataclass(frozen=True, kw_only=True)
-class Physics:
+class ChosenParams:
     """Draws, and exact values that replace draws; other parameters are nominal."""
 
+    space: ParamSpace  # of the environment
     name: str  # "wide, gravity=-3"
     randomization: Randomization
     params: Mapping[str, float]  # name -> value, with the switches that they turn on
@@ -34,17 +35,21 @@ class Physics:
 
     def notes(self) -> list[str]:
         """Remarks for the user."""
-        return [f"{switch} is on, since a parameter has no effect without it." for switch in self.switched_on]
+        needing = {on: [name for name in self.params if self.space[name].switch == on] for on in self.switched_on}
+        return [
+            f"{on} is on, since {' and '.join(names)} {'has' if len(names) == 1 else 'have'} no effect without it."
+            for on, names in needing.items()
+        ]
 
 
-def choose_physics(
+def choose_params(
     env: str,
     space: ParamSpace | None,
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
     params: Mapping[str, float] | None = None,
-) -> Physics | None:
-    """Checks the physics that a user chose.
+) -> ChosenParams | None:
+    """Checks what a user chose.
 
     Args:
         env: Id of the environment, for messages.
@@ -54,7 +59,7 @@ def choose_physics(
         params: name -> value, which replaces a draw.
 
     Returns:
-        The physics; None if nothing was chosen.
+        The choice; None if nothing was chosen.
 
     Raises:
         ConfigError: The environment has no parameters, or a file cannot be read.
@@ -81,7 +86,8 @@ def choose_physics(
     parts = [] if randomization is None else [_name(randomization, space)]
     parts += [f"{name}={_rule_text(as_rule(rule))}" for name, rule in (randomize or {}).items()]
     parts += [f"{name}={exact_text(values[name])}" for name in sorted(values, key=list(space).index)]
-    return Physics(
+    return ChosenParams(
+        space=space,
         name=", ".join(parts),
         randomization=drawn,
         params=exact,
@@ -99,7 +105,8 @@ def _name(randomization: Any, space: ParamSpace) -> str:
     if isinstance(randomization, str) and randomization in presets(space.name):
         return randomization
     if isinstance(randomization, str | os.PathLike):
-        return Path(os.fspath(randomization)).stem
+        path = Path(os.fspath(randomization))
+        return path.name if path.stem in presets(space.name) else path.stem
     found = randomization if isinstance(randomization, Randomization) else Randomization.from_dict(randomization)
     if len(found) <= MAX_NAMED and found.correlation is None:
         return ", ".join(f"{name}={_rule_text(rule)}" for name, rule in found.items()) or NONE
