@@ -28,7 +28,7 @@ from gym_dr.wording import either, flag
 FORMAT = 3  # of bench.json
 RESULT = "bench.json"
 
-Report = Callable[[str], None]  # called with the name of the next measurement
+Announce = Callable[[str], None]  # called with the name of the next measurement
 
 
 def reports(settings: BenchSettings) -> int:
@@ -37,7 +37,7 @@ def reports(settings: BenchSettings) -> int:
     return 1 + len(settings.sizes) + trainings + 1
 
 
-def measure(settings: BenchSettings, algorithm: Algorithm, report: Report) -> dict[str, Any]:
+def measure(settings: BenchSettings, algorithm: Algorithm, report: Announce) -> dict[str, Any]:
     """Measures everything; writes only into temporary folders.
 
     Args:

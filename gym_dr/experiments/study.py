@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
-from gym_dr.evaluation.html_tables import Cell, html_table, listed
+from gym_dr.evaluation.html_tables import HtmlCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
@@ -86,7 +86,7 @@ class StudyResult:
         """All tables, for notebooks."""
         tables = []
         for table in self.tables.tables:
-            rows: list[list[Cell]] = [
+            rows: list[list[HtmlCell]] = [
                 [name, *((cell.value, cell.interval) for cell in cells)] for name, cells in table.rows
             ]
             tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
