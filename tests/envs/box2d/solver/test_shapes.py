@@ -81,15 +81,8 @@ def test_what_is_next_to_nothing_has_no_direction() -> None:
 def test_properties_of_a_body_are_its_own() -> None:
     properties = np.zeros((2, 3, at.PROPERTIES), np.float32)
     set_properties.py_func(properties, 1, 2, (1.0, 2.0, 3.0, 4.0), 0.5)
-    assert properties[
-        1, 2, [at.INV_MASS, at.INV_INERTIA, at.LOCAL_CENTER_X, at.LOCAL_CENTER_Y, at.FRICTION]
-    ].tolist() == [
-        1.0,
-        2.0,
-        3.0,
-        4.0,
-        0.5,
-    ]
+    fields = [at.INV_MASS, at.INV_INERTIA, at.LOCAL_CENTER_X, at.LOCAL_CENTER_Y, at.FRICTION]
+    assert properties[1, 2, fields].tolist() == [1.0, 2.0, 3.0, 4.0, 0.5]
     assert np.count_nonzero(properties) == 5
 
 
