@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ print("numba" in sys.modules)
 
 
 @pytest.mark.parametrize(("step", "physics"), [(lander_step, lander), (walker_step, walker)], ids=["lander", "walker"])
-def test_machine_code_is_compiled_again_when_a_formula_changes(step: object, physics: object) -> None:
-    sources = sources_of(Path(inspect.getfile(step)))  # type: ignore[arg-type]
-    assert Path(inspect.getfile(physics)) in sources  # type: ignore[arg-type]
+def test_machine_code_is_compiled_again_when_a_formula_changes(step: Any, physics: Any) -> None:
+    sources = sources_of(Path(inspect.getfile(step)))
+    assert Path(inspect.getfile(physics)) in sources
 
 
 @pytest.mark.skipif(find_spec("Box2D") is None, reason="without Box2D the physics is compiled")
