@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "gym_dr"
@@ -32,17 +33,24 @@ def layer_of(module: str) -> str:
     return module.split(".")[1]
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Everything in a file's code."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Modules of gym_dr that a file imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             found |= (
                 {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "gym_dr" else {node.module}
             )
-    return {name for name in found if name.startswith("gym_dr.")}
+    return frozenset(name for name in found if name.startswith("gym_dr."))
 
 
 def test_every_folder_and_module_has_its_layer() -> None:
@@ -63,7 +71,7 @@ def test_imports_point_one_way() -> None:
 
 def test_no_import_is_relative() -> None:
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 
@@ -82,7 +90,7 @@ def words_of(path: Path) -> set[str]:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    found = imports_of(path)
+    found = set(imports_of(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             found.add(node.value)
@@ -100,3 +108,25 @@ def test_only_environments_know_families_of_environments() -> None:
         for text in words_of(path):
             naming += [f"{path.name}: {text}" for word in (*FAMILY_WORDS, *ENGINE_WORDS) if word in text.lower()]
     assert naming == []
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def test_no_module_imports_one_with_a_child_of_its_classes() -> None:
+    """A base does not know its children."""
+    files = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+    home: dict[str, set[str]] = {}  # class -> the modules that define one of this name
+    for module, path in files.items():
+        for node in nodes_of(path):
+            if isinstance(node, ast.ClassDef):
+                home.setdefault(node.name, set()).add(module)
+    wrong = []
+    for module, path in files.items():
+        for node in nodes_of(path):
+            for base in node.bases if isinstance(node, ast.ClassDef) else ():
+                for parent in home.get(ast.unparse(base).rpartition(".")[2], set()) & imports_of(path):
+                    if module in imports_of(files[parent]):
+                        wrong.append(f"{parent} imports {module}, which extends its {ast.unparse(base)}")
+    assert wrong == []
