@@ -1,8 +1,5 @@
 """Compiles plain functions of numbers that Python calls too, so that a formula stands once for both."""
 
-# mypy: allow-untyped-calls
-# numba annotates few of its functions
-
 from __future__ import annotations
 
 from collections.abc import Mapping

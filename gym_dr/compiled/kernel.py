@@ -13,9 +13,6 @@ The parts of numba used beyond its documented interface (which includes ``pipeli
 library and the flag ``no_compile``, with which numba itself skips machine code.
 """
 
-# mypy: allow-untyped-calls
-# numba annotates few of its functions
-
 from __future__ import annotations
 
 from typing import Any

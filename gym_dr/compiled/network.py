@@ -5,9 +5,6 @@ arithmetic takes less than a tenth of that. ``policy.py`` acts with these networ
 tests compare both with torch.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-# numba infers the types of compiled functions and would not check annotations.
-
 from __future__ import annotations
 
 from itertools import pairwise
