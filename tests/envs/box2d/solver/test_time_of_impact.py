@@ -69,6 +69,12 @@ def test_a_brick_that_flies_by_never_touches(ground: Any) -> None:
     assert time_of(world, (6.5, 2.0, 0.0), (6.5, -2.0, 0.0)) == (APART, False)
 
 
+@EITHER
+def test_a_brick_that_just_touches_at_the_end_of_the_step_is_not_overlooked(ground: Any) -> None:
+    # 5.5 mm are left, within the tolerance of 1.25 mm around 5 mm
+    assert time_of(make_world(**ground), (0.0, 2.0, 0.0), (0.0, 0.5055, 0.0)) == (1.0, True)
+
+
 def test_a_turning_brick_touches_with_its_corner() -> None:
     # 1 m above the edge a brick that turns about its middle touches when a corner, sqrt(1.25) = 1.118 m away and at
     # first 0.4636 rad below the horizontal, has come down to 0.995: asin(0.995 / 1.118) = 1.0973 rad, so after
