@@ -15,7 +15,7 @@ from gym_dr.envs.backend import CompiledBackend
 from gym_dr.envs.info import Info
 from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_render_mode
-from gym_dr.errors import EnvStateError, InvalidActionError
+from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
@@ -30,7 +30,6 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
 
     backend_class: ClassVar[type[CompiledBackend]]
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 50}
-    _begun = False
     _screen: Any = None
 
     def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
@@ -61,7 +60,6 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
         self._give_stream()
         self._backend.reset(_ONLY, self.episode.table, others)
         self._take_stream()
-        self._begun = True
         self._moved()
         if self.render_mode == "human":
             self.render()
@@ -151,8 +149,7 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
 
     def _go_on(self, call: str) -> None:
         """Refuses a call that needs an episode if there is none; a subclass may hand over what its user has set."""
-        if not self._begun:
-            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
+        self._check_begun(call)
 
     def _moved(self) -> None:
         """Called when the physics has changed the state, which a subclass may show."""

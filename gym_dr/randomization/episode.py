@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
+from gym_dr.errors import EnvStateError
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
@@ -37,7 +38,7 @@ class EpisodeParams:
         self.table = ParamTable(space, FixedSampler(space, randomization), 1, memory)
         self.current: dict[str, float] = dict(space.nominal)
         self.exact: Mapping[str, float] = {}  # checked values for the next episode only
-        self._seeded = False
+        self.begun = False  # whether there was an episode yet
 
     @property
     def draw_index(self) -> int:
@@ -62,12 +63,12 @@ class EpisodeParams:
             np_random_seed: Seed of the environment's own generator, part of the draws' keys.
             exact: From ``check_options``.
         """
-        if seed is not None or not self._seeded:
+        if seed is not None or not self.begun:
             # Gymnasium marks a generator that was set by hand with -1; its draws get a random seed too
             if np_random_seed is None or np_random_seed < 0:
                 np_random_seed = int(np.random.SeedSequence().generate_state(1)[0])
             self.table.seed(_ONE, np.array([seed_word(np_random_seed)], np.uint64))
-            self._seeded = True
+            self.begun = True
         self.table.begin(_ONE, _columns({**self.exact, **exact}))
         pairs = zip(self.table.names, self.table.current[:, 0].tolist(), strict=True)
         self.current = {name: value for name, value in pairs if value == value}  # nan is not reported
@@ -163,6 +164,15 @@ class RandomizedEnv:
         env.np_random  # noqa: B018  creates the generator, and with it its seed, if the first reset has no seed
         self.episode.begin(seed=seed, np_random_seed=env.np_random_seed, exact=exact)
         return {key: value for key, value in (options or {}).items() if key != "params"} or None
+
+    def _check_begun(self, call: str) -> None:
+        """Refuses a call that needs an episode if there is none yet.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        if not self.episode.begun:
+            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")
 
     def _visible(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the user sees: the observation with its context, and ``info`` with the current values unless hidden."""

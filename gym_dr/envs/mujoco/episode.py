@@ -12,7 +12,6 @@ from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.errors import EnvStateError
 from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
@@ -97,7 +96,3 @@ class RandomizedModel(RandomizedEnv):
         """Stores a copy of the latest observation, since callers may write into theirs."""
         copied = copy.copy if isinstance(observation, np.ndarray) else copy.deepcopy
         self._observation = copied(observation)
-
-    def _check_begun(self, call: str) -> None:
-        if self._observation is None:
-            raise EnvStateError(f"Expected reset() before {call}(): there is no episode yet.")

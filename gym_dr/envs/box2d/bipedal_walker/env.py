@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import Box2D
 import numpy as np
-import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, rayCastCallback, revoluteJointDef
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker, ContactDetector
 
@@ -24,13 +22,10 @@ from gym_dr.envs.box2d.bipedal_walker import physics
 from gym_dr.envs.box2d.bipedal_walker.constants import FPS, SCALE, TERRAIN_STEP
 from gym_dr.envs.box2d.bipedal_walker.generate import terrain
 from gym_dr.envs.box2d.bipedal_walker.params import BIPEDAL_WALKER, BIPEDAL_WALKER_HARDCORE
-from gym_dr.envs.box2d.push import push_bodies
+from gym_dr.envs.box2d.env import Box2DEnv, Observation
 from gym_dr.envs.vector_arguments import check_numbers
-from gym_dr.errors import EnvStateError
-from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
-Observation = npt.NDArray[np.float32]
 f32 = np.float32
 
 _CATEGORY, _GROUND_MASK, _GROUND_CATEGORY = 0x0020, 0x001, 0x0001
@@ -52,11 +47,11 @@ class _Ray(rayCastCallback):  # type: ignore[misc]  # Box2D has no types
         return fraction
 
 
-class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
+class BipedalWalkerDR(Box2DEnv, BipedalWalker):
     """BipedalWalker-v3 whose gravity, motors, masses, friction, joints, lidar and terrain are new at each reset."""
 
+    listener_class = ContactDetector
     # Box2D has no types, and Gymnasium declares these from the None that they start with
-    push_size = 2  # numbers that ``push`` takes
     hull: Any
     prev_shaping: Any
 
@@ -64,26 +59,6 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """As in the base class; the first world is built by ``reset``."""
         BipedalWalker.__init__(self, hardcore=hardcore, **kwargs)
         return BIPEDAL_WALKER_HARDCORE if hardcore else BIPEDAL_WALKER
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begins an episode with new parameters in a new world.
-
-        Args:
-            seed: Seeds terrain, clouds and push, and restarts the sequence of draws.
-            options: ``{"params": {name: value}}`` sets exact values for this episode.
-
-        Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
-            RandomizationError: An impossible value in ``options``; nothing has changed.
-        """
-        self._begin_episode(seed, options)
-        self._build_world()
-        if self.render_mode == "human":
-            self.render()
-        observation, _, _, _, info = self.step(np.zeros(4, np.float32))
-        return observation, info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
@@ -98,8 +73,7 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         """
         with np.errstate(over="ignore"):
             shares = check_numbers(action, (4,)).astype(f32)
-        if self.hull is None:
-            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        self._check_begun("step")
         params = self.episode.current
         speeds = f32(params["hip_speed"]), f32(params["knee_speed"])
         for i, joint in enumerate(self.joints):
@@ -120,27 +94,8 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         observation, info = self._visible(np.array(state, dtype=f32), {})
         return observation, reward, terminated, False, info
 
-    def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of hull and legs instantly, like an impact.
-
-        Args:
-            velocity: Added to their velocities, m/s, shape ``(2,)``.
-
-        Raises:
-            EnvStateError: There was no reset yet.
-        """
-        if self.hull is None:
-            raise EnvStateError("Expected reset() before push(): there is no episode yet.")
-        push_bodies((self.hull, *self.legs), velocity)
-
-    def _build_world(self) -> None:
+    def _build_bodies(self) -> None:
         """Builds terrain, clouds and walker; random numbers are drawn in the order in which Gymnasium draws them."""
-        self._destroy()
-        self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
-        self.world.contactListener_bug_workaround = ContactDetector(self)
-        self.world.contactListener = self.world.contactListener_bug_workaround
-        self.game_over = False
-        self.prev_shaping = None
         self.scroll = 0.0
         self.lidar_render = 0
         self._build_terrain()
@@ -154,7 +109,8 @@ class BipedalWalkerDR(RandomizedEnv, BipedalWalker):
         self.legs, self.joints = [], []
         for side in (-1, +1):
             self._build_leg(side)
-        self.drawlist = [*self.terrain, *self.legs, self.hull]
+        self.bodies = [*self.legs, self.hull]
+        self.drawlist = [*self.terrain, *self.bodies]
         self.lidar = [_Ray() for _ in range(const.LIDAR_RAYS)]
 
     def _build_terrain(self) -> None:

@@ -10,33 +10,28 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import Box2D
 import numpy as np
-import numpy.typing as npt
 from Box2D.b2 import edgeShape, fixtureDef, polygonShape, revoluteJointDef
 from gymnasium.envs.box2d.lunar_lander import ContactDetector, LunarLander
 
+from gym_dr.envs.box2d.env import Box2DEnv, Observation
 from gym_dr.envs.box2d.lunar_lander import constants as const
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.box2d.lunar_lander.constants import FPS, SCALE
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
-from gym_dr.envs.box2d.push import push_bodies
 from gym_dr.envs.vector_arguments import check_keywords, check_numbers
-from gym_dr.errors import EnvStateError, InvalidActionError
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.errors import InvalidActionError
 from gym_dr.randomization.space import ParamSpace
-
-Observation = npt.NDArray[np.float32]
 
 _LANDER_CATEGORY, _LEG_CATEGORY, _GROUND_MASK = 0x0010, 0x0020, 0x001
 _LANDER_COLORS = (128, 102, 230), (77, 77, 128)
 
 
-class LunarLanderDR(RandomizedEnv, LunarLander):
+class LunarLanderDR(Box2DEnv, LunarLander):
     """LunarLander-v3 whose gravity, wind, engines, mass, legs and ground are drawn anew at each reset."""
 
+    listener_class = ContactDetector
     # Box2D has no types, and Gymnasium declares these from the None that they start with
-    push_size = 2  # size of a push
     lander: Any
     moon: Any
     prev_shaping: Any
@@ -50,27 +45,6 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         LunarLander.__init__(self, render_mode=render_mode, continuous=continuous)
         return space
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
-        """Begins an episode with new parameters.
-
-        Args:
-            seed: Seeds terrain, push, wind and engines, and restarts the sequence of draws.
-            options: ``{"params": {name: value}}`` sets exact values for this episode.
-
-        Raises:
-            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
-            RandomizationError: An impossible value in ``options``; nothing has changed.
-        """
-        self._begin_episode(seed, options)
-        self._apply_params()
-        self._build_world()
-        if self.render_mode == "human":
-            self.render()
-        observation, _, _, _, info = self.step(np.zeros(2, dtype=np.float32) if self.continuous else 0)
-        return observation, info
-
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Advances the physics by 1/50 s.
 
@@ -82,8 +56,7 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
             InvalidActionError: The action is not one of these.
         """
         throttles = self._throttles(action)
-        if self.lander is None:
-            raise EnvStateError("Expected reset() before step(): there is no episode yet.")
+        self._check_begun("step")
         self._blow_wind()
         dispersion = self.np_random.uniform(-1.0, +1.0) / SCALE, self.np_random.uniform(-1.0, +1.0) / SCALE
         self._fire(throttles, dispersion)
@@ -103,19 +76,6 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         observation, info = self._visible(np.array(state, dtype=np.float32), {})
         return observation, reward, terminated, False, info
 
-    def push(self, velocity: npt.NDArray[np.float64]) -> None:
-        """Changes the velocity of hull and legs instantly, like an impact.
-
-        Args:
-            velocity: Added to their velocities, m/s, shape ``(2,)``.
-
-        Raises:
-            EnvStateError: There was no reset yet.
-        """
-        if self.lander is None:
-            raise EnvStateError("Expected reset() before push(): there is no episode yet.")
-        push_bodies((self.lander, *self.legs), velocity)
-
     def _apply_params(self) -> None:
         params = self.episode.current
         self.gravity = params["gravity"]
@@ -125,21 +85,16 @@ class LunarLanderDR(RandomizedEnv, LunarLander):
         self._main_power = params["main_engine_power"]
         self._side_power = params["side_engine_power"]
 
-    def _build_world(self) -> None:
+    def _build_bodies(self) -> None:
         """Builds terrain, lander and legs; random numbers are drawn in the order in which Gymnasium draws them."""
-        self._destroy()
-        self.world = Box2D.b2World(gravity=(0, self.gravity))
-        self.world.contactListener_keepref = ContactDetector(self)
-        self.world.contactListener = self.world.contactListener_keepref
-        self.game_over = False
-        self.prev_shaping = None
+        self._apply_params()
         self._build_terrain()
         self._build_lander()
         if self.enable_wind:
             self.wind_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
             self.torque_idx = int(self.np_random.integers(const.WIND_INDEX_LOW, const.WIND_INDEX_HIGH))
         self.legs = [self._build_leg(-1), self._build_leg(+1)]
-        self.drawlist = [self.lander, *self.legs]
+        self.bodies = self.drawlist = [self.lander, *self.legs]
 
     def _build_terrain(self) -> None:
         friction = self.episode.current["ground_friction"]

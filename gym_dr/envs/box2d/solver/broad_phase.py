@@ -16,9 +16,11 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import pair
 from gym_dr.envs.box2d.solver.layout import BODY, LANES
 from gym_dr.envs.box2d.solver.shapes import SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.vectors import placed, pose_of, turned
 
 f32 = np.float32
 ZERO = f32(0)
@@ -34,15 +36,13 @@ def segment(world, env, edge):
 
 
 @njit(**INLINE)
-def _extent(vertices, count, cosine, sine):
+def _extent(vertices, count, rotation):
     """Smallest and largest x and y of a rotated polygon around its body's origin (m)."""
-    low_x = cosine * vertices[0] - sine * vertices[1]
-    low_y = sine * vertices[0] + cosine * vertices[1]
+    low_x, low_y = turned(rotation, (vertices[0], vertices[1]))
     high_x = low_x
     high_y = low_y
     for i in range(1, count):
-        x = cosine * vertices[2 * i] - sine * vertices[2 * i + 1]
-        y = sine * vertices[2 * i] + cosine * vertices[2 * i + 1]
+        x, y = turned(rotation, (vertices[2 * i], vertices[2 * i + 1]))
         low_x = x if x < low_x else low_x
         low_y = y if y < low_y else low_y
         high_x = x if x > high_x else high_x
@@ -51,10 +51,12 @@ def _extent(vertices, count, cosine, sine):
 
 
 @njit(**INLINE)
-def _swept_box(vertices, count, cosine_1, sine_1, x1, y1, cosine_2, sine_2, x2, y2):
-    """Bounding box of a body at the start and at the end of a motion, skin included (m)."""
-    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, cosine_1, sine_1)
-    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, cosine_2, sine_2)
+def _swept_box(vertices, count, before, after):
+    """Bounding box of a body in the poses ``before`` and ``after`` a motion, skin included (m)."""
+    cosine_1, sine_1, x1, y1 = before
+    cosine_2, sine_2, x2, y2 = after
+    low_x1, low_y1, high_x1, high_y1 = _extent(vertices, count, (cosine_1, sine_1))
+    low_x2, low_y2, high_x2, high_y2 = _extent(vertices, count, (cosine_2, sine_2))
     low_x = min(low_x1 + x1, low_x2 + x2) - SKIN
     low_y = min(low_y1 + y1, low_y2 + y2) - SKIN
     high_x = max(high_x1 + x1, high_x2 + x2) + SKIN
@@ -79,22 +81,22 @@ def _fattened(low_x, low_y, high_x, high_y, dx, dy):
 
 
 @njit(**INLINE)
-def update_lane(block, lane, body, vertices, count, center_x, center_y):
-    """Updates one body's rotation, and its fat box if the body left it; returns 1 << body in that case."""
+def update_lane(block, lane, body, vertices, count, local):
+    """Updates one body's rotation, and its fat box if the body left it; returns 1 << body in that case.
+
+    ``local`` is its center of mass in its frame (m).
+    """
     sine, cosine = sin_cos(block[(body * BODY + at.ANGLE) * LANES + lane])
-    old_cosine = block[(body * BODY + at.COS) * LANES + lane]
-    old_sine = block[(body * BODY + at.SIN) * LANES + lane]
-    x1 = block[(body * BODY + at.START_X) * LANES + lane] - (old_cosine * center_x - old_sine * center_y)
-    y1 = block[(body * BODY + at.START_Y) * LANES + lane] - (old_sine * center_x + old_cosine * center_y)
-    x2 = block[(body * BODY + at.CENTER_X) * LANES + lane] - (cosine * center_x - sine * center_y)
-    y2 = block[(body * BODY + at.CENTER_Y) * LANES + lane] - (sine * center_x + cosine * center_y)
-    low_x, low_y, high_x, high_y = _swept_box(vertices, count, old_cosine, old_sine, x1, y1, cosine, sine, x2, y2)
+    center, start = pair(block, body * BODY + at.CENTER_X, lane), pair(block, body * BODY + at.START_X, lane)
+    before = pose_of(pair(block, body * BODY + at.COS, lane), start, local)
+    after = pose_of((cosine, sine), center, local)
+    low_x, low_y, high_x, high_y = _swept_box(vertices, count, before, after)
     fat_low_x = block[(body * BODY + at.BOX_LOW_X) * LANES + lane]
     fat_low_y = block[(body * BODY + at.BOX_LOW_Y) * LANES + lane]
     fat_high_x = block[(body * BODY + at.BOX_HIGH_X) * LANES + lane]
     fat_high_y = block[(body * BODY + at.BOX_HIGH_Y) * LANES + lane]
     inside = (fat_low_x <= low_x) and (fat_low_y <= low_y) and (high_x <= fat_high_x) and (high_y <= fat_high_y)
-    low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, x2 - x1, y2 - y1)
+    low_x, low_y, high_x, high_y = _fattened(low_x, low_y, high_x, high_y, after[2] - before[2], after[3] - before[3])
     block[(body * BODY + at.BOX_LOW_X) * LANES + lane] = fat_low_x if inside else low_x
     block[(body * BODY + at.BOX_LOW_Y) * LANES + lane] = fat_low_y if inside else low_y
     block[(body * BODY + at.BOX_HIGH_X) * LANES + lane] = fat_high_x if inside else high_x
@@ -128,17 +130,14 @@ def _set_box(rows, env, base, box):
 
 
 @njit(**KERNEL)
-def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
+def update_body(world, env, body, before):
     """Like ``update_lane`` for one body of one row, given its old pose; returns whether it left its box."""
     rows, shapes = world.rows, world.shapes
     base = body * BODY
     polygon = shapes.polygon[body]
-    cosine = rows[env, base + at.COS]
-    sine = rows[env, base + at.SIN]
     x, y = origin(world, env, body)
-    low_x, low_y, high_x, high_y = _swept_box(
-        shapes.vertices[polygon], shapes.counts[polygon], old_cosine, old_sine, old_x, old_y, cosine, sine, x, y
-    )
+    after = rows[env, base + at.COS], rows[env, base + at.SIN], x, y
+    low_x, low_y, high_x, high_y = _swept_box(shapes.vertices[polygon], shapes.counts[polygon], before, after)
     if (
         rows[env, base + at.BOX_LOW_X] <= low_x
         and rows[env, base + at.BOX_LOW_Y] <= low_y
@@ -146,7 +145,7 @@ def update_body(world, env, body, old_cosine, old_sine, old_x, old_y):
         and high_y <= rows[env, base + at.BOX_HIGH_Y]
     ):
         return False
-    _set_box(rows, env, base, _fattened(low_x, low_y, high_x, high_y, x - old_x, y - old_y))
+    _set_box(rows, env, base, _fattened(low_x, low_y, high_x, high_y, x - before[2], y - before[3]))
     return True
 
 
@@ -156,15 +155,13 @@ def place(world, env, body, x, y, angle):
     rows, properties, shapes = world.rows, world.properties, world.shapes
     base = body * BODY
     sine, cosine = sin_cos(angle)
-    local_x = properties[env, body, at.LOCAL_CENTER_X]
-    local_y = properties[env, body, at.LOCAL_CENTER_Y]
+    local = properties[env, body, at.LOCAL_CENTER_X], properties[env, body, at.LOCAL_CENTER_Y]
     rows[env, base + at.COS] = cosine
     rows[env, base + at.SIN] = sine
-    rows[env, base + at.CENTER_X] = (cosine * local_x - sine * local_y) + x
-    rows[env, base + at.CENTER_Y] = (sine * local_x + cosine * local_y) + y
+    rows[env, base + at.CENTER_X], rows[env, base + at.CENTER_Y] = placed((cosine, sine, x, y), local)
     rows[env, base + at.ANGLE] = angle
     polygon = shapes.polygon[body]
-    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], cosine, sine)
+    low_x, low_y, high_x, high_y = _extent(shapes.vertices[polygon], shapes.counts[polygon], (cosine, sine))
     low = ((low_x + x) - SKIN) - MARGIN, ((low_y + y) - SKIN) - MARGIN
     high = ((high_x + x) + SKIN) + MARGIN, ((high_y + y) + SKIN) + MARGIN
     _set_box(rows, env, base, (low[0], low[1], high[0], high[1]))

@@ -20,9 +20,18 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import (
+    ONLY,
+    center_and_angle,
+    pair,
+    set_center_and_angle,
+    set_velocity,
+    velocity,
+)
 from gym_dr.envs.box2d.solver.layout import LANES
 from gym_dr.envs.box2d.solver.shapes import LINEAR_SLOP, SKIN
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.vectors import either, placed, pose_of, turned
 
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
@@ -32,24 +41,17 @@ MAX_CORRECTION = f32(0.2)  # m, b2_maxLinearCorrection
 
 
 @njit(**INLINE)
-def _arm(face_b, normal, point, local, rotation, origin, center):
+def _arm(face_b, normal, point, local, pose, center):
     """From the center of mass to the middle of the two skins at one contact point (``b2WorldManifold``)."""
     nx, ny = normal
     px, py = point
-    lx, ly = local
-    cosine, sine = rotation
-    origin_x, origin_y = origin
-    center_x, center_y = center
-    qx = (cosine * lx - sine * ly) + origin_x
-    qy = (sine * lx + cosine * ly) + origin_y
-    qx = lx if face_b else qx
-    qy = ly if face_b else qy
+    qx, qy = either(face_b, local, placed(pose, local))
     t = SKIN - ((qx - px) * nx + (qy - py) * ny)
     on_face_x = qx + t * nx
     on_face_y = qy + t * ny
     on_other_x = qx - SKIN * nx
     on_other_y = qy - SKIN * ny
-    return HALF * (on_face_x + on_other_x) - center_x, HALF * (on_face_y + on_other_y) - center_y
+    return HALF * (on_face_x + on_other_x) - center[0], HALF * (on_face_y + on_other_y) - center[1]
 
 
 @njit(**INLINE)
@@ -66,33 +68,14 @@ def prepare(body, slot):
     for lane in range(LANES):
         face_b = slot[at.FACE_B * LANES + lane] != ZERO
         points = slot[at.POINTS * LANES + lane]
-        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-        local_x = slot[at.SLOT_CENTER_X * LANES + lane]
-        local_y = slot[at.SLOT_CENTER_Y * LANES + lane]
-        center_x = body[at.CENTER_X * LANES + lane]
-        center_y = body[at.CENTER_Y * LANES + lane]
-        cosine = body[at.COS * LANES + lane]
-        sine = body[at.SIN * LANES + lane]
-        origin_x = center_x - (cosine * local_x - sine * local_y)
-        origin_y = center_y - (sine * local_x + cosine * local_y)
-        lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
-        lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
-        lpx = slot[at.LOCAL_POINT_X * LANES + lane]
-        lpy = slot[at.LOCAL_POINT_Y * LANES + lane]
-        nx = cosine * lnx - sine * lny
-        ny = sine * lnx + cosine * lny
-        px = (cosine * lpx - sine * lpy) + origin_x
-        py = (sine * lpx + cosine * lpy) + origin_y
-        nx = nx if face_b else lnx
-        ny = ny if face_b else lny
-        px = px if face_b else lpx
-        py = py if face_b else lpy
-        q1 = slot[at.POINT_1_X * LANES + lane], slot[at.POINT_1_Y * LANES + lane]
-        q2 = slot[at.POINT_2_X * LANES + lane], slot[at.POINT_2_Y * LANES + lane]
-        pose = (cosine, sine), (origin_x, origin_y), (center_x, center_y)
-        r1x, r1y = _arm(face_b, (nx, ny), (px, py), q1, *pose)
-        r2x, r2y = _arm(face_b, (nx, ny), (px, py), q2, *pose)
+        inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
+        center, rotation = pair(body, at.CENTER_X, lane), pair(body, at.COS, lane)
+        pose = pose_of(rotation, center, pair(slot, at.SLOT_CENTER_X, lane))
+        local_normal, local_point = pair(slot, at.LOCAL_NORMAL_X, lane), pair(slot, at.LOCAL_POINT_X, lane)
+        nx, ny = either(face_b, turned(rotation, local_normal), local_normal)
+        point = either(face_b, placed(pose, local_point), local_point)
+        r1x, r1y = _arm(face_b, (nx, ny), point, pair(slot, at.POINT_1_X, lane), pose, center)
+        r2x, r2y = _arm(face_b, (nx, ny), point, pair(slot, at.POINT_2_X, lane), pose, center)
         nx = -nx if face_b else nx  # from the ground to the body
         ny = -ny if face_b else ny
         arm_1 = r1x * ny - r1y * nx
@@ -127,43 +110,37 @@ def prepare(body, slot):
         slot[at.PAIRED * LANES + lane] = ONE if paired else ZERO
 
 
+@njit(**INLINE)
+def _kicked(slot, lane, arm, impulses, speeds):
+    """The body's new velocity after the ``impulses`` along normal and tangent at the point with this ``arm``."""
+    inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
+    nx, ny = pair(slot, at.NORMAL_X, lane)
+    rx, ry = pair(slot, arm, lane)
+    normal, tangent = impulses
+    vx, vy, w = speeds
+    px = normal * nx + tangent * ny
+    py = normal * ny - tangent * nx
+    return vx + inv_mass * px, vy + inv_mass * py, w + inv_inertia * (rx * py - ry * px)
+
+
 @njit(**KERNEL)
 def warm_start(body, slot):
     """Applies the impulses of the last step (``WarmStart``)."""
     for lane in range(LANES):
-        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-        nx = slot[at.NORMAL_X * LANES + lane]
-        ny = slot[at.NORMAL_Y * LANES + lane]
         paired = slot[at.PAIRED * LANES + lane] != ZERO
-        normal = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
-        tangent = slot[at.TANGENT_IMPULSE_1 * LANES + lane]
-        px = normal * nx + tangent * ny
-        py = normal * ny - tangent * nx
-        w = body[at.OMEGA * LANES + lane]
-        w = w + inv_inertia * (slot[at.ARM_1_X * LANES + lane] * py - slot[at.ARM_1_Y * LANES + lane] * px)
-        vx = body[at.VELOCITY_X * LANES + lane] + inv_mass * px
-        vy = body[at.VELOCITY_Y * LANES + lane] + inv_mass * py
-        normal = slot[at.NORMAL_IMPULSE_2 * LANES + lane]
-        tangent = slot[at.TANGENT_IMPULSE_2 * LANES + lane]
-        normal = normal if paired else ZERO
-        tangent = tangent if paired else ZERO
-        px = normal * nx + tangent * ny
-        py = normal * ny - tangent * nx
-        w = w + inv_inertia * (slot[at.ARM_2_X * LANES + lane] * py - slot[at.ARM_2_Y * LANES + lane] * px)
-        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * px
-        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * py
-        body[at.OMEGA * LANES + lane] = w
+        first, second = pair(slot, at.NORMAL_IMPULSE_1, lane), pair(slot, at.NORMAL_IMPULSE_2, lane)
+        v = _kicked(slot, lane, at.ARM_1_X, first, velocity(body, lane, ONLY))
+        v = _kicked(slot, lane, at.ARM_2_X, either(paired, second, (ZERO, ZERO)), v)
+        set_velocity(body, lane, ONLY, v)
 
 
 @njit(**INLINE)
-def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, velocity):
+def _friction(slot, lane, tangent_impulse, tangent_mass, limit, arm, normal, speeds):
     """Clamped friction at one point; returns the body's new velocity."""
     rx, ry = arm
     nx, ny = normal
-    vx, vy, w = velocity
-    inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-    inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+    vx, vy, w = speeds
+    inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
     speed = (vx - w * ry) * ny - (vy + w * rx) * nx  # along the tangent (ny, -nx)
     old = slot[tangent_impulse * LANES + lane]
     new = old - slot[tangent_mass * LANES + lane] * speed
@@ -194,18 +171,12 @@ def solve_single_velocity(body, slot):
     A leg nearly always stands on one corner, so this is the usual case.
     """
     for lane in range(LANES):
-        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-        nx = slot[at.NORMAL_X * LANES + lane]
-        ny = slot[at.NORMAL_Y * LANES + lane]
-        rx = slot[at.ARM_1_X * LANES + lane]
-        ry = slot[at.ARM_1_Y * LANES + lane]
+        inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
+        nx, ny = pair(slot, at.NORMAL_X, lane)
+        rx, ry = pair(slot, at.ARM_1_X, lane)
         old = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
-        vx = body[at.VELOCITY_X * LANES + lane]
-        vy = body[at.VELOCITY_Y * LANES + lane]
-        w = body[at.OMEGA * LANES + lane]
         limit = slot[at.SLOT_FRICTION * LANES + lane] * old
-        v = vx, vy, w
+        v = velocity(body, lane, ONLY)
         vx, vy, w = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, limit, (rx, ry), (nx, ny), v)
         speed = (vx - w * ry) * nx + (vy + w * rx) * ny
         new = old - slot[at.NORMAL_MASS_1 * LANES + lane] * speed
@@ -213,33 +184,25 @@ def solve_single_velocity(body, slot):
         px = (new - old) * nx
         py = (new - old) * ny
         slot[at.NORMAL_IMPULSE_1 * LANES + lane] = new
-        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * px
-        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * py
-        body[at.OMEGA * LANES + lane] = w + inv_inertia * (rx * py - ry * px)
+        v = vx + inv_mass * px, vy + inv_mass * py, w + inv_inertia * (rx * py - ry * px)
+        set_velocity(body, lane, ONLY, v)
 
 
 @njit(**KERNEL)
 def solve_velocity(body, slot):
     """Friction, then normal impulses of one slot (``SolveVelocityConstraints``)."""
     for lane in range(LANES):
-        inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-        inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
+        inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
         friction = slot[at.SLOT_FRICTION * LANES + lane]
-        nx = slot[at.NORMAL_X * LANES + lane]
-        ny = slot[at.NORMAL_Y * LANES + lane]
-        r1x = slot[at.ARM_1_X * LANES + lane]
-        r1y = slot[at.ARM_1_Y * LANES + lane]
-        r2x = slot[at.ARM_2_X * LANES + lane]
-        r2y = slot[at.ARM_2_Y * LANES + lane]
+        nx, ny = pair(slot, at.NORMAL_X, lane)
+        r1x, r1y = pair(slot, at.ARM_1_X, lane)
+        r2x, r2y = pair(slot, at.ARM_2_X, lane)
         a1 = slot[at.NORMAL_IMPULSE_1 * LANES + lane]
         paired = slot[at.PAIRED * LANES + lane] != ZERO
         old2 = slot[at.NORMAL_IMPULSE_2 * LANES + lane]
         a2 = old2 if paired else ZERO
-        vx = body[at.VELOCITY_X * LANES + lane]
-        vy = body[at.VELOCITY_Y * LANES + lane]
-        w = body[at.OMEGA * LANES + lane]
         n = nx, ny
-        v = vx, vy, w
+        v = velocity(body, lane, ONLY)
         v = _friction(slot, lane, at.TANGENT_IMPULSE_1, at.TANGENT_MASS_1, friction * a1, (r1x, r1y), n, v)
         vx, vy, w = v
         tangent_2 = slot[at.TANGENT_IMPULSE_2 * LANES + lane]
@@ -285,40 +248,22 @@ def solve_velocity(body, slot):
         p2y = (x2 - a2) * ny
         slot[at.NORMAL_IMPULSE_1 * LANES + lane] = x1
         slot[at.NORMAL_IMPULSE_2 * LANES + lane] = x2 if paired else old2
-        body[at.VELOCITY_X * LANES + lane] = vx + inv_mass * (p1x + p2x)
-        body[at.VELOCITY_Y * LANES + lane] = vy + inv_mass * (p1y + p2y)
-        body[at.OMEGA * LANES + lane] = w + inv_inertia * ((r1x * p1y - r1y * p1x) + (r2x * p2y - r2y * p2x))
+        w = w + inv_inertia * ((r1x * p1y - r1y * p1x) + (r2x * p2y - r2y * p2x))
+        set_velocity(body, lane, ONLY, (vx + inv_mass * (p1x + p2x), vy + inv_mass * (p1y + p2y), w))
 
 
 @njit(**INLINE)
-def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
+def _solve_point(slot, lane, point, active, baumgarte, x, y, angle):
     """Pushes the body out along the normal at one point; returns its new pose and the previous separation (m)."""
     face_b = slot[at.FACE_B * LANES + lane] != ZERO
-    inv_mass = slot[at.SLOT_INV_MASS * LANES + lane]
-    inv_inertia = slot[at.SLOT_INV_INERTIA * LANES + lane]
-    local_x = slot[at.SLOT_CENTER_X * LANES + lane]
-    local_y = slot[at.SLOT_CENTER_Y * LANES + lane]
-    lnx = slot[at.LOCAL_NORMAL_X * LANES + lane]
-    lny = slot[at.LOCAL_NORMAL_Y * LANES + lane]
-    lpx = slot[at.LOCAL_POINT_X * LANES + lane]
-    lpy = slot[at.LOCAL_POINT_Y * LANES + lane]
-    lqx = slot[point_x * LANES + lane]
-    lqy = slot[point_y * LANES + lane]
+    inv_mass, inv_inertia = pair(slot, at.SLOT_INV_MASS, lane)
+    local_normal, local_point = pair(slot, at.LOCAL_NORMAL_X, lane), pair(slot, at.LOCAL_POINT_X, lane)
+    local = pair(slot, point, lane)
     sine, cosine = sin_cos(angle)
-    origin_x = x - (cosine * local_x - sine * local_y)
-    origin_y = y - (sine * local_x + cosine * local_y)
-    qx = (cosine * lqx - sine * lqy) + origin_x
-    qy = (sine * lqx + cosine * lqy) + origin_y
-    nx = cosine * lnx - sine * lny
-    ny = sine * lnx + cosine * lny
-    px = (cosine * lpx - sine * lpy) + origin_x
-    py = (sine * lpx + cosine * lpy) + origin_y
-    qx = lqx if face_b else qx
-    qy = lqy if face_b else qy
-    nx = nx if face_b else lnx
-    ny = ny if face_b else lny
-    px = px if face_b else lpx
-    py = py if face_b else lpy
+    pose = pose_of((cosine, sine), (x, y), pair(slot, at.SLOT_CENTER_X, lane))
+    qx, qy = either(face_b, local, placed(pose, local))
+    nx, ny = either(face_b, turned((cosine, sine), local_normal), local_normal)
+    px, py = either(face_b, placed(pose, local_point), local_point)
     separation = (((qx - px) * nx + (qy - py) * ny) - SKIN) - SKIN
     nx = -nx if face_b else nx
     ny = -ny if face_b else ny
@@ -342,21 +287,16 @@ def _solve_point(slot, lane, point_x, point_y, active, baumgarte, x, y, angle):
 @njit(**INLINE)
 def _solve_points(body, slot, lane, penetration, frozen, baumgarte, two):
     """Pushes the body out at its first point, and with ``two`` at the second."""
-    x0 = body[at.CENTER_X * LANES + lane]
-    y0 = body[at.CENTER_Y * LANES + lane]
-    a0 = body[at.ANGLE * LANES + lane]
+    old = center_and_angle(body, lane, ONLY)
     points = slot[at.POINTS * LANES + lane]
     deepest = penetration[lane]
-    x, y, a, s = _solve_point(slot, lane, at.POINT_1_X, at.POINT_1_Y, points > ZERO, baumgarte, x0, y0, a0)
+    x, y, a, s = _solve_point(slot, lane, at.POINT_1_X, points > ZERO, baumgarte, old[0], old[1], old[2])
     deepest = s if s < deepest else deepest
     if two:
-        x, y, a, s = _solve_point(slot, lane, at.POINT_2_X, at.POINT_2_Y, points > ONE, baumgarte, x, y, a)
+        x, y, a, s = _solve_point(slot, lane, at.POINT_2_X, points > ONE, baumgarte, x, y, a)
         deepest = s if s < deepest else deepest
     penetration[lane] = deepest
-    done = frozen[lane] != ZERO
-    body[at.CENTER_X * LANES + lane] = x0 if done else x
-    body[at.CENTER_Y * LANES + lane] = y0 if done else y
-    body[at.ANGLE * LANES + lane] = a0 if done else a
+    set_center_and_angle(body, lane, ONLY, old, (x, y, a), frozen[lane] != ZERO)
 
 
 @njit(**KERNEL)

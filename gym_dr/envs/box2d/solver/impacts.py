@@ -20,6 +20,7 @@ from gym_dr.envs.box2d.solver.layout import BODY, DT, LANES, SLOT_STRIDE
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.slots import fill
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.vectors import pose_of
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -74,8 +75,7 @@ def _polygon(world, env, body):
     return (
         shapes.vertices[polygon],
         shapes.counts[polygon],
-        properties[env, body, at.LOCAL_CENTER_X],
-        properties[env, body, at.LOCAL_CENTER_Y],
+        (properties[env, body, at.LOCAL_CENTER_X], properties[env, body, at.LOCAL_CENTER_Y]),
     )
 
 
@@ -86,9 +86,10 @@ def _impact_time(world, env, body, ground, scratch, ground_time):
     sweep = at.W_SWEEPS + at.SWEEP * body
     polygon = _polygon(world, env, body)
     reach = world.shapes.reach[world.shapes.polygon[body]]
-    end = rows[env, body * BODY + at.SIN], rows[env, body * BODY + at.COS]
+    sine, cosine = sin_cos(floats[sweep + 2])
+    end = rows[env, body * BODY + at.COS], rows[env, body * BODY + at.SIN]
     time_of_impact.load_ground(world, env, ground, scratch)
-    if not time_of_impact.may_touch(floats, ints, sweep, polygon, reach, sin_cos(floats[sweep + 2]), end):
+    if not time_of_impact.may_touch(floats, ints, sweep, polygon, reach, (cosine, sine), end):
         return ONE
     t = time_of_impact.time_of_impact(scratch, sweep, polygon)
     return min(ground_time + (ONE - ground_time) * t, ONE) if t <= ONE else ONE
@@ -236,12 +237,10 @@ def _sync_boxes(world, env, body, scratch):
     for i in range(status[env, at.S_CONTACTS]):
         if world.contact_ints[env, i, at.C_BODY] == body:
             ints[at.I_KNOWN + i] = 0
-    local_x = world.properties[env, body, at.LOCAL_CENTER_X]
-    local_y = world.properties[env, body, at.LOCAL_CENTER_Y]
+    local = world.properties[env, body, at.LOCAL_CENTER_X], world.properties[env, body, at.LOCAL_CENTER_Y]
     sine, cosine = sin_cos(floats[sweep + 2])
-    old_x = floats[sweep] - (cosine * local_x - sine * local_y)
-    old_y = floats[sweep + 1] - (sine * local_x + cosine * local_y)
-    if broad_phase.update_body(world, env, body, cosine, sine, old_x, old_y):
+    before = pose_of((cosine, sine), (floats[sweep], floats[sweep + 1]), local)
+    if broad_phase.update_body(world, env, body, before):
         first_new = status[env, at.S_CONTACTS]
         broad_phase.begin_contacts(world, env, 1 << body)
         for i in range(first_new, status[env, at.S_CONTACTS]):

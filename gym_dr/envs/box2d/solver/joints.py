@@ -27,9 +27,11 @@ from numba import njit
 
 from gym_dr.compiled.options import INLINE
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import pair, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import BODY, LANES
 from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP, LINEAR_SLOP
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.vectors import turned
 
 f32 = np.float32
 ZERO, ONE = f32(0), f32(1)
@@ -44,14 +46,8 @@ def prepare(block, lane, joint, work, a, b, mass_a, mass_b, anchor_a, anchor_b, 
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     lower, upper, reference = limits
-    cos_a = block[(a * BODY + at.COS) * LANES + lane]
-    sin_a = block[(a * BODY + at.SIN) * LANES + lane]
-    cos_b = block[(b * BODY + at.COS) * LANES + lane]
-    sin_b = block[(b * BODY + at.SIN) * LANES + lane]
-    ax = cos_a * anchor_a[0] - sin_a * anchor_a[1]
-    ay = sin_a * anchor_a[0] + cos_a * anchor_a[1]
-    bx = cos_b * anchor_b[0] - sin_b * anchor_b[1]
-    by = sin_b * anchor_b[0] + cos_b * anchor_b[1]
+    ax, ay = turned(pair(block, a * BODY + at.COS, lane), anchor_a)
+    bx, by = turned(pair(block, b * BODY + at.COS, lane), anchor_b)
     k11 = ((m_a + m_b) + (ay * ay) * i_a) + (by * by) * i_b
     k12 = (-ay * ax) * i_a - (by * bx) * i_b
     k13 = -ay * i_a - by * i_b
@@ -88,8 +84,7 @@ def prepare(block, lane, joint, work, a, b, mass_a, mass_b, anchor_a, anchor_b, 
     block[(work + at.THRESHOLD) * LANES + lane] = ZERO if state != ZERO else INFINITY
     block[(work + at.MOTOR_MASS) * LANES + lane] = ONE / k33
 
-    px = block[(joint + at.IMPULSE_X) * LANES + lane]
-    py = block[(joint + at.IMPULSE_Y) * LANES + lane]
+    px, py = pair(block, joint + at.IMPULSE_X, lane)
     motor = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
     block[(a * BODY + at.VELOCITY_X) * LANES + lane] -= m_a * px
     block[(a * BODY + at.VELOCITY_Y) * LANES + lane] -= m_a * py
@@ -100,31 +95,16 @@ def prepare(block, lane, joint, work, a, b, mass_a, mass_b, anchor_a, anchor_b, 
 
 
 @njit(**INLINE)
-def velocity(block, lane, body):
-    """A body's velocity: x, y, angular."""
-    return (
-        block[(body * BODY + at.VELOCITY_X) * LANES + lane],
-        block[(body * BODY + at.VELOCITY_Y) * LANES + lane],
-        block[(body * BODY + at.OMEGA) * LANES + lane],
-    )
+def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, b):
+    """One sequential impulse; takes and returns the velocity of body A, and updates that of body B.
 
-
-@njit(**INLINE)
-def set_velocity(block, lane, body, value):
-    """Stores a body's velocity."""
-    block[(body * BODY + at.VELOCITY_X) * LANES + lane] = value[0]
-    block[(body * BODY + at.VELOCITY_Y) * LANES + lane] = value[1]
-    block[(body * BODY + at.OMEGA) * LANES + lane] = value[2]
-
-
-@njit(**INLINE)
-def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, velocity_b):
-    """One sequential impulse; returns the new velocities. ``drive`` is the motor's speed (rad/s) and limit (N m s)."""
+    ``drive`` is the motor's speed (rad/s) and limit (N m s).
+    """
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     speed, torque_limit = drive
     vax, vay, wa = velocity_a
-    vbx, vby, wb = velocity_b
+    vbx, vby, wb = velocity(block, lane, b)
 
     # motor: drive w_B - w_A to its speed, within its torque
     old = block[(joint + at.MOTOR_IMPULSE) * LANES + lane]
@@ -136,10 +116,8 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
     wb = wb + i_b * (new - old)
 
     # pin and limit
-    ax = block[(work + at.ARM_A_X) * LANES + lane]
-    ay = block[(work + at.ARM_A_Y) * LANES + lane]
-    bx = block[(work + at.ARM_B_X) * LANES + lane]
-    by = block[(work + at.ARM_B_Y) * LANES + lane]
+    ax, ay = pair(block, work + at.ARM_A_X, lane)
+    bx, by = pair(block, work + at.ARM_B_X, lane)
     k11 = block[(work + at.K11) * LANES + lane]
     k12 = block[(work + at.K12) * LANES + lane]
     k13 = block[(work + at.K13) * LANES + lane]
@@ -174,15 +152,9 @@ def solve_velocity(block, lane, joint, work, mass_a, mass_b, drive, velocity_a, 
     block[(joint + at.LIMIT_IMPULSE) * LANES + lane] = new_limit if pushes else ZERO
     block[(joint + at.IMPULSE_X) * LANES + lane] -= push_x
     block[(joint + at.IMPULSE_Y) * LANES + lane] -= push_y
-    return (
-        vax + m_a * push_x,
-        vay + m_a * push_y,
-        wa + i_a * ((ax * push_y - ay * push_x) + push_z),
-    ), (
-        vbx - m_b * push_x,
-        vby - m_b * push_y,
-        wb - i_b * ((bx * push_y - by * push_x) + push_z),
-    )
+    turn = (bx * push_y - by * push_x) + push_z
+    set_velocity(block, lane, b, (vbx - m_b * push_x, vby - m_b * push_y, wb - i_b * turn))
+    return vax + m_a * push_x, vay + m_a * push_y, wa + i_a * ((ax * push_y - ay * push_x) + push_z)
 
 
 @njit(**INLINE)
@@ -192,31 +164,13 @@ def prepare_position(block, lane, work, mass_a, mass_b):
 
 
 @njit(**INLINE)
-def pose(block, lane, body):
-    """A body's center of mass (m) and angle (rad)."""
-    return (
-        block[(body * BODY + at.CENTER_X) * LANES + lane],
-        block[(body * BODY + at.CENTER_Y) * LANES + lane],
-        block[(body * BODY + at.ANGLE) * LANES + lane],
-    )
-
-
-@njit(**INLINE)
-def set_pose(block, lane, body, old, new, keep):
-    """Stores a body's pose, the ``old`` one if ``keep``."""
-    block[(body * BODY + at.CENTER_X) * LANES + lane] = old[0] if keep else new[0]
-    block[(body * BODY + at.CENTER_Y) * LANES + lane] = old[1] if keep else new[1]
-    block[(body * BODY + at.ANGLE) * LANES + lane] = old[2] if keep else new[2]
-
-
-@njit(**INLINE)
-def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, pose_a, pose_b):
-    """Moves and turns both bodies to satisfy limit and pin; returns their poses and whether both already held."""
+def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b, limits, place_a, place_b):
+    """Moves and turns both bodies to satisfy limit and pin; returns where they are, and whether both held."""
     m_a, i_a = mass_a
     m_b, i_b = mass_b
     lower, upper, reference = limits
-    x_a, y_a, angle_a = pose_a
-    x_b, y_b, angle_b = pose_b
+    x_a, y_a, angle_a = place_a
+    x_b, y_b, angle_b = place_b
     state = block[(joint + at.LIMIT_STATE) * LANES + lane]
     # limit
     angle = (angle_b - angle_a) - reference
@@ -240,10 +194,8 @@ def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b,
     # pin
     sin_a, cos_a = sin_cos(angle_a)
     sin_b, cos_b = sin_cos(angle_b)
-    ax = cos_a * anchor_a[0] - sin_a * anchor_a[1]
-    ay = sin_a * anchor_a[0] + cos_a * anchor_a[1]
-    bx = cos_b * anchor_b[0] - sin_b * anchor_b[1]
-    by = sin_b * anchor_b[0] + cos_b * anchor_b[1]
+    ax, ay = turned((cos_a, sin_a), anchor_a)
+    bx, by = turned((cos_b, sin_b), anchor_b)
     cx = ((x_b + bx) - x_a) - ax
     cy = ((y_b + by) - y_a) - ay
     position_error = math.sqrt(cx * cx + cy * cy)
@@ -257,3 +209,15 @@ def solve_position(block, lane, joint, work, mass_a, mass_b, anchor_a, anchor_b,
     new_a = x_a + m_a * px, y_a + m_a * py, angle_a + i_a * (ax * py - ay * px)
     new_b = x_b - m_b * px, y_b - m_b * py, angle_b - i_b * (bx * py - by * px)
     return new_a, new_b, okay
+
+
+@njit(**INLINE)
+def mark_solved(block, lane, world, okay):
+    """Sets SOLVED if joints (``okay``) and contacts are within tolerance, and returns 1 where it is set, else 0.
+
+    ``world`` is where the fields of the world begin.
+    """
+    solved = block[(world + at.SOLVED) * LANES + lane] != ZERO
+    now = solved or (okay and block[(world + at.PENETRATION) * LANES + lane] >= CONTACT_TOLERANCE)
+    block[(world + at.SOLVED) * LANES + lane] = ONE if now else ZERO
+    return 1 if now else 0

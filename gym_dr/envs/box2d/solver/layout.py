@@ -14,7 +14,9 @@ Touching contacts are *slots*: ``slots[(slot * SLOT + FIELD) * LANES + lane]``, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
@@ -27,7 +29,7 @@ LANES = 16 if _FEATURES.get("avx512f", False) or _FEATURES.get("avx2", False) el
 
 # ---- bodies --------------------------------------------------------------------------------------------------------
 # Numbers that are passed to functions are np.int64: numba compiles a function anew for every plain integer constant.
-_field = count()
+_field: Iterator[Any] = map(np.int64, count())
 CENTER_X = next(_field)  # m, center of mass
 CENTER_Y = next(_field)
 ANGLE = next(_field)  # rad
@@ -63,16 +65,16 @@ ADJ_X, ADJ_Y, ADJ_Z, INV_DET3, INV_DET2, THRESHOLD, MOTOR_MASS = range(10, 17)
 WORK = 17
 
 # ---- contact slots -------------------------------------------------------------------------------------------------
-_field = count()
+_field = map(np.int64, count())
 # the manifold, as the narrow phase left it
 FACE_B = next(_field)  # 1 if the reference face is the body's, 0 if it is the ground's
 POINTS = next(_field)  # contact points, 0 for an empty slot
 LOCAL_NORMAL_X, LOCAL_NORMAL_Y = next(_field), next(_field)
 LOCAL_POINT_X, LOCAL_POINT_Y = next(_field), next(_field)  # m, on the reference face
-POINT_1_X, POINT_1_Y = np.int64(next(_field)), np.int64(next(_field))  # m, in the other shape's frame
-POINT_2_X, POINT_2_Y = np.int64(next(_field)), np.int64(next(_field))
-NORMAL_IMPULSE_1, TANGENT_IMPULSE_1 = np.int64(next(_field)), np.int64(next(_field))  # N s
-NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = np.int64(next(_field)), np.int64(next(_field))
+POINT_1_X, POINT_1_Y = next(_field), next(_field)  # m, in the other shape's frame
+POINT_2_X, POINT_2_Y = next(_field), next(_field)
+NORMAL_IMPULSE_1, TANGENT_IMPULSE_1 = next(_field), next(_field)  # N s
+NORMAL_IMPULSE_2, TANGENT_IMPULSE_2 = next(_field), next(_field)
 SLOT_FRICTION = next(_field)
 SLOT_INV_MASS, SLOT_INV_INERTIA = next(_field), next(_field)  # of the body that touches
 SLOT_CENTER_X, SLOT_CENTER_Y = next(_field), next(_field)  # m, of that body's center of mass in its frame
@@ -80,8 +82,8 @@ SLOT_CENTER_X, SLOT_CENTER_Y = next(_field), next(_field)  # m, of that body's c
 NORMAL_X, NORMAL_Y = next(_field), next(_field)
 ARM_1_X, ARM_1_Y = next(_field), next(_field)  # m, from the center of mass to the contact
 ARM_2_X, ARM_2_Y = next(_field), next(_field)
-NORMAL_MASS_1, TANGENT_MASS_1 = np.int64(next(_field)), np.int64(next(_field))  # kg
-NORMAL_MASS_2, TANGENT_MASS_2 = np.int64(next(_field)), np.int64(next(_field))
+NORMAL_MASS_1, TANGENT_MASS_1 = next(_field), next(_field)  # kg
+NORMAL_MASS_2, TANGENT_MASS_2 = next(_field), next(_field)
 PAIR_K11, PAIR_K12, PAIR_K22 = next(_field), next(_field), next(_field)  # 1/kg, both points together
 PAIR_INV11, PAIR_INV12, PAIR_INV22 = next(_field), next(_field), next(_field)  # kg, its inverse
 PAIRED = next(_field)  # 1 if two points are solved together

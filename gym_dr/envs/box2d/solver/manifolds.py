@@ -21,6 +21,7 @@ from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import origin, overlaps, segment
 from gym_dr.envs.box2d.solver.layout import BODY
 from gym_dr.envs.box2d.solver.shapes import SKIN, unit
+from gym_dr.envs.box2d.solver.vectors import farthest, placed, turned
 
 f32 = np.float32
 ZERO, ONE, HALF = f32(0), f32(1), f32(0.5)
@@ -36,6 +37,7 @@ N2, T2 = at.NORMAL_IMPULSE_2 - at.LOCAL_NORMAL_X, at.TANGENT_IMPULSE_2 - at.LOCA
 
 FACE_A, FACE_B = np.int64(1 << 6), np.int64(1 << 7)
 BEGINS, ENDS = np.int64(1), np.int64(0)
+FIRST = np.int64(0)  # where the vectors of a polygon begin
 
 
 @njit(**KERNEL)
@@ -87,15 +89,12 @@ def _load_body(world, env, body, floats):
     rows, shapes = world.rows, world.shapes
     polygon = shapes.polygon[body]
     count = shapes.counts[polygon]
-    c = rows[env, body * BODY + at.COS]
-    s = rows[env, body * BODY + at.SIN]
     px, py = origin(world, env, body)
+    pose = rows[env, body * BODY + at.COS], rows[env, body * BODY + at.SIN], px, py
     for i in range(count):
-        x = shapes.vertices[polygon, 2 * i]
-        y = shapes.vertices[polygon, 2 * i + 1]
-        floats[at.W_VERTICES + 2 * i] = (c * x - s * y) + px
-        floats[at.W_VERTICES + 2 * i + 1] = (s * x + c * y) + py
-    return (c, s, px, py), count
+        vertex = shapes.vertices[polygon, 2 * i], shapes.vertices[polygon, 2 * i + 1]
+        floats[at.W_VERTICES + 2 * i], floats[at.W_VERTICES + 2 * i + 1] = placed(pose, vertex)
+    return pose, count
 
 
 @njit(**KERNEL)
@@ -105,10 +104,8 @@ def _load_normals(world, body, count, pose, floats):
     polygon = shapes.polygon[body]
     c, s, _, _ = pose
     for i in range(count):
-        x = shapes.normals[polygon, 2 * i]
-        y = shapes.normals[polygon, 2 * i + 1]
-        floats[at.W_NORMALS + 2 * i] = c * x - s * y
-        floats[at.W_NORMALS + 2 * i + 1] = s * x + c * y
+        normal = shapes.normals[polygon, 2 * i], shapes.normals[polygon, 2 * i + 1]
+        floats[at.W_NORMALS + 2 * i], floats[at.W_NORMALS + 2 * i + 1] = turned((c, s), normal)
 
 
 @njit(**KERNEL)
@@ -128,19 +125,6 @@ def _polygon_axis(floats, count, x1, y1, x2, y2):
             best = s
             face = i
     return face, best
-
-
-@njit(**KERNEL)
-def _most_opposed(floats, normals, count, nx, ny):
-    """The face whose normal points most against a direction."""
-    lowest = LARGEST
-    face = 0
-    for i in range(count):
-        along = nx * floats[normals + 2 * i] + ny * floats[normals + 2 * i + 1]
-        if along < lowest:
-            lowest = along
-            face = i
-    return face
 
 
 @njit(**KERNEL)
@@ -192,15 +176,13 @@ def _collide_edge(world, env, contact, edge, body, scratch):
     polygon = shapes.polygon[body]
     x1, y1, x2, y2 = segment(world, env, edge)
     pose, count = _load_body(world, env, body, floats)
-    c, s, px, py = pose
     # the edge's normal, on the side of the centroid
     ex = x2 - x1
     ey = y2 - y1
     inverse = ONE / math.sqrt(ex * ex + ey * ey)
     nx1 = ey * inverse
     ny1 = -(ex * inverse)
-    centroid_x = (c * shapes.centroid[polygon, 0] - s * shapes.centroid[polygon, 1]) + px
-    centroid_y = (s * shapes.centroid[polygon, 0] + c * shapes.centroid[polygon, 1]) + py
+    centroid_x, centroid_y = placed(pose, (shapes.centroid[polygon, 0], shapes.centroid[polygon, 1]))
     front = nx1 * (centroid_x - x1) + ny1 * (centroid_y - y1) >= ZERO
     nx = nx1 if front else -nx1
     ny = ny1 if front else -ny1
@@ -234,7 +216,8 @@ def _collide_edge(world, env, contact, edge, body, scratch):
         ny = floats[at.W_NORMALS + 2 * first + 1]
     else:
         # reference: the edge; incident: the polygon's face that looks against it most
-        _load_incident(floats, ints, at.W_VERTICES, _most_opposed(floats, at.W_NORMALS, count, nx, ny), count, FACE_A)
+        opposed = farthest(floats, at.W_NORMALS, count, -nx, -ny)
+        _load_incident(floats, ints, at.W_VERTICES, opposed, count, FACE_A)
         first = 0 if front else 1
         second = 1 - first
         fx1 = x1 if front else x2
@@ -266,25 +249,12 @@ def _collide_edge(world, env, contact, edge, body, scratch):
 def _face_separation(one, other, face):
     """Distance of the other polygon from a face (``b2EdgeSeparation``)."""
     (vertices_1, normals_1, _, _, pose_1), (vertices_2, _, count_2, _, pose_2) = one, other
-    c1, s1, x1, y1 = pose_1
-    c2, s2, x2, y2 = pose_2
-    lx, ly = normals_1[2 * face], normals_1[2 * face + 1]
-    nx = c1 * lx - s1 * ly
-    ny = s1 * lx + c1 * ly
-    mx = c2 * nx + s2 * ny
-    my = -s2 * nx + c2 * ny
-    lowest = LARGEST
-    index = 0
-    for i in range(count_2):
-        along = vertices_2[2 * i] * mx + vertices_2[2 * i + 1] * my
-        if along < lowest:
-            lowest = along
-            index = i
-    vx, vy = vertices_1[2 * face], vertices_1[2 * face + 1]
-    wx, wy = vertices_2[2 * index], vertices_2[2 * index + 1]
-    dx = ((c2 * wx - s2 * wy) + x2) - ((c1 * vx - s1 * vy) + x1)
-    dy = ((s2 * wx + c2 * wy) + y2) - ((s1 * vx + c1 * vy) + y1)
-    return dx * nx + dy * ny
+    c2, s2, _, _ = pose_2
+    nx, ny = turned((pose_1[0], pose_1[1]), (normals_1[2 * face], normals_1[2 * face + 1]))
+    deepest = farthest(vertices_2, FIRST, count_2, -(c2 * nx + s2 * ny), -(-s2 * nx + c2 * ny))
+    vx, vy = placed(pose_1, (vertices_1[2 * face], vertices_1[2 * face + 1]))
+    wx, wy = placed(pose_2, (vertices_2[2 * deepest], vertices_2[2 * deepest + 1]))
+    return (wx - vx) * nx + (wy - vy) * ny
 
 
 @njit(**INLINE)
@@ -298,19 +268,14 @@ def _neighbor(face, back, count):
 @njit(**KERNEL)
 def _best_face(one, other):
     """The face of one polygon that the other is farthest in front of, by local search (``b2FindMaxSeparation``)."""
-    _, normals, count, (cx, cy), (c1, s1, x1, y1) = one
-    _, _, _, (dx, dy), (c2, s2, x2, y2) = other
-    to_x = ((c2 * dx - s2 * dy) + x2) - ((c1 * cx - s1 * cy) + x1)
-    to_y = ((s2 * dx + c2 * dy) + y2) - ((s1 * cx + c1 * cy) + y1)
-    local_x = c1 * to_x + s1 * to_y
-    local_y = -s1 * to_x + c1 * to_y
-    face = 0
-    largest = -LARGEST
-    for i in range(count):
-        along = normals[2 * i] * local_x + normals[2 * i + 1] * local_y
-        if along > largest:
-            largest = along
-            face = i
+    _, normals, count, centroid, pose = one
+    _, _, _, other_centroid, other_pose = other
+    x, y = placed(pose, centroid)
+    other_x, other_y = placed(other_pose, other_centroid)
+    to_x = other_x - x
+    to_y = other_y - y
+    cosine, sine, _, _ = pose
+    face = farthest(normals, FIRST, count, cosine * to_x + sine * to_y, -sine * to_x + cosine * to_y)
     best = _face_separation(one, other, face)
     before = _neighbor(face, True, count)
     after = _neighbor(face, False, count)
@@ -360,18 +325,15 @@ def _collide_box(world, env, contact, ground, body, scratch):
 def _clip_polygons(world, env, contact, face, face_b, reference, incident, scratch):
     """Clips the incident polygon to the reference face, and keeps the points that lie within the skins."""
     floats, ints = scratch.floats, scratch.ints
-    vertices, normals, count, _, (c1, s1, x1, y1) = reference
-    others, other_normals, other_count, _, (c2, s2, x2, y2) = incident
-    lx, ly = normals[2 * face], normals[2 * face + 1]
-    nx = c1 * lx - s1 * ly
-    ny = s1 * lx + c1 * ly
+    vertices, normals, count, _, pose = reference
+    others, other_normals, other_count, _, other_pose = incident
+    rotation = pose[0], pose[1]
+    nx, ny = turned(rotation, (normals[2 * face], normals[2 * face + 1]))
     for i in range(other_count):
-        vx, vy = others[2 * i], others[2 * i + 1]
-        floats[at.W_VERTICES + 2 * i] = (c2 * vx - s2 * vy) + x2
-        floats[at.W_VERTICES + 2 * i + 1] = (s2 * vx + c2 * vy) + y2
-        floats[at.W_NORMALS + 2 * i] = other_normals[2 * i]
-        floats[at.W_NORMALS + 2 * i + 1] = other_normals[2 * i + 1]
-    opposed = _most_opposed(floats, at.W_NORMALS, other_count, c2 * nx + s2 * ny, -s2 * nx + c2 * ny)
+        vertex = others[2 * i], others[2 * i + 1]
+        floats[at.W_VERTICES + 2 * i], floats[at.W_VERTICES + 2 * i + 1] = placed(other_pose, vertex)
+    c2, s2, _, _ = other_pose
+    opposed = farthest(other_normals, FIRST, other_count, -(c2 * nx + s2 * ny), -(-s2 * nx + c2 * ny))
     _load_incident(floats, ints, at.W_VERTICES, opposed, other_count, face | FACE_A)
 
     second = face + 1 if face + 1 < count else 0
@@ -379,12 +341,9 @@ def _clip_polygons(world, env, contact, face, face_b, reference, incident, scrat
     bx, by = vertices[2 * second], vertices[2 * second + 1]
     tangent_x, tangent_y = unit(bx - ax, by - ay)
     _set_manifold(world.contact_floats, env, contact, tangent_y, -tangent_x, HALF * (ax + bx), HALF * (ay + by))
-    tx = c1 * tangent_x - s1 * tangent_y
-    ty = s1 * tangent_x + c1 * tangent_y
-    wax = (c1 * ax - s1 * ay) + x1
-    way = (s1 * ax + c1 * ay) + y1
-    wbx = (c1 * bx - s1 * by) + x1
-    wby = (s1 * bx + c1 * by) + y1
+    tx, ty = turned(rotation, (tangent_x, tangent_y))
+    wax, way = placed(pose, (ax, ay))
+    wbx, wby = placed(pose, (bx, by))
     front_offset = ty * wax + -tx * way
     offset_1 = -(tx * wax + ty * way) + SKINS
     offset_2 = (tx * wbx + ty * wby) + SKINS
@@ -396,7 +355,7 @@ def _clip_polygons(world, env, contact, face, face_b, reference, incident, scrat
         x = floats[at.W_INCIDENT + 2 * i]
         y = floats[at.W_INCIDENT + 2 * i + 1]
         if (ty * x + -tx * y) - front_offset <= SKINS:
-            _add_point(world, env, contact, points, x, y, face_b, (c2, s2, x2, y2), ints[at.I_INCIDENT + i])
+            _add_point(world, env, contact, points, x, y, face_b, other_pose, ints[at.I_INCIDENT + i])
             points += 1
     world.contact_ints[env, contact, at.C_POINTS] = points
 

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 
 from gym_dr.compiled.options import KERNEL
-from gym_dr.envs.box2d.solver.layout import ANGLE, CENTER_X, CENTER_Y, LANES, OMEGA, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.solver.lanes import ONLY, set_velocity, velocity
+from gym_dr.envs.box2d.solver.layout import ANGLE, CENTER_X, CENTER_Y, LANES
 
 f32 = np.float32
 MAX_TRANSLATION = f32(2)  # m a step, b2_maxTranslation
@@ -21,9 +22,7 @@ MAX_ROTATION_SQUARED = f32(MAX_ROTATION * MAX_ROTATION)
 def integrate(body, dt):
     """Clamps the velocity of one body in every lane, then c += dt v and angle += dt w; ``dt`` in s."""
     for lane in range(LANES):
-        vx = body[VELOCITY_X * LANES + lane]
-        vy = body[VELOCITY_Y * LANES + lane]
-        w = body[OMEGA * LANES + lane]
+        vx, vy, w = velocity(body, lane, ONLY)
         dx = dt * vx
         dy = dt * vy
         squared = dx * dx + dy * dy
@@ -34,9 +33,7 @@ def integrate(body, dt):
         turn = dt * w
         ratio = MAX_ROTATION / abs(turn)
         w = w * ratio if turn * turn > MAX_ROTATION_SQUARED else w
-        body[VELOCITY_X * LANES + lane] = vx
-        body[VELOCITY_Y * LANES + lane] = vy
-        body[OMEGA * LANES + lane] = w
+        set_velocity(body, lane, ONLY, (vx, vy, w))
         body[CENTER_X * LANES + lane] += dt * vx
         body[CENTER_Y * LANES + lane] += dt * vy
         body[ANGLE * LANES + lane] += dt * w

@@ -7,6 +7,7 @@ from numba import njit
 
 from gym_dr.compiled.options import KERNEL
 from gym_dr.envs.box2d.solver import layout as at
+from gym_dr.envs.box2d.solver.lanes import ONLY, velocity
 from gym_dr.envs.box2d.solver.layout import BODY_FLOATS, DT, LANES
 from gym_dr.envs.box2d.solver.shapes import ANGULAR_SLOP
 
@@ -22,9 +23,7 @@ _AGES = f32(1e9)  # s
 def _count(body, least):
     """Adds a step to the time (s) that a body has been almost still, and updates the shortest such time."""
     for lane in range(LANES):
-        vx = body[at.VELOCITY_X * LANES + lane]
-        vy = body[at.VELOCITY_Y * LANES + lane]
-        w = body[at.OMEGA * LANES + lane]
+        vx, vy, w = velocity(body, lane, ONLY)
         moves = (w * w > ANGULAR_TOLERANCE_SQUARED) or (vx * vx + vy * vy > LINEAR_TOLERANCE_SQUARED)
         rest = body[at.REST_TIME * LANES + lane] + DT
         rest = ZERO if moves else rest

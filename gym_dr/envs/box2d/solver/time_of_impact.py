@@ -16,12 +16,13 @@ import math
 import numpy as np
 from numba import njit
 
-from gym_dr.compiled.options import KERNEL
+from gym_dr.compiled.options import INLINE, KERNEL
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.broad_phase import segment
 from gym_dr.envs.box2d.solver.layout import I_GROUND_COUNT, I_SAVED, I_SIMPLEX, W_GROUND, W_METRIC, W_SIMPLEX
 from gym_dr.envs.box2d.solver.shapes import EPSILON, LINEAR_SLOP, SKIN, unit
 from gym_dr.envs.box2d.solver.trigonometry import sin_cos
+from gym_dr.envs.box2d.solver.vectors import farthest, placed, pose_of, turned
 
 f32 = np.float32
 ZERO, ONE, HALF, TWO = f32(0), f32(1), f32(0.5), f32(2)
@@ -40,13 +41,13 @@ POINTS_AXIS, FACE_GROUND, FACE_POLYGON = 0, 1, 2
 
 @njit(**KERNEL)
 def pose_at(floats, sweep, polygon, t):
-    """Sine, cosine and origin (m) of a swept body at time ``t`` (``b2Sweep::GetTransform``)."""
-    _, _, local_x, local_y = polygon
+    """The pose of a swept body at time ``t`` (``b2Sweep::GetTransform``)."""
+    _, _, local = polygon
     rest = ONE - t
     x = rest * floats[sweep] + t * floats[sweep + 3]
     y = rest * floats[sweep + 1] + t * floats[sweep + 4]
     s, c = sin_cos(rest * floats[sweep + 2] + t * floats[sweep + 5])
-    return s, c, x - (c * local_x - s * local_y), y - (s * local_x + c * local_y)
+    return pose_of((c, s), (x, y), local)
 
 
 @njit(**KERNEL)
@@ -63,47 +64,28 @@ def load_ground(world, env, ground, scratch):
         floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3] = x1, y1, x2, y2
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _ground_support(floats, ints, dx, dy):
     """The ground's vertex farthest along a direction."""
-    best = 0
-    farthest = floats[W_GROUND] * dx + floats[W_GROUND + 1] * dy
-    for i in range(1, ints[I_GROUND_COUNT]):
-        value = floats[W_GROUND + 2 * i] * dx + floats[W_GROUND + 2 * i + 1] * dy
-        if value > farthest:
-            farthest = value
-            best = i
-    return best
+    return farthest(floats, W_GROUND, ints[I_GROUND_COUNT], dx, dy)
 
 
-@njit(**KERNEL)
+@njit(**INLINE)
 def _polygon_support(polygon, dx, dy):
     """The polygon's vertex farthest along a direction in its own frame."""
-    vertices, count, _, _ = polygon
-    best = 0
-    farthest = vertices[0] * dx + vertices[1] * dy
-    for i in range(1, count):
-        value = vertices[2 * i] * dx + vertices[2 * i + 1] * dy
-        if value > farthest:
-            farthest = value
-            best = i
-    return best
+    return farthest(polygon[0], A, polygon[1], dx, dy)
 
 
 @njit(**KERNEL)
 def _set_vertex(floats, ints, k, on_ground, on_polygon, polygon, pose):
     """Simplex vertex k from a vertex of each shape."""
-    vertices, _, _, _ = polygon
-    s, c, px, py = pose
+    vertices, _, _ = polygon
     v = W_SIMPLEX + VERTEX * k
-    vx = vertices[2 * on_polygon]
-    vy = vertices[2 * on_polygon + 1]
     ints[I_SIMPLEX + k] = on_ground
     ints[I_SIMPLEX + 3 + k] = on_polygon
     floats[v] = floats[W_GROUND + 2 * on_ground]
     floats[v + 1] = floats[W_GROUND + 2 * on_ground + 1]
-    floats[v + 2] = (c * vx - s * vy) + px
-    floats[v + 3] = (s * vx + c * vy) + py
+    floats[v + 2], floats[v + 3] = placed(pose, (vertices[2 * on_polygon], vertices[2 * on_polygon + 1]))
     floats[v + 4] = floats[v + 2] - floats[v]
     floats[v + 5] = floats[v + 3] - floats[v + 1]
 
@@ -216,7 +198,7 @@ def _reduce_triangle(floats, ints):
 @njit(**KERNEL)
 def _distance(floats, ints, polygon, pose):
     """Distance of ground and polygon (m), 0 if they overlap; reads and updates a simplex in scratch."""
-    s, c, _, _ = pose
+    c, s, _, _ = pose
     count = ints[COUNT]
     for k in range(count):
         _set_vertex(floats, ints, k, ints[I_SIMPLEX + k], ints[I_SIMPLEX + 3 + k], polygon, pose)
@@ -284,27 +266,24 @@ def _axis(floats, ints, polygon, pose):
     ``b2SeparationFunction::Initialize``. Two points: the axis joins them. A face of the ground: its normal, in the
     world. A face of the polygon: its normal and middle, in the polygon's frame.
     """
-    vertices, _, _, _ = polygon
-    s, c, px, py = pose
+    vertices, _, _ = polygon
+    c, s, _, _ = pose
     g = W_GROUND + 2 * ints[I_SIMPLEX]
     gx, gy = floats[g], floats[g + 1]
     polygon_0 = ints[I_SIMPLEX + 3]
     vx, vy = vertices[2 * polygon_0], vertices[2 * polygon_0 + 1]
     if ints[COUNT] == 1:
-        qx = (c * vx - s * vy) + px
-        qy = (s * vx + c * vy) + py
+        qx, qy = placed(pose, (vx, vy))
         ax, ay = unit(qx - gx, qy - gy)
         return POINTS_AXIS, ax, ay, ZERO, ZERO
     if ints[I_SIMPLEX] == ints[I_SIMPLEX + 1]:
         polygon_1 = ints[I_SIMPLEX + 4]
         wx, wy = vertices[2 * polygon_1], vertices[2 * polygon_1 + 1]
         ax, ay = unit(wy - vy, -(wx - vx))
-        nx = c * ax - s * ay
-        ny = s * ax + c * ay
+        nx, ny = turned((c, s), (ax, ay))
         lx = HALF * (vx + wx)
         ly = HALF * (vy + wy)
-        qx = (c * lx - s * ly) + px
-        qy = (s * lx + c * ly) + py
+        qx, qy = placed(pose, (lx, ly))
         flip = (gx - qx) * nx + (gy - qy) * ny < ZERO
         return FACE_POLYGON, -ax if flip else ax, -ay if flip else ay, lx, ly
     h = W_GROUND + 2 * ints[I_SIMPLEX + 1]
@@ -312,8 +291,7 @@ def _axis(floats, ints, polygon, pose):
     ax, ay = unit(hy - gy, -(hx - gx))
     lx = HALF * (gx + hx)
     ly = HALF * (gy + hy)
-    qx = (c * vx - s * vy) + px
-    qy = (s * vx + c * vy) + py
+    qx, qy = placed(pose, (vx, vy))
     flip = (qx - lx) * ax + (qy - ly) * ay < ZERO
     return FACE_GROUND, -ax if flip else ax, -ay if flip else ay, lx, ly
 
@@ -322,7 +300,7 @@ def _axis(floats, ints, polygon, pose):
 def _deepest(floats, ints, axis, polygon, pose):
     """The vertices of ground and polygon that are nearest along the axis (of ``FindMinSeparation``)."""
     kind, ax, ay, _, _ = axis
-    s, c, _, _ = pose
+    c, s, _, _ = pose
     if kind == FACE_POLYGON:
         return _ground_support(floats, ints, -(c * ax - s * ay), -(s * ax + c * ay)), 0
     on_polygon = _polygon_support(polygon, c * -ax + s * -ay, -s * -ax + c * -ay)
@@ -335,20 +313,15 @@ def _deepest(floats, ints, axis, polygon, pose):
 def _separation(floats, axis, on_ground, on_polygon, polygon, pose):
     """Separation of two vertices along the axis (m), ``b2SeparationFunction::Evaluate``."""
     kind, ax, ay, lx, ly = axis
-    vertices, _, _, _ = polygon
-    s, c, px, py = pose
+    vertices, _, _ = polygon
+    c, s, _, _ = pose
     gx = floats[W_GROUND + 2 * on_ground]
     gy = floats[W_GROUND + 2 * on_ground + 1]
     if kind == FACE_POLYGON:
-        nx = c * ax - s * ay
-        ny = s * ax + c * ay
-        qx = (c * lx - s * ly) + px
-        qy = (s * lx + c * ly) + py
+        nx, ny = turned((c, s), (ax, ay))
+        qx, qy = placed(pose, (lx, ly))
         return (gx - qx) * nx + (gy - qy) * ny
-    vx = vertices[2 * on_polygon]
-    vy = vertices[2 * on_polygon + 1]
-    qx = (c * vx - s * vy) + px
-    qy = (s * vx + c * vy) + py
+    qx, qy = placed(pose, (vertices[2 * on_polygon], vertices[2 * on_polygon + 1]))
     if kind == FACE_GROUND:
         return (qx - lx) * ax + (qy - ly) * ay
     return (qx - gx) * ax + (qy - gy) * ay
@@ -360,11 +333,9 @@ def may_touch(floats, ints, sweep, polygon, reach, start, end):
 
     "Apart" means along x or y, or above an edge's line along its normal. Each vertex is checked at both ends of the
     sweep. Between them it deviates from a straight path by at most ``r angle^2 / 8`` as it turns, with ``r`` below
-    ``reach``. ``start`` and ``end`` are the sine and cosine of its angle there.
+    ``reach``. ``start`` and ``end`` are its rotations there.
     """
-    vertices, count, local_x, local_y = polygon
-    s1, c1 = start
-    s2, c2 = end
+    vertices, count, local = polygon
     x1, y1, x2, y2 = floats[W_GROUND], floats[W_GROUND + 1], floats[W_GROUND + 2], floats[W_GROUND + 3]
     is_edge = ints[I_GROUND_COUNT] == 2
     inverse = ONE / math.sqrt((x2 - x1) * (x2 - x1) + (y2 - y1) * (y2 - y1))
@@ -374,21 +345,16 @@ def may_touch(floats, ints, sweep, polygon, reach, start, end):
     left = x1 if is_edge else floats[W_GROUND + 4]
     right = max(x1, x2)
     top = max(y1, y2)
-    from_x = floats[sweep] - (c1 * local_x - s1 * local_y)
-    from_y = floats[sweep + 1] - (s1 * local_x + c1 * local_y)
-    to_x = floats[sweep + 3] - (c2 * local_x - s2 * local_y)
-    to_y = floats[sweep + 4] - (s2 * local_x + c2 * local_y)
+    before = pose_of(start, (floats[sweep], floats[sweep + 1]), local)
+    after = pose_of(end, (floats[sweep + 3], floats[sweep + 4]), local)
     lowest = f32(1e9) if is_edge else f32(-1e9)
     low_x = f32(1e9)
     low_y = f32(1e9)
     high_x = f32(-1e9)
     for i in range(count):
-        vx = vertices[2 * i]
-        vy = vertices[2 * i + 1]
-        px = from_x + (c1 * vx - s1 * vy)
-        py = from_y + (s1 * vx + c1 * vy)
-        qx = to_x + (c2 * vx - s2 * vy)
-        qy = to_y + (s2 * vx + c2 * vy)
+        vertex = vertices[2 * i], vertices[2 * i + 1]
+        px, py = placed(before, vertex)
+        qx, qy = placed(after, vertex)
         over = min(nx * (px - x1) + ny * (py - y1), nx * (qx - x1) + ny * (qy - y1))
         lowest = min(lowest, over)
         low_x = min(low_x, min(px, qx))

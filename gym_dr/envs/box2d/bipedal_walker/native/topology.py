@@ -35,25 +35,17 @@ from gym_dr.envs.box2d.bipedal_walker.native.shapes import (
 )
 from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
-from gym_dr.envs.box2d.solver.joints import (
-    CONTACT_TOLERANCE,
-    pose,
-    prepare,
-    prepare_position,
-    set_pose,
-    set_velocity,
-    solve_position,
-    solve_velocity,
-    velocity,
-)
+from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
+from gym_dr.envs.box2d.solver.lanes import center_and_angle, pair, set_center_and_angle, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import LANES
 
 f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
+ZERO = f32(0)
 
 # where joints are on the bodies (m), and the angles between these when built (rad)
 HIP_Y = f32(walker.LEG_DOWN)
 TOP, BOTTOM = (ZERO, f32(walker.LEG_H / 2)), (ZERO, f32(-walker.LEG_H / 2))
+MIDDLE = ZERO, ZERO  # of a leg, its center of mass
 TILT_0, TILT_1 = f32(-walker.LEG_TILT), f32(walker.LEG_TILT)
 # where the speeds and impulse limits of the motors are in a block
 HIP_DRIVE_0, KNEE_DRIVE_0 = (
@@ -70,9 +62,9 @@ HIP_DRIVE_1, KNEE_DRIVE_1 = (
 def _masses(block, lane):
     """Inverse mass and inertia of hull, upper and lower legs."""
     return (
-        (block[at.HULL_INV_MASS * LANES + lane], block[at.HULL_INV_INERTIA * LANES + lane]),
-        (block[at.UPPER_INV_MASS * LANES + lane], block[at.UPPER_INV_INERTIA * LANES + lane]),
-        (block[at.LOWER_INV_MASS * LANES + lane], block[at.LOWER_INV_INERTIA * LANES + lane]),
+        pair(block, at.HULL_INV_MASS, lane),
+        pair(block, at.UPPER_INV_MASS, lane),
+        pair(block, at.LOWER_INV_MASS, lane),
     )
 
 
@@ -110,19 +102,8 @@ def _solve(block, lane, joint, work, mass_a, mass_b, drive, v_a, body_b):
     ``drive`` says where the motor's speed and limit are.
     """
     speed, limit = drive
-    v_a, v_b = solve_velocity(
-        block,
-        lane,
-        joint,
-        work,
-        mass_a,
-        mass_b,
-        (block[speed * LANES + lane], block[limit * LANES + lane]),
-        v_a,
-        velocity(block, lane, body_b),
-    )
-    set_velocity(block, lane, body_b, v_b)
-    return v_a
+    motor = block[speed * LANES + lane], block[limit * LANES + lane]
+    return solve_velocity(block, lane, joint, work, mass_a, mass_b, motor, v_a, body_b)
 
 
 @njit(**INLINE)
@@ -195,28 +176,21 @@ def solve_joint_positions(block):
         solved = block[at.SOLVED * LANES + lane] != ZERO
         hull, upper, lower = _masses(block, lane)
         anchor = _hip(block, lane)
-        h = pose(block, lane, HULL)
-        u0, l0, u1, l1 = (
-            pose(block, lane, UPPER_0),
-            pose(block, lane, LOWER_0),
-            pose(block, lane, UPPER_1),
-            pose(block, lane, LOWER_1),
-        )
+        h = center_and_angle(block, lane, HULL)
+        u0, l0 = center_and_angle(block, lane, UPPER_0), center_and_angle(block, lane, LOWER_0)
+        u1, l1 = center_and_angle(block, lane, UPPER_1), center_and_angle(block, lane, LOWER_1)
         hip, knee = _limits(block, lane, TILT_1)
         v1, m1, okay_3 = solve_position(block, lane, KNEE_1, WORK_KNEE_1, upper, lower, BOTTOM, TOP, knee, u1, l1)
         g, v1, okay_2 = solve_position(block, lane, HIP_1, WORK_HIP_1, hull, upper, anchor, TOP, hip, h, v1)
         hip, knee = _limits(block, lane, TILT_0)
         g, v0, okay_0 = solve_position(block, lane, HIP_0, WORK_HIP_0, hull, upper, anchor, TOP, hip, g, u0)
         v0, m0, okay_1 = solve_position(block, lane, KNEE_0, WORK_KNEE_0, upper, lower, BOTTOM, TOP, knee, v0, l0)
-        set_pose(block, lane, HULL, h, g, solved)
-        set_pose(block, lane, UPPER_0, u0, v0, solved)
-        set_pose(block, lane, LOWER_0, l0, m0, solved)
-        set_pose(block, lane, UPPER_1, u1, v1, solved)
-        set_pose(block, lane, LOWER_1, l1, m1, solved)
-        okay = okay_0 and okay_1 and okay_2 and okay_3 and (block[at.PENETRATION * LANES + lane] >= CONTACT_TOLERANCE)
-        now = solved or okay
-        block[at.SOLVED * LANES + lane] = ONE if now else ZERO
-        count += 1 if now else 0
+        set_center_and_angle(block, lane, HULL, h, g, solved)
+        set_center_and_angle(block, lane, UPPER_0, u0, v0, solved)
+        set_center_and_angle(block, lane, LOWER_0, l0, m0, solved)
+        set_center_and_angle(block, lane, UPPER_1, u1, v1, solved)
+        set_center_and_angle(block, lane, LOWER_1, l1, m1, solved)
+        count += mark_solved(block, lane, at.WORLD, okay_0 and okay_1 and okay_2 and okay_3)
     return count
 
 
@@ -224,13 +198,12 @@ def solve_joint_positions(block):
 def update_boxes(block):
     """``SynchronizeFixtures`` of every body and lane: rotations, fat boxes, and MOVED."""
     for lane in range(LANES):
-        center_x = block[at.HULL_CENTER_X * LANES + lane]
-        center_y = block[at.HULL_CENTER_Y * LANES + lane]
-        moved = update_lane(block, lane, HULL, HULL_VERTICES, HULL_COUNT, center_x, center_y)
-        moved += update_lane(block, lane, UPPER_0, UPPER_VERTICES, LEG_COUNT, ZERO, ZERO)
-        moved += update_lane(block, lane, LOWER_0, LOWER_VERTICES, LEG_COUNT, ZERO, ZERO)
-        moved += update_lane(block, lane, UPPER_1, UPPER_VERTICES, LEG_COUNT, ZERO, ZERO)
-        moved += update_lane(block, lane, LOWER_1, LOWER_VERTICES, LEG_COUNT, ZERO, ZERO)
+        center = pair(block, at.HULL_CENTER_X, lane)
+        moved = update_lane(block, lane, HULL, HULL_VERTICES, HULL_COUNT, center)
+        moved += update_lane(block, lane, UPPER_0, UPPER_VERTICES, LEG_COUNT, MIDDLE)
+        moved += update_lane(block, lane, LOWER_0, LOWER_VERTICES, LEG_COUNT, MIDDLE)
+        moved += update_lane(block, lane, UPPER_1, UPPER_VERTICES, LEG_COUNT, MIDDLE)
+        moved += update_lane(block, lane, LOWER_1, LOWER_VERTICES, LEG_COUNT, MIDDLE)
         block[at.MOVED * LANES + lane] = moved
 
 

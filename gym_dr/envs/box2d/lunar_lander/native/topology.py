@@ -22,21 +22,12 @@ from gym_dr.envs.box2d.lunar_lander.native.shapes import (
 )
 from gym_dr.envs.box2d.solver.broad_phase import update_lane
 from gym_dr.envs.box2d.solver.island import Topology
-from gym_dr.envs.box2d.solver.joints import (
-    CONTACT_TOLERANCE,
-    pose,
-    prepare,
-    prepare_position,
-    set_pose,
-    set_velocity,
-    solve_position,
-    solve_velocity,
-    velocity,
-)
+from gym_dr.envs.box2d.solver.joints import mark_solved, prepare, prepare_position, solve_position, solve_velocity
+from gym_dr.envs.box2d.solver.lanes import center_and_angle, set_center_and_angle, set_velocity, velocity
 from gym_dr.envs.box2d.solver.layout import LANES
 
 f32 = np.float32
-ZERO, ONE = f32(0), f32(1)
+ZERO = f32(0)
 
 # Of each joint: where it sits on its leg (m), limits and angle of the leg when built (rad), motor speed (rad/s).
 _ANCHOR_Y = f32(lander.LEG_DOWN / lander.SCALE)
@@ -47,6 +38,7 @@ LIMITS_0 = f32(_NEAR), f32(_FAR), f32(-lander.LEG_TILT)
 LIMITS_1 = f32(-_FAR), f32(-_NEAR), f32(lander.LEG_TILT)
 SPEED_0, SPEED_1 = f32(-lander.LEG_MOTOR_SPEED), f32(lander.LEG_MOTOR_SPEED)
 LEG_MASS = LEG_INV_MASS, LEG_INV_INERTIA
+MIDDLE = ZERO, ZERO  # of a leg, its center of mass
 
 
 @njit(**INLINE)
@@ -69,9 +61,7 @@ def prepare_joints(block):
 def _solve_lane(block, lane, joint, work, leg, speed, mass, v):
     """One sequential impulse of one joint; returns the hull's new velocity."""
     drive = speed, block[at.MOTOR_LIMIT * LANES + lane]
-    v, v_leg = solve_velocity(block, lane, joint, work, mass, LEG_MASS, drive, v, velocity(block, lane, leg))
-    set_velocity(block, lane, leg, v_leg)
-    return v
+    return solve_velocity(block, lane, joint, work, mass, LEG_MASS, drive, v, leg)
 
 
 @njit(**KERNEL)
@@ -124,20 +114,18 @@ def solve_joint_positions(block):
     for lane in range(LANES):
         solved = block[at.SOLVED * LANES + lane] != ZERO
         mass, anchor = _hull(block, lane)
-        start, start_0, start_1 = pose(block, lane, LANDER), pose(block, lane, LEG_0), pose(block, lane, LEG_1)
+        start = center_and_angle(block, lane, LANDER)
+        start_0, start_1 = center_and_angle(block, lane, LEG_0), center_and_angle(block, lane, LEG_1)
         hull, leg_1, okay_1 = solve_position(
             block, lane, JOINT_1, WORK_1, mass, LEG_MASS, anchor, ANCHOR_1, LIMITS_1, start, start_1
         )
         hull, leg_0, okay_0 = solve_position(
             block, lane, JOINT_0, WORK_0, mass, LEG_MASS, anchor, ANCHOR_0, LIMITS_0, hull, start_0
         )
-        set_pose(block, lane, LANDER, start, hull, solved)
-        set_pose(block, lane, LEG_0, start_0, leg_0, solved)
-        set_pose(block, lane, LEG_1, start_1, leg_1, solved)
-        okay = okay_0 and okay_1 and (block[at.PENETRATION * LANES + lane] >= CONTACT_TOLERANCE)
-        now = solved or okay
-        block[at.SOLVED * LANES + lane] = ONE if now else ZERO
-        count += 1 if now else 0
+        set_center_and_angle(block, lane, LANDER, start, hull, solved)
+        set_center_and_angle(block, lane, LEG_0, start_0, leg_0, solved)
+        set_center_and_angle(block, lane, LEG_1, start_1, leg_1, solved)
+        count += mark_solved(block, lane, at.WORLD, okay_0 and okay_1)
     return count
 
 
@@ -145,10 +133,10 @@ def solve_joint_positions(block):
 def update_boxes(block):
     """``SynchronizeFixtures`` of every body and lane: rotations, fat boxes, and MOVED."""
     for lane in range(LANES):
-        center_y = block[at.MASS_CENTER_Y * LANES + lane]
-        moved = update_lane(block, lane, LANDER, HULL_VERTICES, HULL_COUNT, ZERO, center_y)
-        moved += update_lane(block, lane, LEG_0, LEG_VERTICES, LEG_COUNT, ZERO, ZERO)
-        moved += update_lane(block, lane, LEG_1, LEG_VERTICES, LEG_COUNT, ZERO, ZERO)
+        center = ZERO, block[at.MASS_CENTER_Y * LANES + lane]
+        moved = update_lane(block, lane, LANDER, HULL_VERTICES, HULL_COUNT, center)
+        moved += update_lane(block, lane, LEG_0, LEG_VERTICES, LEG_COUNT, MIDDLE)
+        moved += update_lane(block, lane, LEG_1, LEG_VERTICES, LEG_COUNT, MIDDLE)
         block[at.MOVED * LANES + lane] = moved
 
 

@@ -1,0 +1,60 @@
+"""The part of the single environments on Box2D that all of them share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import Box2D
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.randomization.episode import RandomizedEnv
+
+Observation = npt.NDArray[np.float32]
+
+
+class Box2DEnv(RandomizedEnv):
+    """A mixin that precedes Gymnasium's class."""
+
+    push_size = 2  # size of a push
+    listener_class: ClassVar[Any]  # Gymnasium's, of contacts
+    bodies: Any  # hull and legs, made by ``_build_bodies``
+
+    def reset(
+        self: Any, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins an episode with new parameters in a new world.
+
+        Args:
+            seed: Seeds what the environment draws, such as its terrain, and restarts the sequence of draws.
+            options: ``{"params": {name: value}}`` sets exact values for this episode.
+
+        Raises:
+            UnknownNameError: An unknown parameter in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed.
+        """
+        self._begin_episode(seed, options)
+        self._destroy()
+        self.world = Box2D.b2World(gravity=(0, self.episode.current["gravity"]))
+        self._listener = self.world.contactListener = self.listener_class(self)  # the world keeps no reference
+        self.game_over = False
+        self.prev_shaping = None
+        self._build_bodies()
+        if self.render_mode == "human":
+            self.render()
+        observation, _, _, _, info = self.step(np.zeros(self.action_space.shape, self.action_space.dtype))
+        return observation, info
+
+    def push(self, velocity: npt.NDArray[np.float64]) -> None:
+        """Changes the velocity of hull and legs instantly, like an impact.
+
+        Args:
+            velocity: Added to their velocities, m/s, shape ``(2,)``.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        self._check_begun("push")
+        for body in self.bodies:
+            before = body.linearVelocity
+            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
