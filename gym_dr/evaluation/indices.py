@@ -29,13 +29,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.evaluation.statistics import CONFIDENCE
 
 Terms = npt.NDArray[np.intp]  # (terms, d): degrees of the polynomials whose product is a term
 
 MAX_TERMS = 300  # of the regression
 MAX_DEGREE = 16  # of a polynomial
 MIN_PARTS = 4  # two in each half
-CONFIDENCE = 0.95
 
 _PENALTIES = np.geomspace(1e-10, 1e2, 25)  # of a regression whose terms have variance 1
 _LEAST_NORM = 1e-3  # of a polynomial's part that lower degrees do not express; less is a matter of few rare values

@@ -259,9 +259,9 @@ def _chosen_set(
 
 def _check_name(what: str, name: str) -> None:
     """Raises ConfigError for the name of a kind of set, since it could replace such a set in the folder."""
-    from gym_dr.evaluation.cells import KINDS  # heavy
+    from gym_dr.evaluation.cells import SET_KINDS  # heavy
 
-    if name in (*KINDS, TRAINING):
+    if name in (*SET_KINDS, TRAINING):
         raise ConfigError(f"{what}: {name!r} is the name of a kind of set. Choose another name.")
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
-from gym_dr.evaluation.html_tables import Cell, html_table, listed
+from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
@@ -86,9 +86,7 @@ class StudyResult:
         """All tables, for notebooks."""
         tables = []
         for table in self.tables.tables:
-            rows: list[list[Cell]] = [
-                [name, *((cell.value, cell.interval) for cell in cells)] for name, cells in table.rows
-            ]
+            rows: list[list[str | TableCell]] = [[name, *cells] for name, cells in table.rows]
             tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
         return "\n".join(tables)
 
@@ -423,14 +421,14 @@ def study_page(
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
-    from gym_dr.evaluation.report.page import Cell, Table
+    from gym_dr.evaluation.report.page import Table
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
         budget = describe_budget(tables.study.budgets[str(name)])
         numbers = [f"{len(group)} of {len(tables.study.seeds)}", budget, f"{group['steps'].mean():,.0f}"]
         cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append((str(name), [Cell(value=value) for value in cells]))
+        rows.append((str(name), [TableCell(value) for value in cells]))
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])

@@ -20,7 +20,7 @@ from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
 # columns of episode tables other than parameters
-COLUMNS = frozenset(
+LOG_COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
     | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
 )
@@ -43,7 +43,7 @@ class Param:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise unknown_name("kind of parameter", self.kind, KINDS)
-        if self.name in COLUMNS:
+        if self.name in LOG_COLUMNS:
             raise RandomizationError(
                 f"Parameter {self.name!r}: this name is reserved for a column of episode tables. Choose another name."
             )

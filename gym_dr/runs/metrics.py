@@ -14,7 +14,7 @@ from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.plain import read_plain
 
-MAX_FILE = 2**30  # bytes; logs are read as a whole
+MAX_LOG = 2**30  # bytes; logs are read as a whole
 
 
 class CsvLog:
@@ -86,7 +86,7 @@ def whole_rows(path: Path) -> str:
         OSError: The file cannot be read.
         UnicodeDecodeError: The file is not text.
     """
-    content = read_plain(path, MAX_FILE).partition(b"\0")[0]
+    content = read_plain(path, MAX_LOG).partition(b"\0")[0]
     return content[: content.rfind(b"\n") + 1].decode()
 
 

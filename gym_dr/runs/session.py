@@ -45,7 +45,7 @@ WINDOW = 100  # episodes in the running means of return and length
 MAX_SKIPS = 10  # consecutive updates that may be skipped
 RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
 
-ProgressCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
+UpdateCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 
 
 class RunSession:
@@ -55,7 +55,7 @@ class RunSession:
         self,
         folder: RunFolder,
         config: RunConfig,
-        progress: ProgressCallback,
+        progress: UpdateCallback,
         *,
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
