@@ -123,11 +123,8 @@ def temporary_session(kind: type[S], config: RunConfig, report: UpdateCallback =
     """Makes a session like ``gymdr train``, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
         folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
-        session = kind(folder, config, report, resume=False)
-        try:
+        with contextlib.closing(kind(folder, config, report, resume=False)) as session:
             yield session
-        finally:
-            session.close()
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:

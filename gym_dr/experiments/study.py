@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
+from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, check_known
 from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
@@ -176,8 +176,7 @@ def study(
         )
     plan = read_study(study, trust)
     for name in overwrite:
-        if name not in plan.budgets:
-            raise unknown_name("variant", name, plan.budgets)
+        check_known("variant", name, plan.budgets)
     for device in {variant.config.settings.device for variant in plan.variants}:
         check_device(device)
     folder = Path(output)
@@ -185,7 +184,7 @@ def study(
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with (
-        _locked(folder),
+        FolderLock(folder).held(),
         explain_interrupt(f"Stopped. {either('Run the same command', 'Call gym_dr.study again')} to continue."),
         Progress("", "bar" if progress else "nothing") as display,
     ):
@@ -250,17 +249,6 @@ def _check_links(folder: Path, plan: Study) -> None:
     for run in runs:
         if (run / CONFIG).exists():
             RunFolder.open(run)  # checks its files
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Locks the study against other processes."""
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _clean(folder: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, check_known, unknown_name
 from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
@@ -41,8 +41,7 @@ class Param:
     needs: Condition | None = None  # what else it needs to have an effect; None for nothing
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_name("kind of parameter", self.kind, KINDS)
+        check_known("kind of parameter", self.kind, KINDS)
         if self.name in LOG_COLUMNS:
             raise RandomizationError(
                 f"Parameter {self.name!r}: this name is reserved for a column of episode tables. Choose another name."

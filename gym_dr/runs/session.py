@@ -19,6 +19,7 @@ from gym_dr.errors import (
     NotFiniteError,
     SkippedUpdateWarning,
     TrainingError,
+    located,
 )
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import (
@@ -122,7 +123,7 @@ class RunSession:
             **options,
         )
         if self._sampler_state is not None:
-            with _naming(self.folder):
+            with located(self.folder.checkpoints):
                 self._adapted.load_state(self._sampler_state)
         return self.envs
 
@@ -292,18 +293,9 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
     if settings.sampler != UNIFORM:
         state = load_newest(folder)["session"]["sampler"]
-        with _naming(folder):
+        with located(folder.checkpoints):
             restore(sampler, state)
     return sampler
-
-
-@contextlib.contextmanager
-def _naming(folder: RunFolder) -> Iterator[None]:
-    """Says in a CheckpointError where the checkpoint is."""
-    try:
-        yield
-    except CheckpointError as error:
-        raise CheckpointError(f"{folder.checkpoints}: {error}") from None
 
 
 def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:
