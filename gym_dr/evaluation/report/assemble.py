@@ -64,6 +64,7 @@ def assemble(
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
     sentences, first = compared or (findings(comparison), ())
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
     tables = [
         *first,
         *config_diff(comparison.groups),
@@ -82,7 +83,7 @@ def assemble(
         film_strip_notes=notes,
         provenance=[_provenance(group) for group in comparison.groups],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
-        versions=_package_versions(),
+        versions=f"{', '.join(versions)} on {platform.system()} {platform.machine()}.",
     )
 
 
@@ -100,12 +101,6 @@ def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tup
     if len(comparison.groups) > MAX_GROUPS:
         notes.append(f"Only the first {MAX_GROUPS} policies are shown.")
     return strips, notes
-
-
-def _package_versions() -> str:
-    """Versions of Python and of the packages that results may depend on."""
-    parts = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
-    return f"{', '.join(parts)} on {platform.system()} {platform.machine()}."
 
 
 def _provenance(group: Group) -> Provenance:
