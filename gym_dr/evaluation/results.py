@@ -248,8 +248,7 @@ def read_document(folder: Path) -> dict[str, Any] | None:
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
             "wrote it, or delete it to evaluate again."
         )
-    missing = {"complete", "env", "policies", "sets", "success", "results"} - document.keys()
-    if missing:
+    if missing := {"complete", "env", "policies", "sets", "success", "results"} - document.keys():
         raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate again.")
     return document
 

@@ -251,10 +251,10 @@ def _launch_ray(
             except ray.exceptions.RayError as error:
                 problem = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
                 failed[str(folder.path)] = LostRunError(problem)
-                continue
-            _unpack(folder, files)
-            if message:
-                failed[str(folder.path)] = TrainingError(message)
+            else:
+                _unpack(folder, files)
+                if message:
+                    failed[str(folder.path)] = TrainingError(message)
     finally:
         if started:
             ray.shutdown()

@@ -255,8 +255,7 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
         with located(f"[variants.{name}]"):
             variants.append(_variant(name, _table(given, name), table, head, file))
-        same = next((v.name for v in variants[:-1] if v.content == variants[-1].content), None)
-        if same:
+        if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
             raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
 

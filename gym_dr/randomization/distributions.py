@@ -396,8 +396,7 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
     known = {f.name: f for f in fields(cls)}
     for key in values:
         check_known(f"field of distribution {name!r}:", key, known)
-    missing = [key for key, f in known.items() if f.default is MISSING and key not in values]
-    if missing:
+    if missing := [key for key, f in known.items() if f.default is MISSING and key not in values]:
         raise RandomizationError(f"Distribution {name!r}: expected {', '.join(missing)}, got {dict(form)!r}.")
     return cls(**values)
 

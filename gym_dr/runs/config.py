@@ -299,8 +299,7 @@ def option_names(algorithm: Algorithm) -> list[str]:
         PluginError: One has the name of a setting that every run has.
     """
     names = [field.name for field in dataclasses.fields(algorithm.config_class())]
-    taken = sorted({*names} & {*SETTINGS, *KEYWORDS})
-    if taken:
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS}):
         raise PluginError(
             f"Algorithm {algorithm.name!r}: every run already has an option {', '.join(taken)}; rename the algorithm's."
         )
@@ -314,8 +313,7 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
         PluginError: One has the name of another option of ``gymdr train``.
     """
     names = [field.name for field in sampler.option_fields()]
-    taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
-    if taken:
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)}):
         raise PluginError(
             f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
             "sampler's."
@@ -351,8 +349,7 @@ def _check_given(algorithm: Algorithm, given: Mapping[str, Any], sampler_of_file
     sampler = SAMPLERS.get(str(given.get("sampler", sampler_of_file)))
     own, of_sampler = option_names(algorithm), sampler_option_names(sampler, algorithm)
     for name in given.keys() - {*own, *SETTINGS, *of_sampler}:
-        owners = [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]
-        if owners:
+        if owners := [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]:
             raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
     drawing = _check_sampler_options(sampler, {name: value for name, value in given.items() if name in of_sampler})
     options = check_fields(algorithm.config_class(), {name: value for name, value in given.items() if name in own})

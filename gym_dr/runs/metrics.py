@@ -117,8 +117,6 @@ def last_update(path: Path) -> int:
     Raises:
         RunFolderError: The file cannot be read, or has something other than whole numbers in that column.
     """
-    if not path.exists():
-        return -1
     with _reading(path) as reader:
         return max((int(row["update"]) for row in reader), default=-1)
 
@@ -129,8 +127,6 @@ def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | No
     Raises:
         RunFolderError: The file cannot be read, or holds something other than numbers.
     """
-    if not path.exists():
-        return None
     with _reading(path) as reader:
         rows = list(reader)
         ends = [{name: float(value) for name, value in row.items()} for row in rows[:1] + rows[-1:]]
@@ -139,8 +135,9 @@ def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | No
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[csv.DictReader[str]]:
+    """The rows of a file; none if it is missing."""
     try:
-        yield csv.DictReader(io.StringIO(whole_rows(path)))
+        yield csv.DictReader(io.StringIO(whole_rows(path) if path.exists() else ""))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError) as error:

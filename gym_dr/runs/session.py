@@ -195,9 +195,8 @@ class RunSession:
         if self.envs is not None:
             # after Ctrl-C some workers may never answer, and close() would wait for them
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
-        self._metrics.close()
-        self._draws.close()
-        self._learned.close()
+        for log in (self._metrics, self._draws, self._learned):
+            log.close()
 
     def _last_good(self) -> str:
         paths = checkpoint_paths(self.folder)

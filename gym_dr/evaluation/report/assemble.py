@@ -110,8 +110,10 @@ def _provenance(group: Group) -> Provenance:
         hidden, ranges = ("path", "context"), policy.record.get("context", {})
         shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key not in hidden]
         shown += [f"observes {name} from {low:g} to {high:g}" for name, (low, high) in ranges.items()]
-        text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
-        text += "settings are unknown."
+        text = (
+            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
+            "settings are unknown."
+        )
         return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds

@@ -178,8 +178,10 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
         )
         bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
         rows.append((result["policy"], [bad, near]))
-    note = "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the "
-    note += "parameter that changes most, as a share of the parameter's range."
+    note = (
+        "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the parameter "
+        "that changes most, as a share of the parameter's range."
+    )
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
     return Table(
@@ -237,11 +239,11 @@ def generalization_tables(comparison: Comparison) -> list[Table]:
         (entry["algorithm"], [TableCell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
         for entry in found
     ]
-    note = "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. "
-    note += (
-        "Interpolation: trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and "
+    note = (
+        "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
+        "trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and tested on "
+        "random, nominal on extreme, and random on extreme."
     )
-    note += "tested on random, nominal on extreme, and random on extreme."
     return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
 
 
