@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
@@ -31,6 +30,7 @@ from gym_dr.randomization.presets import add_preset
 from gym_dr.randomization.rules import Add, Scale
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
+from gym_dr.renamed import old_names
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
@@ -83,13 +83,9 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker shall report names that do not exist
-
-    def __getattr__(name: str) -> Any:
-        """``SupervisedVectorEnv`` is an old name of ``WorkerVectorEnv``."""
-        if name != "SupervisedVectorEnv":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        warnings.warn(f"gym_dr.{name} is now gym_dr.WorkerVectorEnv.", DeprecationWarning, stacklevel=2)
-        return WorkerVectorEnv
+    __getattr__ = old_names(
+        __name__, {"SupervisedVectorEnv": ("gym_dr:WorkerVectorEnv", "is now gym_dr.WorkerVectorEnv")}
+    )
 
 
 loading.load([], frozenset())  # gym_dr's own; load_plugins finds those of other packages

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 MAX_LENGTH = 200  # of a value in a message
 
@@ -153,3 +154,22 @@ def unknown_name(kind: str, name: object, known: Iterable[str], listing: str | N
     hint = f" Did you mean {close[0]!r}?" if close else ""
     rest = f" See '{listing}'." if listing else f" Known: {', '.join(names)}." if names else ""
     return UnknownNameError(f"Unknown {kind} {shortened(name)}.{hint}{rest}")
+
+
+def check_known(kind: str, name: object, known: Collection[str]) -> None:
+    """Checks a name that a user chose.
+
+    Raises:
+        UnknownNameError: It is not among the known ones; see ``unknown_name``.
+    """
+    if name not in known:
+        raise unknown_name(kind, name, known)
+
+
+@contextlib.contextmanager
+def located(place: object) -> Iterator[None]:
+    """Begins the message of an error with the place where it occurred."""
+    try:
+        yield
+    except GymDrError as error:
+        raise type(error)(f"{place}: {error}") from None

@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from gym_dr.errors import NameClashError, unknown_name
+from gym_dr.errors import NameClashError, check_known
 
 T = TypeVar("T")
 
@@ -57,8 +57,7 @@ class Registry(Generic[T]):
         Raises:
             UnknownNameError: There is no such item.
         """
-        if name not in self._entries:
-            raise unknown_name(self.kind, name, self._entries)
+        check_known(self.kind, name, self._entries)
         return self._entries[name][0]
 
     def owner(self, name: str) -> str:

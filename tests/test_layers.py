@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "gym_dr"
 
 # earlier stages know nothing of later ones
 LAYERS = (
-    ("errors", "wording"),
+    ("errors", "wording", "renamed"),
     ("registry", "arrays", "options"),
     ("randomization",),
     ("compiled",),

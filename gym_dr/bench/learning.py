@@ -17,7 +17,7 @@ from gym_dr.errors import TrainingError
 from gym_dr.runs.config import RunConfig, build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.session import WINDOW, ProgressCallback, RunSession
+from gym_dr.runs.session import WINDOW, RunSession, UpdateCallback
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import counted
@@ -119,15 +119,12 @@ def training_config(env_id: str, algorithm: Algorithm, num_envs: int | None, see
 
 
 @contextlib.contextmanager
-def temporary_session(kind: type[S], config: RunConfig, report: ProgressCallback = lambda *_: None) -> Iterator[S]:
+def temporary_session(kind: type[S], config: RunConfig, report: UpdateCallback = lambda *_: None) -> Iterator[S]:
     """Makes a session like ``gymdr train``, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="gymdr-bench-") as place:
         folder = RunFolder.create(Path(place) / "run", config.to_json(), overwrite=False)
-        session = kind(folder, config, report, resume=False)
-        try:
+        with contextlib.closing(kind(folder, config, report, resume=False)) as session:
             yield session
-        finally:
-            session.close()
 
 
 def time_to_threshold(config: RunConfig, algorithm: Algorithm, threshold: float, limit: float) -> dict[str, Any]:

@@ -28,8 +28,6 @@ from gym_dr.wording import either, flag
 FORMAT = 3  # of bench.json
 RESULT = "bench.json"
 
-Announce = Callable[[str], None]  # called with the name of the next measurement
-
 
 def reports(settings: BenchSettings) -> int:
     """Number of times that ``measure`` calls ``report``."""
@@ -37,7 +35,7 @@ def reports(settings: BenchSettings) -> int:
     return 1 + len(settings.sizes) + trainings + 1
 
 
-def measure(settings: BenchSettings, algorithm: Algorithm, report: Announce) -> dict[str, Any]:
+def measure(settings: BenchSettings, algorithm: Algorithm, report: Callable[[str], None]) -> dict[str, Any]:
     """Measures everything; writes only into temporary folders.
 
     Args:

@@ -15,7 +15,7 @@ from gym_dr.wording import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-Result = dict[str, Any]
+Measurements = dict[str, Any]
 
 # each contender keeps its color and marker
 _STYLES: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ _SIZE = (9.0, 5.4)  # inches
 _LABELED_SHARE = 0.06  # smallest share of a bar with room for a label
 
 
-def draw_throughput(result: Result, path: Path) -> None:
+def draw_throughput(result: Measurements, path: Path) -> None:
     """Plots steps per second against the number of sub-environments, with the range over rounds."""
     figure, (ax,) = _figure()
     for mode, own in _by_mode(result).items():
@@ -45,7 +45,7 @@ def draw_throughput(result: Result, path: Path) -> None:
     _save(figure, path, result, note + _left_out(result))
 
 
-def draw_speedup(result: Result, path: Path) -> None:
+def draw_speedup(result: Measurements, path: Path) -> None:
     """Plots the speed-up over one sub-environment, and the serial fraction."""
     figure, (left, right) = _figure(2)
     sizes = _sizes(result)
@@ -71,7 +71,7 @@ def draw_speedup(result: Result, path: Path) -> None:
     _save(figure, path, result, f"{result['settings']['env']}, random actions. {note}{_left_out(result)}")
 
 
-def draw_learning(result: Result, path: Path) -> None:
+def draw_learning(result: Measurements, path: Path) -> None:
     """Plots the wall time until the mean training return passes the threshold, for each seed and as median."""
     import pandas as pd  # heavy
 
@@ -104,7 +104,7 @@ def draw_learning(result: Result, path: Path) -> None:
     _save(figure, path, result, f"{result['settings']['algorithm']}, {result['settings']['env']}. {note}")
 
 
-def draw_profile(result: Result, path: Path) -> None:
+def draw_profile(result: Measurements, path: Path) -> None:
     """Plots an update's parts as a bar for each mode, with milliseconds and shares."""
     rows = result["profile"]["rows"]
     figure, (ax,) = _figure(height=1.9 + 0.8 * len(rows))
@@ -132,7 +132,7 @@ def draw_profile(result: Result, path: Path) -> None:
     _save(figure, path, result, f"{result['settings']['env']}. Medians over updates.")
 
 
-PICTURES: dict[str, Callable[[Result, Path], None]] = {
+PICTURES: dict[str, Callable[[Measurements, Path], None]] = {
     "throughput.png": draw_throughput,
     "speedup.png": draw_speedup,
     "learning.png": draw_learning,
@@ -141,7 +141,7 @@ PICTURES: dict[str, Callable[[Result, Path], None]] = {
 """File name -> function that draws it."""
 
 
-def left_out_texts(result: Result) -> list[str]:
+def left_out_texts(result: Measurements) -> list[str]:
     """Contenders that could not take part, one text for each reason."""
     by_reason = defaultdict(list)
     for entry in result["throughput"]["left_out"]:
@@ -150,7 +150,7 @@ def left_out_texts(result: Result) -> list[str]:
     return [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
 
 
-def _by_mode(result: Result) -> dict[str, pd.DataFrame]:
+def _by_mode(result: Measurements) -> dict[str, pd.DataFrame]:
     """The rows of each contender, sorted by number of sub-environments."""
     import pandas as pd  # heavy
 
@@ -159,11 +159,11 @@ def _by_mode(result: Result) -> dict[str, pd.DataFrame]:
     return {str(mode): own for mode, own in rows.groupby("mode", sort=False)}
 
 
-def _sizes(result: Result) -> list[int]:
+def _sizes(result: Measurements) -> list[int]:
     return sorted({row["num_envs"] for row in result["throughput"]["rows"]})
 
 
-def _left_out(result: Result) -> str:
+def _left_out(result: Measurements) -> str:
     """Lines on contenders that could not take part."""
     return "".join(f"\nLeft out: {text}." for text in left_out_texts(result))
 
@@ -198,7 +198,7 @@ def _figure(columns: int = 1, height: float = _SIZE[1]) -> tuple[Any, list[Any]]
     return new_figure(1, columns, (_SIZE[0] * (1.4 if columns > 1 else 1.0), height))
 
 
-def _save(figure: Any, path: Path, result: Result, note: str) -> None:
+def _save(figure: Any, path: Path, result: Measurements, note: str) -> None:
     machine = result["machine"]
     versions = machine["versions"]
     load = "" if machine["load_average"] is None else f", load {machine['load_average']:g} at the start"

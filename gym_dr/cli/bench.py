@@ -21,8 +21,6 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import counted
 
-Numbers = tuple[int, ...]
-
 
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
@@ -62,7 +60,7 @@ def command(env: str, algorithm: str, output: str, quick: bool, **given: Any) ->
 
 
 def _settings(
-    base: BenchSettings, env: str, sizes: Numbers | None, seeds: Numbers | None, threshold: float | None
+    base: BenchSettings, env: str, sizes: tuple[int, ...] | None, seeds: tuple[int, ...] | None, threshold: float | None
 ) -> BenchSettings:
     if threshold is None:
         family = family_of(env)

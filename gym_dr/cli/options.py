@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Sequence
-from typing import Any, Union, get_args, get_origin
+from collections.abc import Callable
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -17,87 +17,98 @@ from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
 from gym_dr.wording import flag
 
+T = TypeVar("T")
+
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
 )
 
 
-def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of policies that are not runs, and ``--trust``."""
-    options = (
-        click.option(
-            "--policy",
-            "others",
-            multiple=True,
-            metavar="[NAME=]POLICY",
-            callback=_check_policies,
-            help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions, or "
-            "observations, episode_starts -> actions); repeatable",
-        ),
-        click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
-        click.option(
-            "--context",
-            metavar="|".join(CONTEXTS),
-            default=INFO,
-            show_default=True,
-            help="observation: --policy was trained on environments with context='observation'; "
-            "needs --randomization or --context-params",
-        ),
-        click.option(
-            "--context-params",
-            multiple=True,
-            metavar="NAME[=LOW:HIGH]",
-            callback=lambda ctx, param, texts: read_context_params(texts),
-            help="a parameter that --policy observes, and the range that was mapped to [-1, 1]; repeatable  [default: "
-            "all of --randomization, with their ranges]",
-        ),
-        click.option(
-            "--stochastic",
-            is_flag=True,
-            help="sample the actions of sb3:FILE.zip instead of taking the most likely one",
-        ),
-        click.option(
-            "--trust",
-            multiple=True,
-            metavar="MODULE|FILE",
-            help="a module, sb3 file or VecNormalize file of --policy, or a module of a RUN's configuration, whose "
-            "code may run; repeatable",
-        ),
-    )
-    return _with_options(command, options)
+def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """One decorator that adds several options."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def physics_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that choose the physics to play: ``randomization``, ``randomize`` and ``params``."""
-    options = (
-        click.option(
-            "--set",
-            "params",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="value of a parameter; repeatable; without --randomization and --randomize all others are nominal",
-        ),
-        click.option(
-            "--randomization",
-            metavar="PRESET|FILE",
-            help="draws to play, and the training randomization of --policy  [default: the policy's training draws; "
-            "unknown ones are those of the preset default]",
-        ),
-        click.option(
-            "--randomize",
-            multiple=True,
-            metavar="NAME=DIST",
-            help="draws of one parameter, such as gravity=-12:-2; repeatable; without --randomization nothing "
-            "else varies",
-        ),
-    )
-    return _with_options(command, options)
+def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
+
+        if not is_policy_text(text):
+            raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
+    return texts
 
 
-def _with_options(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command
+# of policies that are not runs, and --trust
+policy_options = _together(
+    click.option(
+        "--policy",
+        "others",
+        multiple=True,
+        metavar="[NAME=]POLICY",
+        callback=_check_policies,
+        help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions, or "
+        "observations, episode_starts -> actions); repeatable",
+    ),
+    click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
+    click.option(
+        "--context",
+        metavar="|".join(CONTEXTS),
+        default=INFO,
+        show_default=True,
+        help="observation: --policy was trained on environments with context='observation'; "
+        "needs --randomization or --context-params",
+    ),
+    click.option(
+        "--context-params",
+        multiple=True,
+        metavar="NAME[=LOW:HIGH]",
+        callback=lambda ctx, param, texts: read_context_params(texts),
+        help="a parameter that --policy observes, and the range that was mapped to [-1, 1]; repeatable  [default: "
+        "all of --randomization, with their ranges]",
+    ),
+    click.option(
+        "--stochastic",
+        is_flag=True,
+        help="sample the actions of sb3:FILE.zip instead of taking the most likely one",
+    ),
+    click.option(
+        "--trust",
+        multiple=True,
+        metavar="MODULE|FILE",
+        help="a module, sb3 file or VecNormalize file of --policy, or a module of a RUN's configuration, whose "
+        "code may run; repeatable",
+    ),
+)
+
+
+# that choose the physics to play
+physics_options = _together(
+    click.option(
+        "--set",
+        "params",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="value of a parameter; repeatable; without --randomization and --randomize all others are nominal",
+    ),
+    click.option(
+        "--randomization",
+        metavar="PRESET|FILE",
+        help="draws to play, and the training randomization of --policy  [default: the policy's training draws; "
+        "unknown ones are those of the preset default]",
+    ),
+    click.option(
+        "--randomize",
+        multiple=True,
+        metavar="NAME=DIST",
+        help="draws of one parameter, such as gravity=-12:-2; repeatable; without --randomization nothing else varies",
+    ),
+)
 
 
 class NumberList(click.ParamType[Any]):
@@ -154,15 +165,12 @@ def read_grid(texts: tuple[str, ...]) -> dict[str, tuple[float, float, int]]:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    expected = "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got"
-    axes: dict[str, tuple[float, float, int]] = {}
-    for name, numbers in _pairs(texts, expected).items():
-        try:
-            low, high, count = numbers.split(":")
-            axes[name] = float(low), float(high), int(count)
-        except ValueError:
-            raise ConfigError(f"{expected} {f'{name}={numbers}'!r}.") from None
-    return axes
+
+    def axis(numbers: str) -> tuple[float, float, int]:
+        low, high, count = numbers.split(":")
+        return float(low), float(high), int(count)
+
+    return _pairs(texts, "--grid: expected NAME=LOW:HIGH:COUNT such as gravity=-12:-2:11, got", axis)
 
 
 def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float] | None] | None:
@@ -172,20 +180,15 @@ def read_context_params(texts: tuple[str, ...]) -> dict[str, tuple[float, float]
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
+
+    def ends(numbers: str | None) -> tuple[float, float] | None:
+        if numbers is None:
+            return None
+        low, high = map(float, numbers.split(":"))
+        return low, high
+
     expected = "--context-params: expected NAME or NAME=LOW:HIGH such as gravity=-12:-2, got"
-    ranges: dict[str, tuple[float, float] | None] = {}
-    for text in texts:
-        name, given, ends = (part.strip() for part in text.partition("="))
-        try:
-            low, high = map(float, ends.split(":")) if given else (0.0, 0.0)
-        except ValueError:
-            raise ConfigError(f"{expected} {text!r}.") from None
-        if not name:
-            raise ConfigError(f"{expected} {text!r}.")
-        if name in ranges:
-            raise RandomizationError(f"--context-params: parameter {name!r} is given twice.")
-        ranges[name] = (low, high) if given else None
-    return ranges or None
+    return _pairs(texts, expected, ends, alone=True) or None
 
 
 def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
@@ -195,7 +198,7 @@ def read_randomize(texts: tuple[str, ...]) -> dict[str, str]:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got")
+    return _pairs(texts, "--randomize: expected NAME=DISTRIBUTION such as gravity=-12:-2, got", str)
 
 
 def read_params(texts: tuple[str, ...]) -> dict[str, float]:
@@ -205,35 +208,37 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
         ConfigError: A text is malformed.
         RandomizationError: A name is given twice.
     """
-    expected = "--set: expected NAME=VALUE such as gravity=-3, got"
-    values: dict[str, float] = {}
-    for name, text in _pairs(texts, expected).items():
-        try:
-            values[name] = float({"true": "1", "false": "0"}.get(text.lower(), text))
-        except ValueError:
-            raise ConfigError(f"{expected} {f'{name}={text}'!r}. For draws: --randomize {name}=DISTRIBUTION") from None
-    return values
+
+    def number(text: str) -> float:
+        return float({"true": "1", "false": "0"}.get(text.lower(), text))
+
+    hint = " For draws: --randomize {name}=DISTRIBUTION"
+    return _pairs(texts, "--set: expected NAME=VALUE such as gravity=-3, got", number, hint=hint)
 
 
-def _check_policies(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def _pairs(
+    texts: tuple[str, ...], expected: str, read: Callable[[Any], T], *, alone: bool = False, hint: str = ""
+) -> dict[str, T]:
+    """Reads texts of the form NAME=VALUE.
+
+    Args:
+        texts: The texts; spaces around names and values do not count.
+        expected: Begins the message about a malformed one.
+        read: Reads a value; raises ValueError if it cannot. It gets None for a name alone.
+        alone: Whether a name may stand alone.
+        hint: Ends the message about a value that cannot be read.
+    """
+    pairs: dict[str, T] = {}
     for text in texts:
-        from gym_dr.evaluation.foreign import EXPECTED, is_policy_text  # heavy
-
-        if not is_policy_text(text):
-            raise ConfigError(f"--policy: expected {EXPECTED}, got {text!r}.")
-    return texts
-
-
-def _pairs(texts: tuple[str, ...], expected: str) -> dict[str, str]:
-    """Splits texts of the form NAME=VALUE."""
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, _, value = (part.strip() for part in text.partition("="))
-        if not (name and value):
+        name, given, value = (part.strip() for part in text.partition("="))
+        if not name or not (value or (alone and not given)):
             raise ConfigError(f"{expected} {text!r}.")
         if name in pairs:
             raise RandomizationError(f"{expected.partition(':')[0]}: parameter {name!r} is given twice.")
-        pairs[name] = value
+        try:
+            pairs[name] = read(value if given else None)
+        except ValueError:
+            raise ConfigError(f"{expected} {f'{name}={value}'!r}.{hint.format(name=name)}") from None
     return pairs
 
 

@@ -23,9 +23,7 @@ from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.wording import either, flag, spelled
 
-Values = Mapping[str, float]
-
-KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
+SET_KINDS = ("nominal", "fixed", "distribution", "grid", "corners", "sobol", "sobol-box")
 MAX_CELLS = 1_000_000  # of a set; more are probably a mistake
 SEQUENCES = 32  # independently scrambled Sobol sequences of a set; their differences tell how exact an index is
 
@@ -38,7 +36,7 @@ class Box:
     """Ranges of parameters, both ends included."""
 
     ranges: Mapping[str, tuple[float, float]]  # of parameters that vary; low < high
-    fixed: Values  # of parameters that do not vary but differ from nominal
+    fixed: Mapping[str, float]  # of parameters that do not vary but differ from nominal
     whole: tuple[str, ...] = ()  # names of parameters that are whole numbers
 
 
@@ -47,7 +45,7 @@ class CellSet:
     """Cells with common statistics. Episode k of the set is episode ``k % episodes`` of cell ``k // episodes``."""
 
     name: str  # unique in an evaluation
-    kind: str  # one of KINDS
+    kind: str  # one of SET_KINDS
     episodes: int  # of each cell
     # Determines the cells, as JSON: axes (grid); box (corners, sobol-box); whole (sobol-box); points and sequences
     # (sobol, sobol-box; 0.2.0 had one sequence); randomization (distribution, sobol); space (sobol: nominal values and
@@ -99,9 +97,9 @@ class CellSet:
         return (_by_quantile if by_quantile else _in_box)(self.definition, unit)
 
     @property
-    def fixed(self) -> Values:
+    def fixed(self) -> Mapping[str, float]:
         """Values that all cells share and that differ from nominal."""
-        fixed: Values = self.definition.get("fixed", {})
+        fixed: Mapping[str, float] = self.definition.get("fixed", {})
         return fixed
 
     @property
@@ -155,12 +153,14 @@ def nominal(episodes: int) -> CellSet:
     return CellSet(name="nominal", kind="nominal", episodes=episodes, definition={})
 
 
-def fixed(name: str, values: Values, episodes: int) -> CellSet:
+def fixed(name: str, values: Mapping[str, float], episodes: int) -> CellSet:
     """One cell with these values, checked; other parameters are nominal."""
     return CellSet(name=name, kind="fixed", episodes=episodes, definition={"fixed": dict(values)})
 
 
-def distribution(name: str, randomization: Randomization, episodes: int, values: Values | None = None) -> CellSet:
+def distribution(
+    name: str, randomization: Randomization, episodes: int, values: Mapping[str, float] | None = None
+) -> CellSet:
     """One cell with a new draw in each episode, in which ``values``, checked, replace draws."""
     definition: dict[str, Any] = {"randomization": randomization.to_dict()}
     if values:

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
+import operator
 import re
 import uuid
 from collections.abc import Callable, Collection, Sequence
@@ -142,9 +143,8 @@ def _open_function(text: str, name: str | None, setting: Setting) -> FrozenPolic
             f"policy {text}: importing {module_name} runs its code. If you trust it: {spelled('trust', [module_name])}"
         )
     try:
-        module = found = importlib.import_module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
+        module = importlib.import_module(module_name)
+        found = operator.attrgetter(path)(module)
     except Exception as error:  # a module may raise anything when it is imported
         raise ConfigError(
             f"policy {text}: cannot be imported: {type(error).__name__}: {error}. Install the module, or add its "

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import NamedTuple
 
 MAX_ROWS = 40  # of a table
 MAX_NAMES = 4  # of a list in a text
 
-HtmlCell = str | tuple[str, str]  # a value, or a value and its interval
+
+class TableCell(NamedTuple):
+    """One value of a table, with its interval if there is one."""
+
+    value: str
+    interval: str = ""
 
 
-def html_table(columns: Sequence[str], rows: Sequence[Sequence[HtmlCell]], caption: str = "", note: str = "") -> str:
+def html_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | TableCell]], caption: str = "", note: str = ""
+) -> str:
     """A table as HTML; all text is escaped, and rows that do not fit are counted."""
     lines = [f"<caption>{html.escape(caption)}</caption>"] if caption else []
     if columns:
@@ -29,7 +37,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[: MAX_NAMES - 1])} and {len(names) - MAX_NAMES + 1} more"
 
 
-def _cell(cell: HtmlCell) -> str:
-    value, interval = (cell, "") if isinstance(cell, str) else cell
+def _cell(cell: str | TableCell) -> str:
+    value, interval = TableCell(cell) if isinstance(cell, str) else cell
     small = f"<br><small>{html.escape(interval)}</small>" if interval else ""
     return f"<td>{html.escape(value)}{small}</td>"

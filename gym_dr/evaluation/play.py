@@ -131,8 +131,7 @@ def play_by_hand(
         randomization = Randomization(
             rules, correlation=randomization.correlation, switched_on=randomization.switched_on
         )
-    env = make_env(env_id, randomization, render_mode="rgb_array")
-    try:
+    with contextlib.closing(make_env(env_id, randomization, render_mode="rgb_array")) as env:
         keys = _key_codes(env)
         with warnings.catch_warnings():  # it asks matplotlib for a window toolkit, which play() does not need
             warnings.simplefilter("ignore")
@@ -141,8 +140,6 @@ def play_by_hand(
         noop = keys.pop((), np.zeros(env.action_space.shape or (), env.action_space.dtype))
         chosen = _Chosen(env, exact, space_of(env) or ParamSpace("", []))
         play(chosen, keys_to_action=keys, noop=noop, seed=seed, zoom=1.5)
-    finally:
-        env.close()
 
 
 @contextlib.contextmanager

@@ -159,8 +159,7 @@ def open_policies(given: Sequence[RunParts | FrozenPolicy]) -> list[FrozenPolicy
                 f"{_place(policy)}: was trained on {policy.env}, but {_place(first)} on {first.env}; "
                 "policies are compared on one environment."
             )
-    twice = [name for name, count in Counter(policy.name for policy in policies).items() if count > 1]
-    if twice:
+    if twice := [name for name, count in Counter(policy.name for policy in policies).items() if count > 1]:
         raise ConfigError(
             f"Two policies are named {twice[0]!r}; name one of them: "
             + either(f"{flag('policy')} NAME=...", "policies={'NAME': ...}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RunFolderError, unknown_name
+from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
 from gym_dr.runs.durable import os_errors, write_atomically
@@ -136,8 +136,7 @@ class Evaluation:
             UnknownNameError: The evaluation has no such set.
         """
         found = {cells.name: cells for cells in self.sets}
-        if name not in found:
-            raise unknown_name("set of the evaluation", name, found)
+        check_known("set of the evaluation", name, found)
         return found[name]
 
     def episodes_of(self, name: str) -> pd.DataFrame:
@@ -249,8 +248,7 @@ def read_document(folder: Path) -> dict[str, Any] | None:
             f"{path}: expected version {VERSION}, got {document.get('version')!r}. Use the version of gym_dr that "
             "wrote it, or delete it to evaluate again."
         )
-    missing = {"complete", "env", "policies", "sets", "success", "results"} - document.keys()
-    if missing:
+    if missing := {"complete", "env", "policies", "sets", "success", "results"} - document.keys():
         raise RunFolderError(f"{path}: lacks {', '.join(sorted(missing))}. Delete it to evaluate again.")
     return document
 

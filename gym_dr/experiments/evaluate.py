@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, unknown_name
+from gym_dr.errors import ConfigError, check_known, located
 from gym_dr.experiments.chosen_params import ChosenParams, choose_params
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.experiments.progress import Progress
@@ -259,9 +259,9 @@ def _chosen_set(
 
 def _check_name(what: str, name: str) -> None:
     """Raises ConfigError for the name of a kind of set, since it could replace such a set in the folder."""
-    from gym_dr.evaluation.cells import KINDS  # heavy
+    from gym_dr.evaluation.cells import SET_KINDS  # heavy
 
-    if name in (*KINDS, TRAINING):
+    if name in (*SET_KINDS, TRAINING):
         raise ConfigError(f"{what}: {name!r} is the name of a kind of set. Choose another name.")
 
 
@@ -269,11 +269,8 @@ def _named(name: str, value: Any, space: ParamSpace, episodes: int) -> CellSet:
     """A set of draws that the user defines."""
     from gym_dr.evaluation.cells import distribution  # heavy
 
-    try:
-        with nominal_may_be_outside():
-            return distribution(name, resolve(value, space), episodes)
-    except GymDrError as error:
-        raise type(error)(f"sets: {name}: {error}") from None
+    with located(f"sets: {name}"), nominal_may_be_outside():
+        return distribution(name, resolve(value, space), episodes)
 
 
 def episodes_of_each(episodes: int | None) -> dict[str, int]:
@@ -292,8 +289,8 @@ def check_options(env: str, success: float | None, protocol: str | None) -> None
 
     if success is not None and not math.isfinite(success):
         raise ConfigError(f"{spelled('success')}: expected a finite return, got {success}.")
-    if protocol not in (None, *PROTOCOLS):
-        raise unknown_name("protocol", protocol, PROTOCOLS)
+    if protocol is not None:
+        check_known("protocol", protocol, PROTOCOLS)
     if protocol and success_threshold(env, success) is None:
         raise ConfigError(
             f"{spelled('protocol', protocol)} counts successes, but {env} has no threshold: set {spelled('success')}."

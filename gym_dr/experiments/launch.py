@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, check_known
 from gym_dr.experiments.progress import Display
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import open_run
@@ -44,8 +44,7 @@ def check_launcher(launcher: str) -> None:
         UnknownNameError: There is no such launcher.
         ConfigError: Ray is not installed.
     """
-    if launcher not in LAUNCHERS:
-        raise unknown_name("launcher", launcher, LAUNCHERS)
+    check_known("launcher", launcher, LAUNCHERS)
     if launcher == "ray" and importlib.util.find_spec("ray") is None:
         raise ConfigError(f"{spelled('launcher', 'ray')} needs Ray: pip install 'gym-dr[ray]'.")
 
@@ -252,10 +251,10 @@ def _launch_ray(
             except ray.exceptions.RayError as error:
                 problem = f"its task was lost {RETRIES + 1} times ({type(error).__name__})"
                 failed[str(folder.path)] = LostRunError(problem)
-                continue
-            _unpack(folder, files)
-            if message:
-                failed[str(folder.path)] = TrainingError(message)
+            else:
+                _unpack(folder, files)
+                if message:
+                    failed[str(folder.path)] = TrainingError(message)
     finally:
         if started:
             ray.shutdown()

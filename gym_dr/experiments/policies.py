@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, unknown_name
+from gym_dr.errors import ConfigError, check_known
 from gym_dr.experiments.run import Run, RunLike, Runs, load_run
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.context import INFO, OBSERVATION, check_context, context_ranges
@@ -120,8 +120,7 @@ def _context_ranges(
         ConfigError: The ranges are unknown, or the environment has no parameters.
         RandomizationError: There is nothing to observe, or a range is impossible.
     """
-    if context not in CONTEXTS:
-        raise unknown_name("context", context, CONTEXTS)
+    check_known("context", context, CONTEXTS)
     check_context(context, chosen)
     if context != OBSERVATION:
         return None

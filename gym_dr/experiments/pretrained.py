@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gym_dr.errors import unknown_name
+from gym_dr.errors import check_known
 
 FOLDER = Path(__file__).parent.parent / "pretrained"
 
@@ -26,6 +26,5 @@ def pretrained(name: str) -> Path:
     Raises:
         UnknownNameError: There is no such policy.
     """
-    if name not in names():
-        raise unknown_name("pretrained policy", name, names())
+    check_known("pretrained policy", name, names())
     return FOLDER / name

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import RunFolderError
-from gym_dr.evaluation.html_tables import HtmlCell, html_table, listed
+from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig, check_device, open_run
@@ -265,11 +265,11 @@ class Runs(Sequence[Run]):
             summary = self.summary
         except RunFolderError:
             return html_table((), [(run.path.name,) for run in self], str(self.path))
-        rows: list[list[HtmlCell]] = []
+        rows: list[list[str | TableCell]] = []
         for name, row in summary.iterrows():
             numbers = [f"{row[key]:.1f}" for key in ("mean", "std")]
             interval = f"{row['iqm_low']:.1f} to {row['iqm_high']:.1f}"
-            rows.append([str(name), f"{row['seeds']:.0f}", *numbers, (f"{row['iqm']:.1f}", interval)])
+            rows.append([str(name), f"{row['seeds']:.0f}", *numbers, TableCell(f"{row['iqm']:.1f}", interval)])
         columns = ("", "seeds", "mean", "std", "IQM")
         return html_table(columns, rows, str(self.path), "Statistics and 95% intervals are over seeds.")
 

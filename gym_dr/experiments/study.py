@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, unknown_name
-from gym_dr.evaluation.html_tables import HtmlCell, html_table, listed
+from gym_dr.errors import ConfigError, LostRunError, RunFolderError, TrainingError, check_known
+from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import check_launcher, train_folders
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.study_file import FORMAT, VERSION, Study, Variant, describe_budget, read_study
@@ -86,9 +86,7 @@ class StudyResult:
         """All tables, for notebooks."""
         tables = []
         for table in self.tables.tables:
-            rows: list[list[HtmlCell]] = [
-                [name, *((cell.value, cell.interval) for cell in cells)] for name, cells in table.rows
-            ]
+            rows: list[list[str | TableCell]] = [[name, *cells] for name, cells in table.rows]
             tables.append(html_table(table.columns, rows, table.caption, " ".join(table.notes)))
         return "\n".join(tables)
 
@@ -178,8 +176,7 @@ def study(
         )
     plan = read_study(study, trust)
     for name in overwrite:
-        if name not in plan.budgets:
-            raise unknown_name("variant", name, plan.budgets)
+        check_known("variant", name, plan.budgets)
     for device in {variant.config.settings.device for variant in plan.variants}:
         check_device(device)
     folder = Path(output)
@@ -187,7 +184,7 @@ def study(
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with (
-        _locked(folder),
+        FolderLock(folder).held(),
         explain_interrupt(f"Stopped. {either('Run the same command', 'Call gym_dr.study again')} to continue."),
         Progress("", "bar" if progress else "nothing") as display,
     ):
@@ -252,17 +249,6 @@ def _check_links(folder: Path, plan: Study) -> None:
     for run in runs:
         if (run / CONFIG).exists():
             RunFolder.open(run)  # checks its files
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Locks the study against other processes."""
-    lock = FolderLock(folder)
-    lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _clean(folder: Path) -> None:
@@ -423,14 +409,14 @@ def study_page(
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
-    from gym_dr.evaluation.report.page import Cell, Table
+    from gym_dr.evaluation.report.page import Table
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
         budget = describe_budget(tables.study.budgets[str(name)])
         numbers = [f"{len(group)} of {len(tables.study.seeds)}", budget, f"{group['steps'].mean():,.0f}"]
         cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
-        rows.append((str(name), [Cell(value=value) for value in cells]))
+        rows.append((str(name), [TableCell(value) for value in cells]))
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])

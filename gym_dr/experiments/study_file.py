@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, shortened, unknown_name
+from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
 from gym_dr.options import check_fields
@@ -161,12 +161,10 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
     if isinstance(given, Mapping):
         return _read(given, None)
     table = read_table(given)
-    try:
+    with located(given):
         check_module(str(table.get("env", "")), trust)
         with addressing(command_line=False):  # its keys are the keywords of Python
             return _read(table, Path(given))
-    except GymDrError as error:
-        raise type(error)(f"{given}: {error}") from None
 
 
 def _read(table: Mapping[str, Any], file: Path | None) -> Study:
@@ -184,10 +182,8 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     chosen = {name: value for name, value in where.items() if name not in ("grid", "sets")}
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
-    try:
+    with located("[evaluation]"):
         sets = _sets(head.env, variants, evaluation, grid, named, notes.append)
-    except GymDrError as error:
-        raise type(error)(f"[evaluation]: {error}") from None
     study = Study(
         env=head.env,
         seeds=head.seeds,
@@ -257,12 +253,9 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
     for name in given:
         if not NAME.fullmatch(name):
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
-        try:
+        with located(f"[variants.{name}]"):
             variants.append(_variant(name, _table(given, name), table, head, file))
-        except GymDrError as error:
-            raise type(error)(f"[variants.{name}]: {error}") from None
-        same = next((v.name for v in variants[:-1] if v.content == variants[-1].content), None)
-        if same:
+        if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
             raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
 
@@ -321,8 +314,7 @@ def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str,
     checked: list[tuple[str, str]] = []
     for pair in pairs:
         for name in pair:
-            if name not in names:
-                raise unknown_name("variant", name, names)
+            check_known("variant", name, names)
         if given.pairs and (len(pair) != 2 or pair[0] == pair[1]):
             raise ConfigError(f"[comparisons]: pairs: expected two variants in each, got {shortened(list(pair))}.")
         if pair[0] != pair[1]:

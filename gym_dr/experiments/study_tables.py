@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.paired import holm, mean_over_seeds
-from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
 from gym_dr.experiments.study_file import Study, describe_budget
 
@@ -228,14 +229,14 @@ def _within(interval: Interval, lowest: float, highest: float) -> Interval:
     return {**interval, "low": max(low, lowest), "high": min(high, highest)}
 
 
-def cell(row: Mapping[Any, Any], *, percent: bool) -> Cell:
+def cell(row: Mapping[Any, Any], *, percent: bool) -> TableCell:
     """A number with its interval, and with its p-value if it is a difference."""
     scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
     value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
     p = row.get("p_holm", math.nan)
     known = [] if low == "nan" else [f"({low} to {high})"]
     known += [] if math.isnan(p) else [_p(row)]
-    return Cell(value=f"{value} %" if percent else value, interval=" ".join(known))
+    return TableCell(value=f"{value} %" if percent else value, interval=" ".join(known))
 
 
 def _p(row: Mapping[Any, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -170,9 +170,5 @@ def _default_folder(config: RunConfig, *, several: bool) -> Path:
     learning = [] if settings.sampler == UNIFORM else [settings.sampler]
     name = "-".join([config.algorithm, *drawn, *learning, "seeds" if several else f"seed{settings.seed}"])
     place = Path("runs") / settings.env.rpartition("/")[2].rpartition(":")[2]
-    return next(path for path in (place / f"{name}{end}" for end in _endings()) if not path.exists())
-
-
-def _endings() -> Iterator[str]:
-    yield ""
-    yield from (f"-{number}" for number in itertools.count(2))
+    numbered = (place / f"{name}-{number}" for number in itertools.count(2))
+    return next(path for path in itertools.chain([place / name], numbered) if not path.exists())

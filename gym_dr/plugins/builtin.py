@@ -16,7 +16,7 @@ ADAPTIVE = "gym_dr.randomization.adaptive"
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
     """Registers A2C, PPO and REINFORCE by name, so torch is only imported for training."""
-    register(
+    for algorithm in (
         Algorithm(
             name="a2c",
             summary="Advantage actor-critic with synchronous updates (Mnih et al. 2016).",
@@ -25,9 +25,7 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             num_envs=32,
             load_policy="gym_dr.training.a2c:load_policy",
             offers=(SCORES, MASKS),
-        )
-    )
-    register(
+        ),
         Algorithm(
             name="ppo",
             summary="Proximal policy optimization with a clipped objective (Schulman et al. 2017).",
@@ -36,17 +34,16 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             num_envs=8,
             load_policy="gym_dr.training.ppo:load_policy",
             offers=(SCORES, MASKS),
-        )
-    )
-    register(
+        ),
         Algorithm(
             name="reinforce",
             summary="Monte Carlo policy gradient on complete episodes (Williams 1992).",
             config="gym_dr.training.config:ReinforceConfig",
             train="gym_dr.training.reinforce:train",
             load_policy="gym_dr.training.reinforce:load_policy",
-        )
-    )
+        ),
+    ):
+        register(algorithm)
 
 
 @hookimpl
@@ -59,52 +56,43 @@ def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
 @hookimpl
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     """Registers the fixed sampler and the adaptive ones."""
-    register(
+    for sampler in (
         Sampler(
             name="uniform",
             summary="Draws from the randomization itself, without adaptation.",
             make=FixedSampler,
-        )
-    )
-    register(
+        ),
         Sampler(
             name="adr",
             summary="Widens ranges where the policy succeeds at their ends (OpenAI 2019).",
             make=f"{ADAPTIVE}.adr:Adr",
             options=f"{ADAPTIVE}.adr:AdrOptions",
-        )
-    )
-    register(
+        ),
         Sampler(
             name="doraemon",
             summary="Maximizes the entropy of draws at a given success rate (Tiboni et al. 2024).",
             make=f"{ADAPTIVE}.doraemon:Doraemon",
             options=f"{ADAPTIVE}.doraemon:DoraemonOptions",
-        )
-    )
-    register(
+        ),
         Sampler(
             name="spdl",
             summary="Moves draws towards the whole box as fast as the mean return allows (Klink et al. 2021).",
             make=f"{ADAPTIVE}.self_paced:SelfPaced",
             options=f"{ADAPTIVE}.self_paced:SelfPacedOptions",
-        )
-    )
-    register(
+        ),
         Sampler(
             name="plr",
             summary="Replays draws with a large value loss (Jiang et al. 2021a).",
             make=f"{ADAPTIVE}.prioritized:Prioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
             needs=(SCORES,),
-        )
-    )
-    register(
+        ),
         Sampler(
             name="robust_plr",
             summary="Replays draws with a large positive value loss and learns only from replays (Jiang et al. 2021b).",
             make=f"{ADAPTIVE}.prioritized:RobustPrioritized",
             options=f"{ADAPTIVE}.prioritized:PrioritizedOptions",
             needs=(SCORES, MASKS),
-        )
-    )
+        ),
+    ):
+        register(sampler)

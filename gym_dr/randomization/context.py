@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, RandomizationError, unknown_name
+from gym_dr.errors import ConfigError, RandomizationError, check_known
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -150,8 +150,7 @@ def check_context(mode: Any, chosen: Any) -> None:
         UnknownNameError: There is no such mode.
         ConfigError: Parameters are chosen, but the mode is not "observation".
     """
-    if mode not in MODES:
-        raise unknown_name("context", mode, MODES)
+    check_known("context", mode, MODES)
     if chosen is not None and mode != OBSERVATION:
         raise ConfigError(
             f"Expected {spelled('context_params')} with {spelled('context', OBSERVATION)} only, got "

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.errors import RandomizationError, check_known
 from gym_dr.randomization.normal import normal_cdf, normal_pdf, normal_ppf
 
 
@@ -391,15 +391,12 @@ def distribution_from_dict(form: Mapping[str, Any]) -> Distribution:
     name = values.pop("distribution", None)
     if not isinstance(name, str):
         raise RandomizationError(f"Expected a 'distribution' field ({', '.join(DISTRIBUTIONS)}), got {dict(form)!r}.")
-    if name not in DISTRIBUTIONS:
-        raise unknown_name("distribution", name, DISTRIBUTIONS)
+    check_known("distribution", name, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[name]
     known = {f.name: f for f in fields(cls)}
     for key in values:
-        if key not in known:
-            raise unknown_name(f"field of distribution {name!r}:", key, known)
-    missing = [key for key, f in known.items() if f.default is MISSING and key not in values]
-    if missing:
+        check_known(f"field of distribution {name!r}:", key, known)
+    if missing := [key for key, f in known.items() if f.default is MISSING and key not in values]:
         raise RandomizationError(f"Distribution {name!r}: expected {', '.join(missing)}, got {dict(form)!r}.")
     return cls(**values)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
+from gym_dr.errors import ConfigError, located
 from gym_dr.randomization.spec import Randomization
 
 MAX_FILE = 2**22  # bytes
@@ -27,10 +27,8 @@ def load_randomization(path: str | Path) -> Randomization:
     inner = form.get("randomization", form)
     if not isinstance(inner, Mapping):
         raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
-    try:
+    with located(path):
         return Randomization.from_dict(inner)
-    except (RandomizationError, UnknownNameError) as error:
-        raise type(error)(f"{path}: {error}") from None
 
 
 def read_table(path: str | Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, unknown_name
+from gym_dr.errors import RandomizationError, check_known
 from gym_dr.randomization.distributions import DISTRIBUTIONS, Constant, Distribution, Uniform, distribution_from_dict
 from gym_dr.wording import either
 
@@ -28,8 +28,7 @@ class Rule:
             if inner.operation != "absolute":
                 raise RandomizationError(f"expected a distribution inside Scale, Add or Rule, got {inner!r}.")
             object.__setattr__(self, "distribution", inner.distribution)
-        if self.operation not in ("absolute", "scale", "add"):
-            raise unknown_name("operation", self.operation, ("absolute", "scale", "add"))
+        check_known("operation", self.operation, ("absolute", "scale", "add"))
 
     def apply(self, nominal: float, drawn: npt.ArrayLike) -> Array:
         """The parameter's values for drawn numbers; always starts from nominal, so values never drift."""
@@ -121,8 +120,7 @@ def parse_rule(text: str) -> Rule:
         if len(rest) != 1:
             raise RandomizationError(f"expected a number, LOW:HIGH or DISTRIBUTION:..., got {text!r}.")
         head, rest = "uniform", [head, *rest]
-    if head not in DISTRIBUTIONS:
-        raise unknown_name("distribution", head, DISTRIBUTIONS)
+    check_known("distribution", head, DISTRIBUTIONS)
     cls = DISTRIBUTIONS[head]
     if head == "mixture":
         raise RandomizationError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from gym_dr.arrays import Array, Indices, Words
-from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, unknown_name
+from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -202,8 +202,7 @@ class Sampler:
         """
         known = [field.name for field in self.option_fields()]
         for name in values:
-            if name not in known:
-                raise unknown_name(f"option of sampler {self.name!r}", name, known)
+            check_known(f"option of sampler {self.name!r}", name, known)
         return load_object(self.options)(**values) if known else None
 
     def for_space(

@@ -16,7 +16,7 @@ from gym_dr.randomization.spec import Randomization
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = 3  # of panels
+PANELS = 3  # side by side
 BINS = 40  # of a histogram
 FEW = 20  # distinct values, which get a bar each
 PATTERN = set("*?[")  # signs in names that stand for several parameters
@@ -40,9 +40,9 @@ def plot(randomization: Randomization, n: int, seed: int, space: ParamSpace | No
     table = sample(randomization, n, seed, space)
     if table.shape[1] == 0:
         raise RandomizationError("Expected a randomization with parameters to plot, got none.")
-    rows = math.ceil(table.shape[1] / COLUMNS)
-    size = (4 * min(COLUMNS, table.shape[1]), 2.6 * rows)
-    _, grid = pyplot.subplots(rows, min(COLUMNS, table.shape[1]), squeeze=False, figsize=size, layout="constrained")
+    rows = math.ceil(table.shape[1] / PANELS)
+    size = (4 * min(PANELS, table.shape[1]), 2.6 * rows)
+    _, grid = pyplot.subplots(rows, min(PANELS, table.shape[1]), squeeze=False, figsize=size, layout="constrained")
     panels = grid.ravel()
     for panel, (name, values) in zip(panels, table.items(), strict=False):
         distinct, counts = np.unique(values, return_counts=True)

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, unknown_name
+from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, check_known, unknown_name
 from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
 
 KINDS = ("float", "int", "bool")
 # columns of episode tables other than parameters
-COLUMNS = frozenset(
+LOG_COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
     | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
 )
@@ -41,9 +41,8 @@ class Param:
     needs: Condition | None = None  # what else it needs to have an effect; None for nothing
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_name("kind of parameter", self.kind, KINDS)
-        if self.name in COLUMNS:
+        check_known("kind of parameter", self.kind, KINDS)
+        if self.name in LOG_COLUMNS:
             raise RandomizationError(
                 f"Parameter {self.name!r}: this name is reserved for a column of episode tables. Choose another name."
             )

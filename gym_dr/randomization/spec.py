@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.errors import RandomizationError, UnknownNameError, unknown_name
+from gym_dr.errors import RandomizationError, check_known, located
 from gym_dr.randomization.rules import Rule, as_rule
 
 if TYPE_CHECKING:
@@ -109,10 +109,8 @@ class Randomization(Mapping[str, Rule]):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
             if name in _OTHER_KEYS:
                 raise RandomizationError(f"Expected parameter names, got {name!r}. Pass it as {name}=....")
-            try:
+            with located(f"Parameter {name!r}"):
                 read[name] = as_rule(rule)
-            except (RandomizationError, UnknownNameError) as error:
-                raise type(error)(f"Parameter {name!r}: {error}") from None
         object.__setattr__(self, "rules", tuple(sorted(read.items())))
         object.__setattr__(self, "correlation", _as_correlation(correlation, read))
         object.__setattr__(self, "switched_on", _as_names(switched_on))
@@ -236,6 +234,5 @@ def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None
     if not isinstance(value, Correlation):
         raise RandomizationError(f"Expected a Correlation or a table with names and matrix, got {value!r}.")
     for name in value.names:
-        if name not in rules:
-            raise unknown_name("parameter in the correlation (it must be randomized):", name, rules)
+        check_known("parameter in the correlation (it must be randomized):", name, rules)
     return value

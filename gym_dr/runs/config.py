@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.envs.workers.vector_env import MAX_TIMEOUT
-from gym_dr.errors import ConfigError, GymDrError, PluginError, shortened
+from gym_dr.errors import ConfigError, GymDrError, PluginError, located, shortened
 from gym_dr.options import check_choices, check_fields, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
@@ -179,7 +179,7 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
     folder = RunFolder.open(path)
     algorithm = find_algorithm(folder.read_config()["algorithm"])
     saved = read_config_file(str(folder.config), algorithm)
-    try:
+    with located(folder.config):
         check_module(saved["settings"].get("env", ""), trust)
         drawn = saved.pop("randomization", {})  # 0.2 left it out for environments without parameters
         if isinstance(drawn, str):
@@ -187,8 +187,6 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         if isinstance(drawn, Mapping):
             drawn = Randomization.from_dict(drawn, saved=True)
         config = _make(algorithm, _Given(**saved, randomization=drawn), _Given({}, {}, {}))
-    except GymDrError as error:
-        raise type(error)(f"{folder.config}: {error}") from None
     return folder, config, algorithm
 
 
@@ -283,7 +281,7 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
             raise ConfigError(f"{path}: {', '.join(misplaced)}: expected in the table [{name}], not outside it.")
     if other := next((name for name in table if name in SAMPLERS), None):
         raise ConfigError(f"{path}: [{other}]: expected with sampler = {other!r}, got {sampler.name!r}.")
-    try:
+    with located(path):
         known = ("algorithm", "randomization", algorithm.name, sampler.name)
         settings = check_fields(RunSettings, table, also=known)
         options = check_fields(algorithm.config_class(), options)
@@ -291,8 +289,6 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
         RunSettings(**settings)
         _make_options(algorithm, options)
         sampler.make_options(of_sampler)
-    except GymDrError as error:
-        raise type(error)(f"{path}: {error}") from None
     return {"settings": settings, "options": options, "sampler_options": of_sampler, **others}
 
 
@@ -303,8 +299,7 @@ def option_names(algorithm: Algorithm) -> list[str]:
         PluginError: One has the name of a setting that every run has.
     """
     names = [field.name for field in dataclasses.fields(algorithm.config_class())]
-    taken = sorted({*names} & {*SETTINGS, *KEYWORDS})
-    if taken:
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS}):
         raise PluginError(
             f"Algorithm {algorithm.name!r}: every run already has an option {', '.join(taken)}; rename the algorithm's."
         )
@@ -318,8 +313,7 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
         PluginError: One has the name of another option of ``gymdr train``.
     """
     names = [field.name for field in sampler.option_fields()]
-    taken = sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)})
-    if taken:
+    if taken := sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)}):
         raise PluginError(
             f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
             "sampler's."
@@ -355,8 +349,7 @@ def _check_given(algorithm: Algorithm, given: Mapping[str, Any], sampler_of_file
     sampler = SAMPLERS.get(str(given.get("sampler", sampler_of_file)))
     own, of_sampler = option_names(algorithm), sampler_option_names(sampler, algorithm)
     for name in given.keys() - {*own, *SETTINGS, *of_sampler}:
-        owners = [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]
-        if owners:
+        if owners := [other.name for other in SAMPLERS.values() if name in [f.name for f in other.option_fields()]]:
             raise ConfigError(f"{name}: expected with sampler {' or '.join(owners)}, got {sampler.name}.")
     drawing = _check_sampler_options(sampler, {name: value for name, value in given.items() if name in of_sampler})
     options = check_fields(algorithm.config_class(), {name: value for name, value in given.items() if name in own})

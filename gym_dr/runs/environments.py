@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.family import described_space, point_camera
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
-from gym_dr.errors import ConfigError, shortened, unknown_name
+from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
@@ -85,8 +85,7 @@ def check_vectorization(env_id: str, vectorization: str) -> None:
         UnknownNameError: There is no such vectorization.
         ConfigError: The environment has no native vector environment.
     """
-    if vectorization not in VECTORIZATIONS:
-        raise unknown_name("vectorization", vectorization, VECTORIZATIONS)
+    check_known("vectorization", vectorization, VECTORIZATIONS)
     if vectorization == "native" and gym.spec(env_id.rpartition(":")[2]).vector_entry_point is None:
         raise ConfigError(f"{env_id} has no native vector environment; use {spelled('vectorization')} sync or async.")
 
@@ -106,11 +105,8 @@ def param_space_of(env_id: str) -> ParamSpace | None:
     if found is not None:
         space, described = found
         return DisturbedSpace(space, supported(noisy=True, discrete=described.discrete, pushed=True))
-    env = make_env(env_id, None)
-    try:
+    with contextlib.closing(make_env(env_id, None)) as env:
         return space_of(env)
-    finally:
-        env.close()
 
 
 def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:

@@ -79,13 +79,10 @@ class RunFolder:
         Raises:
             RunFolderError: Another process holds the lock, or the folder cannot be written.
         """
-        self.killed_owner = self._lock.acquire()
-        try:
+        with self._lock.held() as self.killed_owner:
             with os_errors(self.path):
                 self._recover()
             yield
-        finally:
-            self._lock.release()
 
     def check_lock(self) -> None:
         """Checks that the folder is still the one that was locked; does nothing without a lock.

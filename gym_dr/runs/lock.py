@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,15 @@ class FolderLock:
         except OSError as error:
             raise RunFolderError(f"{self.folder}: cannot be written: {error.strerror or error}.") from None
         return _describe(killed) if killed else ""
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[str]:
+        """Holds the lock in the block, which gets what ``acquire`` returns."""
+        killed = self.acquire()
+        try:
+            yield killed
+        finally:
+            self.release()
 
     def release(self) -> None:
         """Releases the lock; its file stays, since without it two other processes could hold the lock at once."""

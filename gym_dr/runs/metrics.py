@@ -14,7 +14,7 @@ from gym_dr.errors import RunFolderError
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.plain import read_plain
 
-MAX_FILE = 2**30  # bytes; logs are read as a whole
+MAX_LOG = 2**30  # bytes; logs are read as a whole
 
 
 class CsvLog:
@@ -86,7 +86,7 @@ def whole_rows(path: Path) -> str:
         OSError: The file cannot be read.
         UnicodeDecodeError: The file is not text.
     """
-    content = read_plain(path, MAX_FILE).partition(b"\0")[0]
+    content = read_plain(path, MAX_LOG).partition(b"\0")[0]
     return content[: content.rfind(b"\n") + 1].decode()
 
 
@@ -117,8 +117,6 @@ def last_update(path: Path) -> int:
     Raises:
         RunFolderError: The file cannot be read, or has something other than whole numbers in that column.
     """
-    if not path.exists():
-        return -1
     with _reading(path) as reader:
         return max((int(row["update"]) for row in reader), default=-1)
 
@@ -129,8 +127,6 @@ def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | No
     Raises:
         RunFolderError: The file cannot be read, or holds something other than numbers.
     """
-    if not path.exists():
-        return None
     with _reading(path) as reader:
         rows = list(reader)
         ends = [{name: float(value) for name, value in row.items()} for row in rows[:1] + rows[-1:]]
@@ -139,8 +135,9 @@ def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | No
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[csv.DictReader[str]]:
+    """The rows of a file; none if it is missing."""
     try:
-        yield csv.DictReader(io.StringIO(whole_rows(path)))
+        yield csv.DictReader(io.StringIO(whole_rows(path) if path.exists() else ""))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RunFolderError(f"{path}: cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError) as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_HEADER = 16 * 2**20  # bytes of names, sizes and plain values
-MAX_FILE = 4 * 2**30  # bytes
+MAX_PACKED = 4 * 2**30  # bytes
 
 
 def pack(content: Mapping[str, Any]) -> bytes:
@@ -32,10 +32,10 @@ def pack(content: Mapping[str, Any]) -> bytes:
     tensors: dict[str, Tensor] = {}
     form = json.dumps(_to_form(dict(content), "content", tensors))
     data = save(tensors, {"content": form, "sha256": _digest(form, tensors)})
-    if int.from_bytes(data[:8], "little") > MAX_HEADER or len(data) > MAX_FILE:
+    if int.from_bytes(data[:8], "little") > MAX_HEADER or len(data) > MAX_PACKED:
         raise ValueError(
-            f"expected at most {MAX_FILE} bytes, at most {MAX_HEADER} of them names and plain values: keep numbers in "
-            "tensors"
+            f"expected at most {MAX_PACKED} bytes, at most {MAX_HEADER} of them names and plain values: keep numbers "
+            "in tensors"
         )
     return bytes(data)
 
@@ -52,7 +52,7 @@ def unpack(path: Path) -> Any:
     with open(path, "rb") as file:
         header = int.from_bytes(file.read(8), "little")
         size = file.seek(0, 2)
-    if header > min(size, MAX_HEADER) or size > MAX_FILE:
+    if header > min(size, MAX_HEADER) or size > MAX_PACKED:
         raise ValueError(f"a header of {header} bytes in a file of {size}")
     try:
         with safe_open(path, framework="pt") as archive:

@@ -19,6 +19,7 @@ from gym_dr.errors import (
     NotFiniteError,
     SkippedUpdateWarning,
     TrainingError,
+    located,
 )
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, ParamSampler, Row, restore
 from gym_dr.runs.checkpoint import (
@@ -45,7 +46,7 @@ WINDOW = 100  # episodes in the running means of return and length
 MAX_SKIPS = 10  # consecutive updates that may be skipped
 RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
 
-ProgressCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
+UpdateCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
 
 
 class RunSession:
@@ -55,7 +56,7 @@ class RunSession:
         self,
         folder: RunFolder,
         config: RunConfig,
-        progress: ProgressCallback,
+        progress: UpdateCallback,
         *,
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
@@ -122,7 +123,7 @@ class RunSession:
             **options,
         )
         if self._sampler_state is not None:
-            with _naming(self.folder):
+            with located(self.folder.checkpoints):
                 self._adapted.load_state(self._sampler_state)
         return self.envs
 
@@ -194,9 +195,8 @@ class RunSession:
         if self.envs is not None:
             # after Ctrl-C some workers may never answer, and close() would wait for them
             self.envs.close(**({"terminate": True} if self.config.settings.vectorization == "async" else {}))
-        self._metrics.close()
-        self._draws.close()
-        self._learned.close()
+        for log in (self._metrics, self._draws, self._learned):
+            log.close()
 
     def _last_good(self) -> str:
         paths = checkpoint_paths(self.folder)
@@ -292,18 +292,9 @@ def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:
     sampler = kind.for_space(space, split(config.randomization)[0], config.sampler_options, task)
     if settings.sampler != UNIFORM:
         state = load_newest(folder)["session"]["sampler"]
-        with _naming(folder):
+        with located(folder.checkpoints):
             restore(sampler, state)
     return sampler
-
-
-@contextlib.contextmanager
-def _naming(folder: RunFolder) -> Iterator[None]:
-    """Says in a CheckpointError where the checkpoint is."""
-    try:
-        yield
-    except CheckpointError as error:
-        raise CheckpointError(f"{folder.checkpoints}: {error}") from None
 
 
 def _drawn_by(record: EpisodeRecord) -> dict[str, Any]:

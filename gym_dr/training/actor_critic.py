@@ -5,7 +5,6 @@ Each algorithm's loop is in a file of its own; start with ``a2c.py``.
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from gym_dr.errors import CheckpointError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
+from gym_dr.renamed import old_names
 from gym_dr.training.api import Policy, seed_for
 from gym_dr.training.batch import critic_inputs
 from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
@@ -32,13 +32,6 @@ from gym_dr.training.networks import (
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
 from gym_dr.training.rollout import Rollout
 from gym_dr.wrappers.vector_params import spaces_of
-
-# names of 0.2: where they are, and what to use instead
-_OLD_NAMES = {
-    "shared_options": ("superseded", "pass options by name, such as actor_lr=config.actor_lr"),
-    "train_on_rollouts": ("superseded", "write the loop as gym_dr/training/a2c.py does"),
-    "training_update": ("update", "import it from gym_dr.training.update"),
-}
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> optimizer
 
@@ -231,11 +224,21 @@ def _load_weights(network: nn.Module, state: Mapping[str, Any], name: str) -> No
         raise CheckpointError(f"The saved weights of {name!r} do not fit this configuration: {detail}") from None
 
 
-if not TYPE_CHECKING:  # mypy would take any name for one of this module
-
-    def __getattr__(name: str) -> Any:
-        if name not in _OLD_NAMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module, instead = _OLD_NAMES[name]
-        warnings.warn(f"{__name__}.{name} works until gym_dr 0.4: {instead}.", DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(f"gym_dr.training.{module}"), name)
+if not TYPE_CHECKING:  # a checker shall report names that do not exist
+    __getattr__ = old_names(
+        __name__,
+        {
+            "shared_options": (
+                "gym_dr.training.superseded:shared_options",
+                "works until gym_dr 0.4: pass options by name, such as actor_lr=config.actor_lr",
+            ),
+            "train_on_rollouts": (
+                "gym_dr.training.superseded:train_on_rollouts",
+                "works until gym_dr 0.4: write the loop as gym_dr/training/a2c.py does",
+            ),
+            "training_update": (
+                "gym_dr.training.update:training_update",
+                "works until gym_dr 0.4: import it from gym_dr.training.update",
+            ),
+        },
+    )

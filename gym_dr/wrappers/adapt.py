@@ -30,7 +30,7 @@ from gym_dr.randomization.sampler import (
 from gym_dr.wording import spelled
 from gym_dr.wrappers.episode_scores import EpisodeScores
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
-from gym_dr.wrappers.resample import ResampleParams
+from gym_dr.wrappers.resample import ResampleParams, until_due
 from gym_dr.wrappers.vector_params import VectorParams, with_params
 
 if TYPE_CHECKING:  # numba is heavy
@@ -171,8 +171,7 @@ class AdaptParams(RecordEpisodes):
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, like the environment's ``rollout``, and stops when an update is due."""
-        if self.interval is not None:
-            last = min(last, first + self.interval - self._steps % self.interval)
+        last = until_due(self.interval, self._steps, first, last)
         stepped = self._autoreset.will_step
         stop, info = super().rollout(policy, noise, steps, first, last)
         self._note(stepped, stop - first)

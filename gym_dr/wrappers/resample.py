@@ -134,8 +134,7 @@ class ResampleParams(ParamsWrapper):
         self, policy: SmallPolicy, noise: Floats, steps: Steps, first: int, last: int
     ) -> tuple[int, dict[str, Any]]:
         """Plays many steps at once, like the environment's ``rollout``, and stops when a draw is due."""
-        if self.interval is not None:
-            last = min(last, first + self.interval - self._steps % self.interval)
+        last = until_due(self.interval, self._steps, first, last)
         stop, info = self._params_env.rollout(policy, noise, steps, first, last)
         self._count(stop - first)
         return stop, info
@@ -171,3 +170,15 @@ class ResampleParams(ParamsWrapper):
         drawn = self.sampler.draw(seeds, self._next_index)
         self._drawn = {name: np.where(mask, values, self._drawn.get(name, values)) for name, values in drawn.items()}
         self._params_env.give_draws(self._drawn, self._next_index, mask)
+
+
+def until_due(interval: int | None, steps: int, first: int, last: int) -> int:
+    """Where a rollout from row ``first`` to row ``last`` must stop for something that is due every ``interval`` steps.
+
+    Args:
+        interval: Vector steps; None if nothing is due.
+        steps: Vector steps so far.
+        first: The first row.
+        last: The row after the last one wanted.
+    """
+    return last if interval is None else min(last, first + interval - steps % interval)

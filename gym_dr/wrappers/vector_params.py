@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -41,11 +42,8 @@ def _has_params(env: VectorEnv[Any, Any, Any]) -> bool:
     env_fns = getattr(env, "env_fns", None)
     if not env_fns:
         return False
-    probe = env_fns[0]()
-    try:
+    with contextlib.closing(env_fns[0]()) as probe:
         return bool(probe.has_wrapper_attr("episode"))
-    finally:
-        probe.close()
 
 
 def spaces_of(env: VectorEnv[Any, Any, Any]) -> tuple[ParamSpace, Randomization]:

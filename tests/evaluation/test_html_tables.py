@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from gym_dr.evaluation.html_tables import MAX_ROWS, html_table, listed
+from gym_dr.evaluation.html_tables import MAX_ROWS, TableCell, html_table, listed
 
 
 def test_a_table_has_its_columns_rows_intervals_and_note() -> None:
-    made = html_table(("policy", "mean"), [("first", ("1.0", "0.5 to 1.5"))], "On nominal physics", "Over episodes.")
+    made = html_table(
+        ("policy", "mean"), [("first", TableCell("1.0", "0.5 to 1.5"))], "On nominal physics", "Over episodes."
+    )
     assert made == (
         "<table>\n<caption>On nominal physics</caption>\n"
         "<thead><tr><th>policy</th><th>mean</th></tr></thead>\n"
@@ -15,7 +17,7 @@ def test_a_table_has_its_columns_rows_intervals_and_note() -> None:
 
 def test_names_are_text_and_never_markup() -> None:
     nasty = "<script>alert(1)</script>"
-    assert "<script>" not in html_table((nasty,), [(nasty,), ((nasty, nasty),)], nasty, nasty)
+    assert "<script>" not in html_table((nasty,), [(nasty,), (TableCell(nasty, nasty),)], nasty, nasty)
 
 
 def test_rows_that_do_not_fit_are_counted() -> None:

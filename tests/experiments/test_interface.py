@@ -32,7 +32,7 @@ from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.experiments.launch import aggregate_runs
 from gym_dr.experiments.pretrained import names
 from gym_dr.options import option
-from gym_dr.randomization.space import COLUMNS
+from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.config import KEYWORDS, option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
@@ -201,7 +201,7 @@ def test_no_parameter_takes_the_place_of_a_column_in_the_tables(tmp_path: Path) 
     for table in (run.draws, run.evaluation.episodes):
         names = list(table)
         others = [name for name in names if name not in cart_pole.SPACE]
-        assert set(others) <= COLUMNS
+        assert set(others) <= LOG_COLUMNS
         assert {"length", "steps"} <= set(names)
         assert len(set(names)) == len(names)
         assert (table["steps"] == table["return"]).all()  # a reward of 1 a step

@@ -14,7 +14,7 @@ import pytest
 import gym_dr
 from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import seed_word
-from gym_dr.randomization.space import COLUMNS
+from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.config import build_config, read_config_file
 from gym_dr.runs.environments import param_space_of
@@ -96,7 +96,7 @@ def test_a_run_that_was_cut_resumes_bit_for_bit_and_its_record_replays_every_dra
     assert content(train(tmp_path / "cut", sampler)) == content(whole)
     run: Any = gym_dr.load_run(whole.path)
     sampler_of_run = run.sampler  # read from the newest checkpoint each time it is asked for
-    assert set(rows(whole.draws)[0]) <= COLUMNS | set(param_space_of(PENDULUM) or ())
+    assert set(rows(whole.draws)[0]) <= LOG_COLUMNS | set(param_space_of(PENDULUM) or ())
     for row in rows(whole.draws):
         key = np.array([seed_word(int(row["source_seed"]))], np.uint64), np.array([int(row["source_index"])])
         drawn = sampler_of_run.replay(*key, int(row["version"]))

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Mask
+from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco.engine import Engine
 
 Rows = slice | npt.NDArray[np.int64]
-Info = dict[str, npt.NDArray[Any]]
-Outcome = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
+Feedback = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
 
 
 def _plain_uniform() -> bool:
@@ -74,7 +74,7 @@ class Mdp:
         """Observations of some sub-environments, ``(n, size)``."""
         raise NotImplementedError
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         """Rewards, terminations and ``info`` of a step."""
         raise NotImplementedError
 
@@ -118,7 +118,7 @@ class InvertedPendulum(Mdp):
     def observe(self, engine: Engine, rows: Rows) -> Array:
         return np.concatenate([engine.qpos[rows], engine.qvel[rows]], axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         terminated = ~_finite(engine) | (np.abs(engine.qpos[:, 1]) > 0.2)
         reward = (~terminated).astype(np.int64)
         return reward.astype(np.float64), terminated, {"reward_survive": reward}
@@ -141,7 +141,7 @@ class InvertedDoublePendulum(Mdp):
         ]
         return np.concatenate(parts, axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         tip = engine.field("site_xpos")[:, 0]
         x, y = tip[:, 0], tip[:, 2]
         terminated = y <= 1
@@ -179,7 +179,7 @@ class HalfCheetah(_Runner):
 
     noise = _normal_noise
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)
         cost = self.env._ctrl_cost_weight * _squares(actions)
         return forward - cost, np.zeros(len(cost), np.bool_), self._report(engine, velocity, forward, cost)
@@ -201,7 +201,7 @@ class Walker2d(_Runner):
         healthy: Mask = (low_z < z) & (z < high_z) & (low_angle < angle) & (angle < high_angle)
         return healthy
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity, forward = self._forward(engine, before)
         healthy = self._healthy(engine)
         alive = healthy * self.env._healthy_reward
@@ -251,7 +251,7 @@ class Swimmer(_Planar):
     def observe(self, engine: Engine, rows: Rows) -> Array:
         return np.concatenate(self._state(engine, rows), axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity = (engine.qpos[:, :2] - before) / self.dt
         forward = self.env._forward_reward_weight * velocity[:, 0]
         cost = self.env._ctrl_cost_weight * _squares(actions)
@@ -283,7 +283,7 @@ class Ant(_Planar):
             parts.append(forces[:, 1:].reshape(len(forces), -1))
         return np.concatenate(parts, axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         velocity = (engine.field("xpos")[:, self._body, :2] - before) / self.dt
         forward = velocity[:, 0] * self.env._forward_reward_weight
         low, high = self.env._healthy_z_range
@@ -345,7 +345,7 @@ class Humanoid(_Humanlike):
         center: Array = np.einsum("nb,nbj->nj", mass, places) / mass.sum(axis=1, keepdims=True)
         return center
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         env = self.env
         velocity = (self._center(engine) - before) / self.dt
         low, high = env._healthy_z_range
@@ -365,7 +365,7 @@ class Humanoid(_Humanlike):
 class HumanoidStandup(_Humanlike):
     """Stands up; only the step limit ends it."""
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         env = self.env
         height = engine.qpos[:, 2] / env.model.opt.timestep
         cost = self._control_cost(engine)
@@ -413,7 +413,7 @@ class Reacher(_Manipulator):
         parts = [np.cos(angles), np.sin(angles), qpos[:, 2:], qvel[:, :2], self._gap(engine, rows)[:, :2]]
         return np.concatenate(parts, axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         distance = -_length(self._gap(engine, slice(None))) * self.env._reward_dist_weight
         cost = -_squares(actions) * self.env._reward_control_weight
         return distance + cost, np.zeros(len(cost), np.bool_), {"reward_dist": distance, "reward_ctrl": cost}
@@ -438,7 +438,7 @@ class Pusher(_Manipulator):
         bodies = [self._position(engine, body, rows) for body in ("tips_arm", "object", "goal")]
         return np.concatenate([engine.qpos[rows, :7], engine.qvel[rows, :7], *bodies], axis=1)
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         everything = slice(None)
         thing = self._position(engine, "object", everything)
         near = -_length(thing - self._position(engine, "tips_arm", everything)) * self.env._reward_near_weight

@@ -176,7 +176,7 @@ class RobotMdp(mdp.Mdp):
     def observe(self, engine: Engine, rows: mdp.Rows) -> Array:
         return self.observations(self.state(lambda name: _of_engine(engine, name), rows))
 
-    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> mdp.Outcome:
+    def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: RobotState) -> mdp.Feedback:
         after = self.state(lambda name: _of_engine(engine, name))
         return self.rewards(before, after), self.terminations(after), {}
 

@@ -64,6 +64,7 @@ def assemble(
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
     sentences, first = compared or (findings(comparison), ())
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
     tables = [
         *first,
         *config_diff(comparison.groups),
@@ -82,7 +83,7 @@ def assemble(
         film_strip_notes=notes,
         provenance=[_provenance(group) for group in comparison.groups],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
-        versions=_package_versions(),
+        versions=f"{', '.join(versions)} on {platform.system()} {platform.machine()}.",
     )
 
 
@@ -102,12 +103,6 @@ def _film_strips(comparison: Comparison, progress: Callable[[str], None]) -> tup
     return strips, notes
 
 
-def _package_versions() -> str:
-    """Versions of Python and of the packages that results may depend on."""
-    parts = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
-    return f"{', '.join(parts)} on {platform.system()} {platform.machine()}."
-
-
 def _provenance(group: Group) -> Provenance:
     """The provenance of one policy."""
     if not group.runs:
@@ -115,8 +110,10 @@ def _provenance(group: Group) -> Provenance:
         hidden, ranges = ("path", "context"), policy.record.get("context", {})
         shown = [f"{key} {value}" for key, value in policy.record.items() if value is not None and key not in hidden]
         shown += [f"observes {name} from {low:g} to {high:g}" for name, (low, high) in ranges.items()]
-        text = f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
-        text += "settings are unknown."
+        text = (
+            f"{policy.source} ({', '.join(shown)}). It was trained elsewhere, so its learning curves, draws and "
+            "settings are unknown."
+        )
         return Provenance(name=group.name, text=text, commands=[], config="")
     config, seeds = group.runs[0].config, ", ".join(map(str, group.seeds))
     typed = dict.fromkeys(_typed(run.folder) for run in group.runs)  # one command may have made several seeds

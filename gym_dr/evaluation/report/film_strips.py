@@ -151,9 +151,11 @@ def _film_strip(title: str, comparison: Comparison, episode: Episode) -> FilmStr
     cells = comparison.cells(episode.set_name)
     cell, number = divmod(episode.number, cells.episodes)
     place = f"cell {cell}, episode {number}" if cells.num_cells > 1 else f"episode {number}"
-    text = f"Return {episode.episode_return:.1f} after {played.length} steps. "
     kind = "Run" if episode.policy.run else "Policy"
-    text += f"{comparison.place(episode.set_name)}: {place}. {kind} {episode.policy.name}."
+    text = (
+        f"Return {episode.episode_return:.1f} after {played.length} steps. {comparison.place(episode.set_name)}: "
+        f"{place}. {kind} {episode.policy.name}."
+    )
     if not np.isclose(played.episode_return, episode.episode_return, rtol=1e-4):
         text += f" The replay returned {played.episode_return:.1f}."
     known = comparison.document["parameters"]

@@ -15,7 +15,7 @@ from gym_dr.evaluation.report.style import new_figure, parameter_axis
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-STATISTICS = (("mean", "mean return"), ("worst", "worst episode"))
+MAPPED = (("mean", "mean return"), ("worst", "worst episode"))
 
 
 def heat_maps(comparison: Comparison) -> Section:
@@ -89,7 +89,7 @@ def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Pane
     found = [bin_statistics(comparison.returns(g, set_name), *axes.values()) for g in range(len(comparison.groups))]
     panels = []
     for index, group in enumerate(comparison.groups):
-        for key, words in STATISTICS:
+        for key, words in MAPPED:
             together = np.stack([getattr(t, key) for t in found])
             scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(together)), "zmax": float(np.nanmax(together))}
             values, title = getattr(found[index], key), f"{group.name}: {words}"

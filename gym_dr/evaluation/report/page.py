@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gym_dr.errors import ConfigError
+from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
@@ -50,20 +51,12 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One value of a table, with its interval if there is one."""
-
-    value: str
-    interval: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Table:
     """A table with a row for each policy."""
 
     caption: str
     columns: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
+    rows: Sequence[tuple[str, Sequence[TableCell]]]
     notes: Sequence[str] = ()
     commands: Sequence[tuple[str, str]] = ()  # description, command
 

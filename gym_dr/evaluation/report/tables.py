@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from gym_dr.evaluation.captions import exact_text
+from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
-from gym_dr.evaluation.report.page import Cell, Table
+from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
 from gym_dr.randomization.context import OBSERVATION
@@ -50,7 +51,7 @@ def summary_tables(comparison: Comparison) -> list[Table]:
             row = [_cell(result["statistics"][key], percent=key == "success_rate") for key in columns]
             if cells:
                 row.append(_cell(result["worst_cell"]["mean"]))
-            rows.append((result["policy"], [*row, Cell(value=_number(result["min"]))]))
+            rows.append((result["policy"], [*row, TableCell(value=_number(result["min"]))]))
         reason = results[0]["sensitivity"] and results[0]["sensitivity"]["reason"]
         notes = [f"There are no sensitivity indices: {reason}."] if reason else []
         notes += [NOTE, *sampler_notes(comparison.document)] if name == comparison.sets[-1] else []
@@ -171,14 +172,16 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
     rows = []
     for result in _results(comparison, set_name):
         worst, least = result["worst_cell"], result["least_perturbation"]
-        near = Cell(
+        near = TableCell(
             value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
             interval=_values(least["params"]) if least["params"] else least["reason"],
         )
-        bad = Cell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
+        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
         rows.append((result["policy"], [bad, near]))
-    note = "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the "
-    note += "parameter that changes most, as a share of the parameter's range."
+    note = (
+        "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the parameter "
+        "that changes most, as a share of the parameter's range."
+    )
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
     return Table(
@@ -233,14 +236,14 @@ def generalization_tables(comparison: Comparison) -> list[Table]:
         return []
     keys = ("default", "interpolation", "extrapolation")
     rows = [
-        (entry["algorithm"], [Cell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
+        (entry["algorithm"], [TableCell(value="-" if entry[key] is None else f"{entry[key]:.0%}") for key in keys])
         for entry in found
     ]
-    note = "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. "
-    note += (
-        "Interpolation: trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and "
+    note = (
+        "Success rates as in Packer et al. (2018). Default: trained and tested on nominal physics. Interpolation: "
+        "trained and tested on random physics. Extrapolation: geometric mean of trained on nominal and tested on "
+        "random, nominal on extreme, and random on extreme."
     )
-    note += "tested on random, nominal on extreme, and random on extreme."
     return [Table(caption="Generalization", columns=["Algorithm", *map(str.capitalize, keys)], rows=rows, notes=[note])]
 
 
@@ -250,13 +253,13 @@ def _caption(comparison: Comparison, set_name: str) -> str:
     return f"{comparison.place(set_name)}: {count}{counted(cells.episodes, 'episode')}"
 
 
-def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> Cell:
+def _cell(found: Mapping[str, Any], *, percent: bool = False, signed: bool = False) -> TableCell:
     def text(value: float) -> str:
         return f"{value:.0%}" if percent else _number(value, signed=signed)
 
     low, high = found["low"], found["high"]
     interval = "" if low is None or high is None else f"{text(low)} to {text(high)}"
-    return Cell(value=text(found["value"]), interval=interval)
+    return TableCell(value=text(found["value"]), interval=interval)
 
 
 def _values(params: Mapping[str, float]) -> str:
@@ -288,11 +291,11 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     return [Table(caption="What differs between the policies", columns=columns, rows=rows, notes=notes)]
 
 
-def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tuple[str, list[Cell]]]:
+def _differing_rows(settings: Sequence[dict[str, str]], missing: str) -> list[tuple[str, list[TableCell]]]:
     """A row for each name whose value differs."""
     names = dict.fromkeys(name for values in settings for name in values)
     table = {name: [values.get(name, missing) for values in settings] for name in names}
-    return [(name, [Cell(value=value) for value in row]) for name, row in table.items() if len(set(row)) > 1]
+    return [(name, [TableCell(value=value) for value in row]) for name, row in table.items() if len(set(row)) > 1]
 
 
 def _settings(config: RunConfig, *, with_options: bool) -> dict[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_CURVE_POINTS = 250  # of a learning curve
 MAX_DRAWS = 1200  # episodes in a plot of draws
-NUM_BINS = 10  # points of the line through them
+MEDIANS = 10  # points of the line through them
 FINAL_SHARE = 0.25  # share of training that the line covers
 MAX_BOXES = 4  # a parameter with at most this many values has a box for each
 
@@ -187,7 +187,7 @@ def _draws_of(table: pd.DataFrame, name: str, unit: str) -> Panel:
     else:
         episodes = table.iloc[evenly_spaced(len(table), MAX_DRAWS)]
         # medians of equally large groups of episodes, ordered by the value
-        parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), NUM_BINS)
+        parts = np.array_split(late.sort_values(name)[[name, "return"]].to_numpy(np.float64), MEDIANS)
         x, y = np.transpose([np.median(part, axis=0) for part in parts if len(part)]).tolist()
         traces = [
             go.Scatter(

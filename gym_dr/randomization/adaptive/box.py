@@ -21,6 +21,7 @@ from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
+from gym_dr.renamed import old_names
 
 NOMINAL = "nominal"  # start around nominal values
 EDGE = 2.0**-53  # quantiles are at least this far from 0 and 1, where a value may be infinite
@@ -178,10 +179,4 @@ def varying(space: ParamSpace, support: Randomization) -> list[str]:
 
 
 if not TYPE_CHECKING:  # a checker shall report names that do not exist
-
-    def __getattr__(name: str) -> Any:
-        """``Box`` is an old name of ``QuantileBox``."""
-        if name != "Box":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        warnings.warn(f"{__name__}.Box is now QuantileBox.", DeprecationWarning, stacklevel=2)
-        return QuantileBox
+    __getattr__ = old_names(__name__, {"Box": (f"{__name__}:QuantileBox", "is now QuantileBox")})

@@ -43,7 +43,7 @@ from gym_dr.randomization.spec import Randomization
 PATIENCE = 10  # x min_levels episodes without a replay before a warning
 KIND, LEVEL = "\0kind", "\0level"  # keys of the uniforms that decide whether a draw is fresh and which level it replays
 
-Claim: TypeAlias = tuple[int, int, tuple[float, ...], float]  # of an episode: seed word, draw index, values, score
+LevelClaim: TypeAlias = tuple[int, int, tuple[float, ...], float]  # of an episode: seed word, draw index, values, score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class Prioritized:
         self.space, self.support, self.options = space, support, options
         self.version = 0
         self._episodes = 0  # learned from so far
-        self._claims: list[Claim] = []  # episodes not processed yet
+        self._claims: list[LevelClaim] = []  # episodes not processed yet
         self._place: dict[tuple[float, ...], int] = {}  # values of a level -> its place
         # by place: a level's values and key, its score, and the number of the last episode that played it
         self._values: list[tuple[float, ...]] = []
@@ -211,7 +211,7 @@ class Prioritized:
             return []
         before, limit, replayed = self._episodes, PATIENCE * self.options.min_levels, self._replays
         own, known = self._own(), 0
-        new: dict[tuple[float, ...], tuple[Claim, int]] = {}  # last episode of each new level, and its number
+        new: dict[tuple[float, ...], tuple[LevelClaim, int]] = {}  # last episode of each new level, and its number
         for claim in own:
             self._episodes += 1
             *_, values, score = claim
@@ -291,7 +291,7 @@ class Prioritized:
         chosen: Indices = np.where(kind < self.options.replay_probability, place, -1)
         return chosen
 
-    def _own(self) -> list[Claim]:
+    def _own(self) -> list[LevelClaim]:
         """The unprocessed episodes whose values match a level in the buffer or a fresh draw."""
         claims, self._claims = self._claims, []
         seeds, index, *_ = zip(*claims, strict=True)
@@ -300,7 +300,7 @@ class Prioritized:
             claim for claim, drawn in zip(claims, fresh, strict=True) if claim[2] in self._place or claim[2] == drawn
         ]
 
-    def _remember(self, new: Mapping[tuple[float, ...], tuple[Claim, int]]) -> None:
+    def _remember(self, new: Mapping[tuple[float, ...], tuple[LevelClaim, int]]) -> None:
         """Adds fresh draws to the buffer, in order, if they score high enough."""
         order: list[int] = []  # places of a full buffer, least likely to be replayed first
         for values, ((seed, index, _, score), number) in new.items():

@@ -1,0 +1,73 @@
+"""One word, one thing: no two modules define a class or a type of the same name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "gym_dr"
+
+# patterns: name -> the folders in which files of the same form define it; elsewhere it may not be defined at all
+PATTERNS = {
+    # a file of equations is complete in itself: its parameters, the constants computed from them, and its state
+    "Params": ("envs/classic_control", "envs/mujoco"),
+    "Physics": ("envs/classic_control", "envs/mujoco"),
+    "State": ("envs/classic_control", "envs/mujoco", "envs/box2d/lunar_lander"),
+    # an environment has one name, whether Box2D or compiled code plays it
+    "LunarLanderDR": ("envs/box2d/lunar_lander",),
+    "BipedalWalkerDR": ("envs/box2d/bipedal_walker",),
+    # what each environment on Box2D observes, and the arrays of its compiled form with the part that all have
+    "Observation": ("envs/box2d",),
+    "Environments": ("envs/box2d",),
+}
+
+
+def defined_in(source: str) -> Iterator[str]:
+    """Public classes and type aliases at the top of a module; those are written in CamelCase, constants are not."""
+    for node in ast.parse(source).body:
+        names: list[str] = []
+        if isinstance(node, ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names = [node.target.id]
+        yield from (name for name in names if name[0].isupper() and not (name.isupper() and len(name) > 1))
+
+
+def shared(sources: dict[str, str]) -> dict[str, list[str]]:
+    """Name -> the files that define it, for names with several, except where it is a pattern."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path, source in sources.items():
+        for name in dict.fromkeys(defined_in(source)):
+            places[name].append(path)
+    for name, folders in PATTERNS.items():
+        inside = [path for path in places[name] if path.startswith(tuple(f"{folder}/" for folder in folders))]
+        if inside and inside == places[name]:
+            del places[name]
+    return {name: paths for name, paths in places.items() if len(paths) > 1}
+
+
+def test_no_class_or_type_is_defined_by_two_modules() -> None:
+    sources = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
+    assert shared(sources) == {}
+
+
+def test_classes_and_aliases_of_the_same_name_are_found() -> None:
+    sources = {
+        "runs/a.py": "class Table: ...\nLIMIT = 1\n_Own = int\n",
+        "runs/b.py": "Table: TypeAlias = dict[str, int]\nLIMIT = 2\n_Own = str\n",
+        "envs/mujoco/c.py": "Params = tuple[float, ...]\n",
+        "envs/mujoco/d.py": "class Params: ...\n",
+        "envs/box2d/lunar_lander/e.py": "State = int\n",
+    }
+    assert shared(sources) == {"Table": ["runs/a.py", "runs/b.py"]}
+    assert set(shared({**sources, "runs/f.py": "class Params: ...\n"})) == {"Table", "Params"}  # outside its folders
+
+
+def test_every_pattern_is_one() -> None:
+    """A name that a single module defines needs no exception."""
+    defined = [name for path in PACKAGE.rglob("*.py") for name in set(defined_in(path.read_text()))]
+    assert {name for name in PATTERNS if defined.count(name) < 2} == set()
