@@ -18,14 +18,13 @@ PATTERNS = {
     # an environment has one name, whether Box2D or compiled code plays it
     "LunarLanderDR": ("envs/box2d/lunar_lander",),
     "BipedalWalkerDR": ("envs/box2d/bipedal_walker",),
-    # what each environment on Box2D observes, and the arrays of its compiled form with the part that all have
-    "Observation": ("envs/box2d",),
+    # the arrays of each compiled environment on Box2D, and the part that all have
     "Environments": ("envs/box2d",),
 }
 
 
 def defined_in(source: str) -> Iterator[str]:
-    """Public classes and type aliases at the top of a module; those are written in CamelCase, constants are not."""
+    """Public classes and type aliases at the top of a module: CamelCase, unlike constants and type variables."""
     for node in ast.parse(source).body:
         names: list[str] = []
         if isinstance(node, ast.ClassDef):
@@ -34,7 +33,7 @@ def defined_in(source: str) -> Iterator[str]:
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names = [node.target.id]
-        yield from (name for name in names if name[0].isupper() and not (name.isupper() and len(name) > 1))
+        yield from (name for name in names if name[0].isupper() and not name.isupper())
 
 
 def shared(sources: dict[str, str]) -> dict[str, list[str]]:
