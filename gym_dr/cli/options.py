@@ -17,7 +17,7 @@ from gym_dr.registry import load_object
 from gym_dr.runs.config import CONTEXTS
 from gym_dr.wording import flag
 
-T = TypeVar("T")
+Read = TypeVar("Read")
 
 trust_option = click.option(
     "--trust", multiple=True, metavar="MODULE", help="a module that the configuration may import; repeatable"
@@ -217,8 +217,8 @@ def read_params(texts: tuple[str, ...]) -> dict[str, float]:
 
 
 def _pairs(
-    texts: tuple[str, ...], expected: str, read: Callable[[Any], T], *, alone: bool = False, hint: str = ""
-) -> dict[str, T]:
+    texts: tuple[str, ...], expected: str, read: Callable[[Any], Read], *, alone: bool = False, hint: str = ""
+) -> dict[str, Read]:
     """Reads texts of the form NAME=VALUE.
 
     Args:
@@ -228,7 +228,7 @@ def _pairs(
         alone: Whether a name may stand alone.
         hint: Ends the message about a value that cannot be read.
     """
-    pairs: dict[str, T] = {}
+    pairs: dict[str, Read] = {}
     for text in texts:
         name, given, value = (part.strip() for part in text.partition("="))
         if not name or not (value or (alone and not given)):
