@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,9 @@ def test_a_page_offers_play_by_hand_where_there_are_keys(
         return True
 
     opened: list[Any] = []
-    monkeypatch.setattr("gymnasium.utils.play.play", lambda env, **_: opened.append(env))
+    module: Any = ModuleType("gymnasium.utils.play")  # the real one asks matplotlib for a window toolkit
+    module.play = lambda env, **_: opened.append(env)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     assert offered == [env_id for env_id in [FAMILIES.get(name).ids[0].id] if playable(env_id)]
     assert len(opened) == len(offered)

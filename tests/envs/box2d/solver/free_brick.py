@@ -12,7 +12,7 @@ from gym_dr.compiled.options import ENTRY, KERNEL
 from gym_dr.envs.box2d.solver import broad_phase, impacts, island, manifolds
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.island import Topology
-from gym_dr.envs.box2d.solver.joints import CONTACT_TOLERANCE
+from gym_dr.envs.box2d.solver.joints import mark_solved
 from gym_dr.envs.box2d.solver.layout import BODY, DT, HEAD, LANES
 from gym_dr.envs.box2d.solver.memory import Scratch, World
 from gym_dr.envs.box2d.solver.shapes import hull
@@ -36,10 +36,7 @@ def _no_joints(block, iterations):
 def _are_solved(block):
     count = 0
     for lane in range(LANES):
-        solved = block[(BODY + at.SOLVED) * LANES + lane] != ZERO
-        solved = solved or block[(BODY + at.PENETRATION) * LANES + lane] >= CONTACT_TOLERANCE
-        block[(BODY + at.SOLVED) * LANES + lane] = ONE if solved else ZERO
-        count += 1 if solved else 0
+        count += mark_solved(block, lane, np.int64(BODY), True)
     return count
 
 
@@ -50,7 +47,7 @@ _VERTICES = hull(BRICK, 1.0).vertices.ravel()
 def _update_boxes(block):
     for lane in range(LANES):
         block[(BODY + at.MOVED) * LANES + lane] = broad_phase.update_lane(
-            block, lane, np.int64(0), _VERTICES, np.int64(4), ZERO, ZERO
+            block, lane, np.int64(0), _VERTICES, np.int64(4), (ZERO, ZERO)
         )
 
 

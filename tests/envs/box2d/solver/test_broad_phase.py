@@ -34,10 +34,10 @@ def _begin(world: Any, moved: int) -> None:
 def _move(world: Any, x: Any, y: Any, angle: Any) -> bool:
     row = world.rows[0]
     old_x, old_y = broad_phase.origin(world, 0, np.int64(0))
-    old_cosine, old_sine = row[at.COS], row[at.SIN]
+    before = row[at.COS], row[at.SIN], old_x, old_y
     row[at.SIN], row[at.COS] = sin_cos(angle)
     row[at.CENTER_X], row[at.CENTER_Y], row[at.ANGLE] = x, y, angle
-    return broad_phase.update_body(world, 0, np.int64(0), old_cosine, old_sine, old_x, old_y)
+    return broad_phase.update_body(world, 0, np.int64(0), before)
 
 
 for _kernel in (_begin, _move):

@@ -144,13 +144,17 @@ def test_impulses_push_only_and_are_the_change_of_momentum(
     corners = [(-left, -0.5), (right, -0.5)][: 1 + two]
     body, slot = body_of(*velocity), slot_of(*corners, friction=friction, inv_mass=0.5)
     (vx, vy, w), _ = solved(body, slot, iterations=60)
+    before = slot_of(*corners, friction=friction, inv_mass=0.5)
+    solved(body_of(*velocity), before, iterations=59)
     normal = np.array([value_of(slot, field) for field in NORMAL])
     tangent = np.array([value_of(slot, field) for field in TANGENT])
     ends = np.array(
         [[value_of(slot, f) for f in pair] for pair in ((at.ARM_1_X, at.ARM_1_Y), (at.ARM_2_X, at.ARM_2_Y))]
     )
     assert (normal >= 0.0).all()
-    assert (np.abs(tangent) <= friction * normal + 1e-3).all()
+    # an iteration solves friction first, with the normal impulses of the one before: some pairs never settle
+    limits = friction * np.array([value_of(before, field) for field in NORMAL])
+    assert (np.abs(tangent) <= limits + 1e-3).all()
     # 2 kg; the tangent of an upward normal is to the right
     assert 2 * (vx - velocity[0]) == pytest.approx(tangent.sum(), abs=1e-3)
     assert 2 * (vy - velocity[1]) == pytest.approx(normal.sum(), abs=1e-3)

@@ -12,7 +12,7 @@ from numba import njit
 
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY
-from gym_dr.envs.box2d.solver import joints
+from gym_dr.envs.box2d.solver import joints, lanes
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, JOINT, LANES, WORK
 from tests.envs.box2d.solver.lanes import field_of, filled, value_of
@@ -42,10 +42,9 @@ def _solve(block: Any, masses: Any, anchors: Any, limits: Any, drive: Any, itera
             (limits[0], limits[1], limits[2]),
         )
         for _ in range(iterations):
-            v_a, v_b = joints.velocity(block, lane, A), joints.velocity(block, lane, B)
-            v_a, v_b = joints.solve_velocity(block, lane, PIN, NEEDED, masses[0], masses[1], drive, v_a, v_b)
-            joints.set_velocity(block, lane, A, v_a)
-            joints.set_velocity(block, lane, B, v_b)
+            v = lanes.velocity(block, lane, A)
+            v = joints.solve_velocity(block, lane, PIN, NEEDED, masses[0], masses[1], drive, v, B)
+            lanes.set_velocity(block, lane, A, v)
 
 
 @njit(**ENTRY)
@@ -66,7 +65,7 @@ def _settle(block: Any, masses: Any, anchors: Any, limits: Any, keep: bool) -> i
             (limits[0], limits[1], limits[2]),
         )
         joints.prepare_position(block, lane, NEEDED, masses[0], masses[1])
-        old_a, old_b = joints.pose(block, lane, A), joints.pose(block, lane, B)
+        old_a, old_b = lanes.center_and_angle(block, lane, A), lanes.center_and_angle(block, lane, B)
         new_a, new_b, okay = joints.solve_position(
             block,
             lane,
@@ -80,8 +79,8 @@ def _settle(block: Any, masses: Any, anchors: Any, limits: Any, keep: bool) -> i
             old_a,
             old_b,
         )
-        joints.set_pose(block, lane, A, old_a, new_a, keep)
-        joints.set_pose(block, lane, B, old_b, new_b, keep)
+        lanes.set_center_and_angle(block, lane, A, old_a, new_a, keep)
+        lanes.set_center_and_angle(block, lane, B, old_b, new_b, keep)
         count += 1 if okay else 0
     return count
 

@@ -35,11 +35,11 @@ def _time(world: Any, scratch: Any) -> tuple[Any, Any]:
     polygon = (
         shapes.vertices[0],
         shapes.counts[0],
-        world.properties[0, 0, at.LOCAL_CENTER_X],
-        world.properties[0, 0, at.LOCAL_CENTER_Y],
+        (world.properties[0, 0, at.LOCAL_CENTER_X], world.properties[0, 0, at.LOCAL_CENTER_Y]),
     )
     impact.load_ground(world, 0, np.int64(0), scratch)
-    start, end = sin_cos(floats[sweep + 2]), sin_cos(floats[sweep + 5])
+    (start_sine, start_cosine), (end_sine, end_cosine) = sin_cos(floats[sweep + 2]), sin_cos(floats[sweep + 5])
+    start, end = (start_cosine, start_sine), (end_cosine, end_sine)
     may = impact.may_touch(floats, scratch.ints, sweep, polygon, shapes.reach[0], start, end)
     return impact.time_of_impact(scratch, sweep, polygon), may
 
