@@ -10,6 +10,7 @@ import pytest
 
 OLD_NAMES = [
     ("gym_dr", "SupervisedVectorEnv", "gym_dr.envs.workers.vector_env", "WorkerVectorEnv"),
+    ("gym_dr.envs.backend", "Rollout", "gym_dr.envs.backend", "PlayRollout"),
     ("gym_dr.randomization.adaptive.box", "Box", "gym_dr.randomization.adaptive.box", "QuantileBox"),
 ]
 

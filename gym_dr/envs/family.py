@@ -26,7 +26,7 @@ class EnvId:
     vector_entry_point: str | None = None  # "module:Class" of the native vector environment, if there is one
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     stock: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
-    discrete: bool = False  # whether actions are choices; if not, they are numbers
+    discrete: bool | None = None  # whether actions are choices rather than numbers; None to ask an environment
     # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
     keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -67,13 +67,13 @@ def randomized_id(env_id: str) -> str | None:
 def described_space(env_id: str) -> tuple[ParamSpace, EnvId] | None:
     """What may vary in an environment according to its family, and what else that says about the id.
 
-    None if no family says what may vary, or if something else has been registered with the id since.
+    None if no family says what may vary and how actions are, or if the id has been registered again since.
     """
     family, name = family_of(env_id), env_id.rpartition(":")[2]
     if family is None or family.space is None:
         return None
     env = ENVIRONMENTS.get(name)
-    if not _is_described(gym.spec(name), env):
+    if env.discrete is None or not _is_described(gym.spec(name), env):
         return None
     if isinstance(family.space, str):
         return load_object(family.space)(name), env

@@ -16,13 +16,13 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_render_mode
 from gym_dr.errors import InvalidActionError
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.episode import BuiltEnv
 from gym_dr.randomization.space import ParamSpace
 
 _ONLY = np.zeros(1, np.int64)  # index of the only environment
 
 
-class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
+class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     """One randomized environment on a backend, which a subclass names.
 
     The first use on a machine compiles its physics, with a message on stderr.
@@ -145,7 +145,8 @@ class CompiledEnv(RandomizedEnv, gym.Env[Any, Any], EzPickle):
 
     def _observe(self, info: Info) -> tuple[Any, dict[str, Any]]:
         """The latest observation and ``info``, with what the backend reports in arrays."""
-        return self._visible(self._backend.observations[0].copy(), {name: values[0] for name, values in info.items()})
+        only = {name: values[0] for name, values in info.items()} if info else info
+        return self._visible(self._backend.observations[0].copy(), only)
 
     def _go_on(self, call: str) -> None:
         """Refuses a call that needs an episode if there is none; a subclass may hand over what its user has set."""

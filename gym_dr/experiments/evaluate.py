@@ -120,7 +120,15 @@ def evaluate(
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
 
-    opened, folders = open_all(policies, env, randomization, context, context_params, stochastic, trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     folder = evaluation_folder(folders, output)
     env_id, space = opened[0].env, opened[0].space
     check_options(env_id, success, protocol)
@@ -128,7 +136,7 @@ def evaluate(
         chosen = choose_params(env_id, space, randomization, randomize, params)
     else:  # the training draws of the others
         chosen = None
-    for name in sets or {}:
+    for name in sets or {}:  # studies of 0.2 may have such names, and play all sets at once
         _check_name("sets", name)
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
@@ -261,7 +269,7 @@ def _check_name(what: str, name: str) -> None:
     """Raises ConfigError for the name of a kind of set, since it could replace such a set in the folder."""
     from gym_dr.evaluation.cells import SET_KINDS  # heavy
 
-    if name in (*SET_KINDS, TRAINING):
+    if name.split(":")[0] in (*SET_KINDS, TRAINING):
         raise ConfigError(f"{what}: {name!r} is the name of a kind of set. Choose another name.")
 
 

@@ -28,6 +28,7 @@ ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None 
 
 def open_all(
     given: PoliciesLike,
+    *,
     env: str | None = None,
     randomization: Any = None,
     context: str = INFO,

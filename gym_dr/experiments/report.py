@@ -66,7 +66,15 @@ def report(
     from gym_dr.evaluation.results import evaluation_folder
 
     check_installed()
-    opened, folders = open_all(policies, env, randomization, context, context_params, stochastic, trust)
+    opened, folders = open_all(
+        policies,
+        env=env,
+        randomization=randomization,
+        context=context,
+        context_params=context_params,
+        stochastic=stochastic,
+        trust=trust,
+    )
     if randomization is not None and all(policy.run for policy in opened):
         raise ConfigError(
             f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs. To play other "

@@ -95,35 +95,6 @@ class RandomizedEnv:
     metadata: dict[str, Any]
     _given_draw: tuple[dict[str, float], int] | None = None
 
-    def __init__(
-        self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
-    ) -> None:
-        """Builds an environment that ``EzPickle`` copies; wrappers have constructors of their own.
-
-        Args:
-            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
-            context: Who may see the draw.
-            context_params: Which parameters the observation shows.
-            **kwargs: ``render_mode``, and the keywords of Gymnasium's environment; one that is a parameter sets its
-                nominal value, which presets do not vary.
-
-        Raises:
-            UnknownNameError: A preset, parameter or context is unknown.
-            RandomizationError: A range or a constant is impossible.
-            ConfigError: ``context_params`` without ``context="observation"``, or an unknown render mode.
-            TypeError: There is no such keyword.
-        """
-        self._randomize(self._build(**kwargs), randomization, context, context_params)
-        env = cast(Any, self)
-        env.observation_space = self.context.extend_space(env.observation_space)
-        # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
-        kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
-        EzPickle.__init__(env, **kwargs)
-
-    def _build(self, **kwargs: Any) -> ParamSpace:
-        """Makes the environment with nominal physics; returns the parameters that may vary."""
-        raise NotImplementedError
-
     def _allocate(self) -> Array | None:
         """Memory for the parameters, if the physics reads them in place; called when all arguments are checked."""
         return None
@@ -258,6 +229,39 @@ class RandomizedEnv:
     @exact_params.setter
     def exact_params(self, values: Mapping[str, float]) -> None:
         self.episode.exact = self.param_space.check(values)
+
+
+class BuiltEnv(RandomizedEnv):
+    """A randomized environment whose subclass says only how it is built; wrappers have constructors of their own."""
+
+    def __init__(
+        self, *, randomization: Any = "default", context: str = "info", context_params: Any = None, **kwargs: Any
+    ) -> None:
+        """Builds an environment that ``EzPickle`` copies.
+
+        Args:
+            randomization: See ``NativeVectorEnv``, as for ``context`` and ``context_params``.
+            context: Who may see the draw.
+            context_params: Which parameters the observation shows.
+            **kwargs: ``render_mode``, and the keywords of Gymnasium's environment; one that is a parameter sets its
+                nominal value, which presets do not vary.
+
+        Raises:
+            UnknownNameError: A preset, parameter or context is unknown.
+            RandomizationError: A range or a constant is impossible.
+            ConfigError: ``context_params`` without ``context="observation"``.
+            TypeError: There is no such keyword.
+        """
+        self._randomize(self._build(**kwargs), randomization, context, context_params)
+        env = cast(Any, self)
+        env.observation_space = self.context.extend_space(env.observation_space)
+        # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
+        kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
+        EzPickle.__init__(env, **kwargs)
+
+    def _build(self, **kwargs: Any) -> ParamSpace:
+        """Makes the environment with nominal physics; returns the parameters that may vary."""
+        raise NotImplementedError
 
 
 def _columns(values: Mapping[str, float]) -> dict[str, Any]:

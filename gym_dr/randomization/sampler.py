@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
@@ -108,7 +108,6 @@ class ParamSampler(Protocol):
         """Restores a state that ``state`` returned."""
 
 
-@runtime_checkable
 class TaskSampler(ParamSampler, Protocol):
     """A sampler that is made for a certain number of sub-environments, and needs episodes of all of them."""
 
@@ -117,7 +116,6 @@ class TaskSampler(ParamSampler, Protocol):
         """The training that it was made for."""
 
 
-@runtime_checkable
 class ScoringSampler(ParamSampler, Protocol):
     """A sampler that needs the score of each episode, which is the mean over the scores of its steps.
 
@@ -128,7 +126,6 @@ class ScoringSampler(ParamSampler, Protocol):
         """The score of each step, from its advantage; any shape."""
 
 
-@runtime_checkable
 class LevelSampler(ParamSampler, Protocol):
     """A sampler that replays some of its earlier draws, called levels; the other draws are fresh."""
 
@@ -139,8 +136,21 @@ class LevelSampler(ParamSampler, Protocol):
     def level_of(self, params: Mapping[str, float]) -> tuple[int, int] | None:
         """The key of the level with these values, as seed word and draw index; None for a fresh draw."""
 
-    def sources(self, seeds: Words, draw_index: Indices) -> tuple[Words, Indices]:
-        """The keys, shape ``(K,)``, that determine the values of draws: their own if fresh, or those of levels."""
+
+def offers(sampler: Any, protocol: type) -> bool:
+    """Whether a sampler has what a protocol adds to ``ParamSampler``, also if it hands these calls on to another one.
+
+    Raises:
+        ConfigError: It has only a part of it.
+    """
+    added = [name for name in vars(protocol) if not name.startswith("_")]
+    missing = [name for name in added if not hasattr(sampler, name)]
+    if missing and len(missing) < len(added):
+        raise ConfigError(
+            f"{type(sampler).__name__}: expected all of {', '.join(added)} ({protocol.__name__}) or none, got no "
+            f"{' and no '.join(missing)}."
+        )
+    return not missing
 
 
 @dataclass(frozen=True)

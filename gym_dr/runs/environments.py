@@ -104,7 +104,7 @@ def param_space_of(env_id: str) -> ParamSpace | None:
         found = described_space(env_id)
     if found is not None:
         space, described = found
-        return DisturbedSpace(space, supported(noisy=True, discrete=described.discrete, pushed=True))
+        return DisturbedSpace(space, supported(noisy=True, discrete=bool(described.discrete), pushed=True))
     with contextlib.closing(make_env(env_id, None)) as env:
         return space_of(env)
 

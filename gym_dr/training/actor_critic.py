@@ -236,6 +236,10 @@ if not TYPE_CHECKING:  # a checker shall report names that do not exist
                 "gym_dr.training.superseded:train_on_rollouts",
                 "works until gym_dr 0.4: write the loop as gym_dr/training/a2c.py does",
             ),
+            "train_agent": (
+                "gym_dr.training.superseded:train_agent",
+                "works until gym_dr 0.4: write the loop as gym_dr/training/reinforce.py does",
+            ),
             "training_update": (
                 "gym_dr.training.update:training_update",
                 "works until gym_dr 0.4: import it from gym_dr.training.update",

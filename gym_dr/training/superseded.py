@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.api import Session
 from gym_dr.training.batch import Batch, advantages_of, make_batch
-from gym_dr.training.rollout import RolloutCollector
+from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.update import training_update
 
 
@@ -49,5 +49,27 @@ def train_on_rollouts(
             collector.score(rollout, advantages)
             batch = make_batch(rollout, values, advantages)
             found = learn(agent, batch, config) if len(batch) else {}
+            agent.observe_observations(rollout)
+            row.update(found, steps=int(rollout.valid.sum()))
+
+
+def train_agent(
+    session: Session,
+    config: Any,
+    agent: ActorCritic,
+    play: Callable[[int | None], Rollout],
+    learn: Callable[[ActorCritic, Rollout, Any], dict[str, float]],
+    losses: Sequence[str],
+) -> None:
+    """Trains as ``reinforce.train`` does, with functions that collect a rollout and learn from it."""
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, losses) as row:
+            seed = session.segment_seed(update)
+            rollout = play(seed)
+            agent.observe_rewards(rollout, fresh=seed is not None)
+            found = learn(agent, rollout, config)
             agent.observe_observations(rollout)
             row.update(found, steps=int(rollout.valid.sum()))

@@ -25,6 +25,7 @@ from gym_dr.randomization.sampler import (
     ScoringSampler,
     Task,
     TaskSampler,
+    offers,
     restore,
 )
 from gym_dr.wording import spelled
@@ -116,16 +117,17 @@ class AdaptParams(RecordEpisodes):
             sampler = kind.for_space(inner.param_space, inner.randomization, kind.make_options(options), task)
         elif options:
             raise ConfigError(f"AdaptParams: expected options only with a sampler's name, got {', '.join(options)}.")
-        if isinstance(sampler, TaskSampler) and sampler.task.num_envs != self.num_envs:
+        learner: Any = sampler
+        if offers(learner, TaskSampler) and learner.task.num_envs != self.num_envs:
             raise ConfigError(
                 f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
-                f"{sampler.task.num_envs}. Make it with Task(num_envs={self.num_envs})."
+                f"{learner.task.num_envs}. Make it with Task(num_envs={self.num_envs})."
             )
         self.interval = every
         self.fresh: Mask = np.ones(self.num_envs, np.bool_)
-        self._learner = sampler
-        self._scorer = sampler if isinstance(sampler, ScoringSampler) else None
-        self._levels = sampler if isinstance(sampler, LevelSampler) else None
+        self._learner: ParamSampler = learner
+        self._scorer: ScoringSampler | None = learner if offers(learner, ScoringSampler) else None
+        self._levels: LevelSampler | None = learner if offers(learner, LevelSampler) else None
         self._scores = EpisodeScores(self.num_envs)
         self._callback, self._on_update = callback, on_update
         self._steps = 0  # vector steps so far

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from gym_dr.envs.backend import Outcome
 from gym_dr.envs.equations.backend import EquationsBackend
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationWarning
+from gym_dr.randomization.episode import RandomizedEnv
 from tests.plugins.parts.spring import EQUATIONS, SPACE, SpringBackend
 
 
@@ -100,3 +102,16 @@ def test_an_impossible_action_is_refused_with_the_space(action: Any) -> None:
     env.reset(seed=0)
     with pytest.raises(InvalidActionError, match=r"Expected an action from Discrete\(3\)"):
         env.step(action)
+
+
+class OfVersion02(RandomizedEnv, CartPoleEnv):
+    """An environment as plugins wrote them for 0.2: its constructor calls Gymnasium's."""
+
+    def __init__(self, render_mode: str | None = None, **kwargs: Any) -> None:
+        self._randomize(SPACE, "none", **kwargs)
+        super().__init__(render_mode=render_mode)
+
+
+def test_a_randomized_environment_may_have_a_constructor_of_its_own() -> None:
+    env = OfVersion02(render_mode="rgb_array", context="hidden")
+    assert (env.render_mode, env.gravity, env.params) == ("rgb_array", 9.8, dict(SPACE.nominal))

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from gym_dr.training import a2c, actor_critic
-from gym_dr.training.config import A2CConfig
+from gym_dr.training import a2c, actor_critic, reinforce
+from gym_dr.training.config import A2CConfig, ReinforceConfig
+from gym_dr.training.rollout import collect_episodes
 from tests.training.fake_session import FakeSession
 
 CONFIG = A2CConfig(updates=3, rollout_steps=16, minibatches=2, hidden_sizes=(8,), normalize_observations=True)
@@ -35,6 +36,21 @@ def test_an_algorithm_on_the_old_loop_trains_as_a2c_does() -> None:
     a2c.train(new, config)
     assert old.rows == new.rows
     assert all(torch.equal(weights, new.state["actor"][name]) for name, weights in old.state["actor"].items())
+
+
+def test_an_algorithm_with_a_rollout_of_its_own_trains_as_reinforce_does() -> None:
+    train_agent = old_name("train_agent")
+    config = ReinforceConfig(updates=2, hidden_sizes=(8,))
+    old, new = FakeSession("CartPole-v1"), FakeSession("CartPole-v1")
+    envs = old.make_envs(None)
+    agent = reinforce.make_agent(envs, config, old.seed, old.device)
+
+    def play(seed: int | None) -> Any:
+        return collect_episodes(envs, agent.behavior, config.episodes_per_env, seed, old.device)
+
+    train_agent(old, config, agent, play, reinforce.learn, reinforce.losses_of(config))
+    reinforce.train(new, config)
+    assert old.rows == new.rows
 
 
 def test_training_update_is_found_where_it_was() -> None:

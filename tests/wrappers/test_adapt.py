@@ -269,6 +269,36 @@ def test_a_damaged_state_is_refused_and_changes_nothing(sampler: str) -> None:
     envs.close()
 
 
+class Handing:
+    """Hands every call on to another sampler."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sampler, name)
+
+
+def test_a_sampler_may_hand_calls_on_to_one_that_scores_and_replays() -> None:
+    envs = make()
+    sampler = Prioritized(LUNAR_LANDER, BOX, PrioritizedOptions(), Task(num_envs=NUM_ENVS))
+    wrapped = AdaptParams(envs, Handing(sampler))  # type: ignore[arg-type]
+    assert wrapped._scorer is not None
+    assert wrapped._levels is not None
+    wrapped.close()
+
+
+def test_a_sampler_that_offers_a_part_of_what_levels_need_is_refused() -> None:
+    class Partial(Adr):
+        only_replays = True
+
+    envs = make()
+    sampler = Partial(LUNAR_LANDER, BOX, AdrOptions(success=0.0), Task(num_envs=NUM_ENVS))
+    with pytest.raises(ConfigError, match=r"Partial: expected all of only_replays, level_of \(LevelSampler\) or none"):
+        AdaptParams(envs, sampler)
+    envs.close()
+
+
 def test_a_sampler_for_another_number_of_sub_environments_is_refused() -> None:
     options = AdrOptions(success=0.0)
     sampler = Adr(LUNAR_LANDER, BOX, options, Task(num_envs=NUM_ENVS + 1))

@@ -8,12 +8,12 @@ import Box2D
 import numpy as np
 import numpy.typing as npt
 
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.episode import BuiltEnv
 
 Observation = npt.NDArray[np.float32]
 
 
-class Box2DEnv(RandomizedEnv):
+class Box2DEnv(BuiltEnv):
     """A mixin that precedes Gymnasium's class."""
 
     push_size = 2  # size of a push

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_dr.arrays import Array
 from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.classic_control.family import STOCK
 from gym_dr.envs.equations.backend import EquationsBackend
@@ -40,23 +41,29 @@ class ClassicControlBackend(EquationsBackend):
         """Gymnasium's environment."""
         return self._stock_class(render_mode="rgb_array", **self._kwargs)
 
-    def show(self, env: int) -> Any:
-        """Gymnasium's environment in the state of a sub-environment, with the attributes of its episode."""
-        state = self.simulation.states(np.array(env))
-        self.stock.state = state
-        for name in self.equations.attributes:
-            value = float(state[fields_of(self.equations.state).index(name)])
-            setattr(self.stock, name, None if np.isnan(value) else value)
+    def attributes(self, env: int) -> dict[str, Any]:
+        """Attributes of Gymnasium's class, with their values in the episode of a sub-environment."""
         params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
-        for name, value in {**params, **self.simulation.values(env)}.items():
-            for attribute in (name, name.upper()):
-                if hasattr(self.stock, attribute):
-                    setattr(self.stock, attribute, value)
-        return self.stock
+        return {
+            attribute: value
+            for name, value in {**params, **self.simulation.values(env)}.items()
+            for attribute in (name, name.upper())
+            if hasattr(self.stock, attribute)
+        }
+
+    def moving(self, state: Array) -> dict[str, Any]:
+        """Attributes of Gymnasium's class, besides ``state``, that change from step to step."""
+        return {
+            name: None if np.isnan(state[place]) else float(state[place])
+            for place, name in enumerate(fields_of(self.equations.state))
+            if name in self.equations.attributes
+        }
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's class."""
-        return self.show(env).render()
+        state = self.simulation.states(np.array(env))
+        vars(self.stock).update(self.attributes(env), **self.moving(state), state=state)
+        return self.stock.render()
 
     def close(self) -> None:
         if "stock" in vars(self):

@@ -7,10 +7,12 @@ from typing import Any
 
 from gym_dr.arrays import Array
 from gym_dr.envs.classic_control.backend import ClassicControlBackend
-from gym_dr.envs.classic_control.family import EQUATIONS
+from gym_dr.envs.classic_control.family import EQUATIONS, STOCK
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
-from gym_dr.envs.stock import Parts, class_of
+from gym_dr.envs.stock import Parts, class_of, stock_class
+from gym_dr.errors import EnvStateError
+from gym_dr.randomization.space import ParamSpace
 
 
 class ClassicControlEnv(CompiledEnv):
@@ -23,18 +25,35 @@ class ClassicControlEnv(CompiledEnv):
     _backend: ClassicControlBackend
     state: Array | Any = None
 
+    def _build(self, **kwargs: Any) -> ParamSpace:
+        space = super()._build(**kwargs)
+        stock = self._backend.stock
+        vars(self).update({name: value for name, value in vars(stock).items() if not hasattr(self, name)})
+        return space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """See ``CompiledEnv.reset``."""
+        result = super().reset(seed=seed, options=options)
+        vars(self).update(self._backend.attributes(0))
+        return result
+
     def _go_on(self, call: str) -> None:
-        super()._go_on(call)
-        self._backend.simulation.state(0)[: len(self.state)] = self.state  # a user may have set it
+        self._check_begun(call)
+        if self.state is None:  # a user may have set it
+            raise EnvStateError(f"Expected a state before {call}(), got None: call reset().")
+        self._backend.simulation.state(0)[: len(self.state)] = self.state
 
     def _moved(self) -> None:
         self.state = self._backend.simulation.state(0).copy()
+        if self._backend.equations.attributes:
+            vars(self).update(self._backend.moving(self.state))
 
-    def __getattr__(self, name: str) -> Any:
-        """An attribute of Gymnasium's class, such as ``gravity``."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._backend.stock if self.state is None else self._backend.show(0), name)
+
+def _constants_of(env: str) -> dict[str, Any]:
+    """The public constants of Gymnasium's class."""
+    names = [name for name in dir(stock_class(STOCK[env])) if not (name.startswith("_") or hasattr(CompiledEnv, name))]
+    found = {name: getattr(stock_class(STOCK[env]), name) for name in names}
+    return {name: value for name, value in found.items() if not callable(value)}
 
 
 @cache
@@ -49,6 +68,6 @@ def _backend_class(env: str) -> type[ClassicControlBackend]:
 
 
 _KINDS: dict[str, Parts] = {
-    "DR": lambda env: ((ClassicControlEnv,), {"backend_class": _backend_class(env)}),
+    "DR": lambda env: ((ClassicControlEnv,), {"backend_class": _backend_class(env), **_constants_of(env)}),
     "VectorEnv": lambda env: ((NativeVectorEnv,), {"backend_class": _backend_class(env)}),
 }

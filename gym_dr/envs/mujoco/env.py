@@ -21,14 +21,14 @@ from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
 from gym_dr.errors import ConfigError
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.episode import BuiltEnv, RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
 _CLOSED_FORM = frozenset({"InvertedPendulum"})  # environments with known equations of motion, ...
 _OTHER_PHYSICS = frozenset({"xml_file", "frame_skip"})  # ... unless one of these keywords changes them
 
 
-class RandomizedMujoco(RandomizedModel, MujocoEnv):
+class RandomizedMujoco(RandomizedModel, BuiltEnv, MujocoEnv):
     """A mixin that precedes Gymnasium's class."""
 
     space_name: str  # name under which presets are registered

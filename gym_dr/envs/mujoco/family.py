@@ -31,6 +31,7 @@ def _family(name: str, steps: int, threshold: float | None) -> EnvFamily:
         id=f"gym_dr/{name}DR-v5",
         entry_point=f"gym_dr.envs.mujoco.env:{name}DR",
         vector_entry_point=f"gym_dr.envs.mujoco.env:{name}VectorEnv",
+        discrete=False,
         max_episode_steps=steps,
         reward_threshold=threshold,
         stock=f"{name}-v5",

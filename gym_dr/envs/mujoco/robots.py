@@ -118,6 +118,7 @@ def register_robot(
         id=id,
         entry_point=f"{_MODULE}:RobotDR",
         vector_entry_point=f"{_MODULE}:RobotVectorEnv",
+        discrete=False,
         max_episode_steps=check_whole_number("max_episode_steps", max_episode_steps),
         reward_threshold=reward_threshold,
         kwargs={"robot": id} if camera is None else {"robot": id, "camera_name": camera},

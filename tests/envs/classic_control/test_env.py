@@ -12,9 +12,10 @@ import pytest
 
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
 from gym_dr.envs.classic_control.equations import ClassicEquations
-from gym_dr.errors import RandomizationError
+from gym_dr.errors import EnvStateError, RandomizationError
 
 EQUATIONS = [module.EQUATIONS for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
+IDS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
 by_equations = pytest.mark.parametrize("equations", EQUATIONS, ids=[equations.name for equations in EQUATIONS])
 
 
@@ -162,3 +163,30 @@ def test_a_state_may_be_set_as_a_whole_or_in_place() -> None:
     before = twin.state  # type: ignore[attr-defined]
     np.testing.assert_array_equal(env.step(1)[0], twin.step(1)[0])
     np.testing.assert_array_equal(before, [0.5, 0.0, 0.1, 0.0])  # a step leaves it alone
+
+
+def test_a_single_environment_has_the_attributes_and_constants_of_gymnasiums_class() -> None:
+    for equations, env_id in zip(EQUATIONS, IDS, strict=True):
+        stock: Any = gym.make(env_id).unwrapped
+        env: Any = gym.make(f"gym_dr/{env_id.replace('-v', 'DR-v')}", randomization="none").unwrapped
+        public = [name for name in dir(stock) if not name.startswith("_") and not callable(getattr(stock, name))]
+        assert [name for name in public if not hasattr(env, name)] == [], equations.name
+
+
+def test_each_reset_sets_the_attributes_of_its_episode_whatever_a_user_did_to_them() -> None:
+    env: Any = gym.make("gym_dr/PendulumDR-v1").unwrapped
+    for seed in range(3):
+        _, info = env.reset(seed=seed)
+        assert env.g == info["params"]["g"]
+        env.g = 3.0
+    _, _, _, _, info = env.step(np.array([0.5], np.float32))
+    assert (env.g, info["params"]["g"]) != (3.0, 3.0)
+    assert env.last_u == 0.5
+
+
+def test_a_state_that_was_taken_away_is_an_error_of_ours() -> None:
+    env: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
+    env.reset(seed=1)
+    env.state = None
+    with pytest.raises(EnvStateError, match="got None: call reset"):
+        env.step(0)

@@ -92,5 +92,5 @@ class SpringVectorEnv(NativeVectorEnv):
 def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
     """Registers ``parts/Spring-v0``."""
     entry_points = {"entry_point": f"{__name__}:Spring", "vector_entry_point": f"{__name__}:SpringVectorEnv"}
-    spring = EnvId(id="parts/Spring-v0", max_episode_steps=50, **entry_points)
-    register(EnvFamily(name=SPACE.name, ids=(spring,), presets={"default": DEFAULT}))
+    spring = EnvId(id="parts/Spring-v0", max_episode_steps=50, discrete=True, **entry_points)
+    register(EnvFamily(name=SPACE.name, ids=(spring,), space=SPACE, presets={"default": DEFAULT}))

@@ -38,6 +38,7 @@ def _family(space: ParamSpace, presets: dict[str, Randomization], steps: int, ha
         id=f"gym_dr/{space.name}DR-v3",
         entry_point=entry_point(_HERE, "BipedalWalkerDR"),
         vector_entry_point=f"{_HERE}.backend:BipedalWalkerVectorEnv",
+        discrete=False,
         max_episode_steps=steps,
         reward_threshold=300,
         kwargs={"hardcore": True} if hardcore else {},
