@@ -38,6 +38,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         self.metadata = {**self._backend.metadata, "render_modes": ["human", *frames] if frames else []}
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.observation_space, self.action_space = self._backend.observation_space, self._backend.action_space
+        self._choice = np.zeros(1, np.int64)
         return self._backend.space
 
     def _allocate(self) -> Array | None:
@@ -138,7 +139,8 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             if not isinstance(self.action_space, gym.spaces.Discrete):
                 return self._backend.check_actions(np.asarray(action)[None])
             if self.action_space.contains(action):
-                return np.array([action])
+                self._choice[0] = action
+                return self._choice
         except ValueError:  # an InvalidActionError, or numpy's, of lists of different lengths
             pass
         raise InvalidActionError(f"Expected an action from {self.action_space}, got {action!r}.")

@@ -32,6 +32,8 @@ class ClassicControlBackend(EquationsBackend):
         super().__init__(self.equations, *self.equations.with_keywords(kwargs))
         self._stock_class, self._kwargs = stock_class(STOCK[self.equations.name]), kwargs
         self.metadata = self._stock_class.metadata
+        fields = fields_of(self.equations.state)
+        self._moving = {name: fields.index(name) for name in self.equations.attributes}
 
     def check_options(self, options: Mapping[str, Any]) -> Bounds:
         return self.equations.bounds(options, self.equations.start)
@@ -41,23 +43,22 @@ class ClassicControlBackend(EquationsBackend):
         """Gymnasium's environment."""
         return self._stock_class(render_mode="rgb_array", **self._kwargs)
 
+    @cached_property
+    def _known_as(self) -> list[tuple[str, str]]:
+        """Attributes of Gymnasium's class, and the parameters or constants of the physics that they show."""
+        names = [*self.space, *fields_of(self.equations.physics)]
+        return [(known, name) for name in names for known in (name, name.upper()) if hasattr(self.stock, known)]
+
     def attributes(self, env: int) -> dict[str, Any]:
         """Attributes of Gymnasium's class, with their values in the episode of a sub-environment."""
         params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
-        return {
-            attribute: value
-            for name, value in {**params, **self.simulation.values(env)}.items()
-            for attribute in (name, name.upper())
-            if hasattr(self.stock, attribute)
-        }
+        known = {**params, **self.simulation.values(env)}
+        return {attribute: known[name] for attribute, name in self._known_as}
 
     def moving(self, state: Array) -> dict[str, Any]:
         """Attributes of Gymnasium's class, besides ``state``, that change from step to step."""
-        return {
-            name: None if np.isnan(state[place]) else float(state[place])
-            for place, name in enumerate(fields_of(self.equations.state))
-            if name in self.equations.attributes
-        }
+        values = {name: state.item(place) for name, place in self._moving.items()}
+        return {name: None if value != value else value for name, value in values.items()}  # nan stands for None
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's class."""
