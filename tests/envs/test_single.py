@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.backend import Outcome
 from gym_dr.envs.equations.backend import EquationsBackend
@@ -102,6 +104,12 @@ def test_an_impossible_action_is_refused_with_the_space(action: Any) -> None:
     env.reset(seed=0)
     with pytest.raises(InvalidActionError, match=r"Expected an action from Discrete\(3\)"):
         env.step(action)
+
+
+@pytest.mark.parametrize("space", [Discrete(3, start=1), Box(-1.0, 1.0, (2,))])
+def test_equations_with_actions_that_their_kernels_do_not_read_are_refused(space: Any) -> None:
+    with pytest.raises(ConfigError, match="choices from 0 or one number"):
+        EquationsBackend(dataclasses.replace(EQUATIONS, action_space=space), SPACE)
 
 
 class OfVersion02(RandomizedEnv, CartPoleEnv):

@@ -50,9 +50,10 @@ class ClassicControlEnv(CompiledEnv):
 
 
 def _constants_of(env: str) -> dict[str, Any]:
-    """The public constants of Gymnasium's class."""
-    names = [name for name in dir(stock_class(STOCK[env])) if not (name.startswith("_") or hasattr(CompiledEnv, name))]
-    found = {name: getattr(stock_class(STOCK[env]), name) for name in names}
+    """The metadata and the public constants of Gymnasium's class."""
+    stock = stock_class(STOCK[env])
+    names = [name for name in dir(stock) if not (name.startswith("_") or hasattr(CompiledEnv, name))]
+    found = {name: getattr(stock, name) for name in ["metadata", *names]}
     return {name: value for name, value in found.items() if not callable(value)}
 
 

@@ -15,6 +15,7 @@ from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
 from gym_dr.envs.equations.equations import Bounds, Equations
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
+from gym_dr.errors import ConfigError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 
@@ -38,7 +39,15 @@ class EquationsBackend(CompiledBackend):
             equations: See the class.
             space: Parameters: the first fields of ``equations.params``, in this order.
             constants: Values of its other fields.
+
+        Raises:
+            ConfigError: Actions are neither choices from 0 nor one number.
         """
+        actions = equations.action_space
+        if (actions.start != 0) if isinstance(actions, Discrete) else (actions.shape != (1,)):
+            raise ConfigError(
+                f"{equations.name}: expected actions that are choices from 0 or one number, got {actions}."
+            )
         self.equations, self.space, self._constants = equations, space, constants
         self.observation_space = deepcopy(equations.observation_space)
         self.action_space = deepcopy(equations.action_space)

@@ -171,6 +171,7 @@ def test_a_single_environment_has_the_attributes_and_constants_of_gymnasiums_cla
         env: Any = gym.make(f"gym_dr/{env_id.replace('-v', 'DR-v')}", randomization="none").unwrapped
         public = [name for name in dir(stock) if not name.startswith("_") and not callable(getattr(stock, name))]
         assert [name for name in public if not hasattr(env, name)] == [], equations.name
+        assert type(env).metadata == type(stock).metadata
 
 
 def test_each_reset_sets_the_attributes_of_its_episode_whatever_a_user_did_to_them() -> None:
