@@ -31,26 +31,23 @@ def train_on_rollouts(
     """Trains as ``ppo.train`` does, with functions that make the agent and learn from a rollout's steps."""
     envs = session.make_envs(config.rollout_steps)
     agent = make_agent(envs, config, session.seed, session.device)
-    if session.restored is not None:
-        agent.load_state(session.restored)
     collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
-    for update in range(session.first_update, config.updates):
-        agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, losses) as row:
-            seed = session.segment_seed(update)
-            if seed is not None:
-                collector.reset(seed)
-            rollout = collector.collect(agent.behavior)
-            agent.observe_rewards(rollout, fresh=seed is not None)
-            values = agent.values_of(rollout)
-            advantages = advantages_of(
-                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
-            )
-            collector.score(rollout, advantages)
-            batch = make_batch(rollout, values, advantages)
-            found = learn(agent, batch, config) if len(batch) else {}
-            agent.observe_observations(rollout)
-            row.update(found, steps=int(rollout.valid.sum()))
+
+    def play(seed: int | None) -> Rollout:
+        if seed is not None:
+            collector.reset(seed)
+        return collector.collect(agent.behavior)
+
+    def learn_from(agent: ActorCritic, rollout: Rollout, config: Any) -> dict[str, float]:
+        values = agent.values_of(rollout)
+        advantages = advantages_of(
+            rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+        )
+        collector.score(rollout, advantages)
+        batch = make_batch(rollout, values, advantages)
+        return learn(agent, batch, config) if len(batch) else {}
+
+    train_agent(session, config, agent, play, learn_from, losses)
 
 
 def train_agent(

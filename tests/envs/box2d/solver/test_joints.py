@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.options import ENTRY
+from gym_dr.compiled.options import ENTRY, INLINE
 from gym_dr.envs.box2d.solver import joints, lanes
 from gym_dr.envs.box2d.solver import layout as at
 from gym_dr.envs.box2d.solver.layout import BODY, JOINT, LANES, WORK
@@ -25,22 +25,16 @@ OFF = 0.0, 0.0  # speed and limit of a motor
 CENTER = 0.0, 0.0
 
 
+@njit(**INLINE)
+def _prepare(block: Any, lane: int, masses: Any, anchors: Any, limits: Any) -> None:
+    ends = limits[0], limits[1], limits[2]
+    joints.prepare(block, lane, PIN, NEEDED, A, B, masses[0], masses[1], anchors[0], anchors[1], ends)
+
+
 @njit(**ENTRY)
 def _solve(block: Any, masses: Any, anchors: Any, limits: Any, drive: Any, iterations: int) -> None:
     for lane in range(LANES):
-        joints.prepare(
-            block,
-            lane,
-            PIN,
-            NEEDED,
-            A,
-            B,
-            masses[0],
-            masses[1],
-            anchors[0],
-            anchors[1],
-            (limits[0], limits[1], limits[2]),
-        )
+        _prepare(block, lane, masses, anchors, limits)
         for _ in range(iterations):
             v = lanes.velocity(block, lane, A)
             v = joints.solve_velocity(block, lane, PIN, NEEDED, masses[0], masses[1], drive, v, B)
@@ -51,19 +45,7 @@ def _solve(block: Any, masses: Any, anchors: Any, limits: Any, drive: Any, itera
 def _settle(block: Any, masses: Any, anchors: Any, limits: Any, keep: bool) -> int:
     count = 0
     for lane in range(LANES):
-        joints.prepare(
-            block,
-            lane,
-            PIN,
-            NEEDED,
-            A,
-            B,
-            masses[0],
-            masses[1],
-            anchors[0],
-            anchors[1],
-            (limits[0], limits[1], limits[2]),
-        )
+        _prepare(block, lane, masses, anchors, limits)
         joints.prepare_position(block, lane, NEEDED, masses[0], masses[1])
         old_a, old_b = lanes.center_and_angle(block, lane, A), lanes.center_and_angle(block, lane, B)
         new_a, new_b, okay = joints.solve_position(
