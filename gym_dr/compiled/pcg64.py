@@ -2,16 +2,19 @@
 
 ``streams[env]`` is six uint64: state (high, low), increment (high, low), whether half of an output is left over, and
 that half. The generator is O'Neill's PCG XSL RR 128/64 (https://www.pcg-random.org). Bounded integers use Lemire's
-method ("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, as in numpy.
+method ("Fast random integer generation in an interval", 2019) on 32-bit halves of its output, normal numbers the
+ziggurat of Marsaglia and Tsang ("The ziggurat method for generating random variables", 2000), both as in numpy.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+from numba.np.random import _constants as tables  # numpy's, which no public module has
 
 from gym_dr.compiled.options import KERNEL
 
@@ -24,6 +27,10 @@ _32 = u64(32)
 _MULTIPLIER_HIGH = u64(2549297995355413924)
 _MULTIPLIER_LOW = u64(4865540595714422341)
 _TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
+
+# the ziggurat's 256 layers: inner widths in units of 2**-52, widths of such a unit, and heights
+_INNER, _WIDTH, _HEIGHT = (np.array(table) for table in (tables.ki_double, tables.wi_double, tables.fi_double))
+_TAIL, _INVERSE_TAIL = float(tables.ziggurat_nor_r), float(tables.ziggurat_nor_inv_r)  # where the tail begins
 
 
 def seeded(seed: int) -> npt.NDArray[np.uint64]:
@@ -86,9 +93,38 @@ def next_word(streams, env):
 
 
 @njit(**KERNEL)
+def _unit(streams, env):
+    """``Generator.random()``, float64 in [0, 1)."""
+    return np.float64(next_word(streams, env) >> u64(11)) * _TO_UNIT
+
+
+@njit(**KERNEL)
 def uniform(streams, env, low, width):
     """``Generator.uniform(low, low + width)``, float64."""
-    return low + width * (np.float64(next_word(streams, env) >> u64(11)) * _TO_UNIT)
+    return low + width * _unit(streams, env)
+
+
+@njit(**KERNEL)
+def standard_normal(streams, env):
+    """``Generator.standard_normal()``, float64; may reject and draw again."""
+    while True:
+        word = next_word(streams, env)
+        layer = np.int64(word & u64(0xFF))
+        sign = -1.0 if (word >> u64(8)) & u64(1) else 1.0
+        place = (word >> u64(9)) & u64(0x000FFFFFFFFFFFFF)
+        x = np.float64(place) * _WIDTH[layer]
+        if place < _INNER[layer]:  # 99 %
+            return sign * x
+        if layer > 0:
+            height = (_HEIGHT[layer - 1] - _HEIGHT[layer]) * _unit(streams, env) + _HEIGHT[layer]
+            if height < math.exp(-0.5 * x * x):
+                return sign * x
+            continue
+        while True:
+            beyond = -_INVERSE_TAIL * math.log1p(-_unit(streams, env))
+            depth = -math.log1p(-_unit(streams, env))
+            if depth + depth > beyond * beyond:
+                return -(_TAIL + beyond) if (place >> u64(8)) & u64(1) else _TAIL + beyond
 
 
 @njit(**KERNEL)
