@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gym_dr.envs.equations.family import equations_family, register_equations
+from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
@@ -54,11 +56,13 @@ __all__ = [
     "DrawContext",
     "EpisodeRecord",
     "Integer",
+    "Interface",
     "LogUniform",
     "Mixture",
     "Normal",
     "Param",
     "ParamSpace",
+    "Quantity",
     "Randomization",
     "RandomizeAttributes",
     "RandomizeMujoco",
@@ -71,10 +75,12 @@ __all__ = [
     "VectorParams",
     "WorkerVectorEnv",
     "add_preset",
+    "equations_family",
     "evaluate",
     "load_plugins",
     "load_run",
     "pretrained",
+    "register_equations",
     "register_robot",
     "report",
     "study",

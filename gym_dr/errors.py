@@ -34,6 +34,10 @@ class RobotError(GymDrError, ValueError):
     """A robot whose model cannot be used, or whose functions return invalid values."""
 
 
+class EquationsError(GymDrError, ValueError):
+    """Equations that cannot be compiled, or whose functions return invalid values."""
+
+
 class ConfigError(GymDrError, ValueError):
     """A configuration file or option that cannot be used."""
 

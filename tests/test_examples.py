@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import json
 import re
 import runpy
 import sys
@@ -17,8 +19,11 @@ from gym_dr.experiments.study_file import read_study
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
+from tests.envs.box2d.exact import EXACT
 from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import tiny_study
+from tests.pages import blocks
+from tests.registered import forgotten_afterwards
 
 pytestmark = pytest.mark.usefixtures("full_pictures")
 
@@ -42,6 +47,38 @@ def test_one_lander_flies_under_three_physics(tmp_path: Path, monkeypatch: pytes
         assert picture.n_frames > 5  # type: ignore[attr-defined]  # of pictures with several
 
 
+def test_equations_of_ones_own_are_one_short_file_which_trains_and_evaluates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = EXAMPLES / "own_equations.py"
+    assert len(path.read_text().splitlines()) <= 120
+    monkeypatch.setattr(sys, "argv", [path.name, str(tmp_path / "run"), "2"])
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    with forgotten_afterwards():
+        monkeypatch.delitem(sys.modules, "own_equations", raising=False)
+        runpy.run_path(str(path), run_name="__main__")
+    assert {"nominal", "training"} <= set(capsys.readouterr().out.split())
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["env"], config["num_envs"]) == ("own_equations:mine/Quadrotor-v0", 32)  # as the file says
+
+
+def test_the_tutorial_on_equations_shows_the_whole_file() -> None:
+    page = EXAMPLES.parent / "docs" / "tutorials" / "own_equations.md"
+    _, file = (EXAMPLES / "own_equations.py").read_text().split('"""\n\n', 1)
+    shown = "".join(blocks(page, "python"))
+    expected = file.partition("if __name__")[0]
+    assert shown.split()[: len(expected.split())] == expected.split()
+
+
+def test_equations_equal_the_same_physics_as_a_plain_environment_of_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    with forgotten_afterwards():
+        monkeypatch.delitem(sys.modules, "own_equations", raising=False)
+        module = importlib.import_module("benchmarks.own_equations")
+        # gusts and first states too; elsewhere the C library's sine and exponential are others than ours
+        assert module.largest_difference() <= (0.0 if EXACT else 1e-5)
+
+
 def test_the_readmes_pictures_are_there() -> None:
     readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
     for name in re.findall(r"\]\(examples/([^)]*\.(?:gif|png))\)", readme):
@@ -61,8 +98,13 @@ def test_the_documented_studies_are_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_known(path: Path) -> None:
-    study = read_study(path)
+def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_known(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    with forgotten_afterwards():
+        monkeypatch.delitem(sys.modules, "own_equations", raising=False)  # so that it registers its id
+        study = read_study(path, trust=["own_equations"])
     assert len(study.seeds) == {"walker2d": 3, "terrain": 3, "samplers": 10}.get(path.stem, 5)
     assert study.same_budget() == (path.stem != "algorithms")
 

@@ -51,10 +51,10 @@ def sources_of(file: Path) -> dict[Path, bytes]:
     return sources
 
 
-def source_key(*files: Path) -> str:
-    """Digest of everything that the machine code of modules depends on, except the processor and argument types."""
-    digest = hashlib.sha256()
-    for path, text in sorted({path: text for file in files for path, text in sources_of(file).items()}.items()):
+def source_key(file: Path, content: str = "") -> str:
+    """Digest of everything that the machine code of a module depends on, except the processor and argument types."""
+    digest = hashlib.sha256(content.encode())
+    for path, text in sorted(sources_of(file).items()):
         digest.update(path.name.encode() + b"\0" + text)
     versions = (numba.__version__, llvmlite.__version__, sys.version, sys.byteorder, str(sys.maxsize))
     digest.update("\0".join(versions).encode())
@@ -87,16 +87,18 @@ def _is_ours(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
-def cache_on_disk(function: Any, what: str, *parts: Path) -> None:
+def cache_on_disk(function: Any, what: str, *, name: str = "", content: str = "") -> None:
     """Caches the machine code of a jitted function, like ``cache=True`` with numba's own cache.
 
     Args:
-        function: Decorated with ``njit``. May call only functions of its module or imported from this package.
+        function: Decorated with ``njit``. May call only functions of its module or imported from this package, and
+            those that ``content`` describes.
         what: Description for users, for the message.
-        *parts: Files of other functions that it calls.
+        name: Of what it belongs to, for the name of the file.
+        content: Differs if other functions that it calls do.
     """
-    name = "-".join([*(part.stem for part in parts), function.__name__])
-    function._cache = KernelCache(name, what, Path(function.py_func.__code__.co_filename), *parts)
+    file = Path(function.py_func.__code__.co_filename)
+    function._cache = KernelCache("-".join(filter(None, [name, function.__name__])), what, file, content)
 
 
 def _field_names(signature: Any) -> Iterator[Any]:
@@ -110,12 +112,12 @@ def _field_names(signature: Any) -> Iterator[Any]:
 class KernelCache:
     """Replaces numba's cache in a dispatcher."""
 
-    def __init__(self, name: str, what: str, *files: Path) -> None:
-        """Makes a cache for one function built from some modules; see ``cache_on_disk``."""
+    def __init__(self, name: str, what: str, file: Path, content: str = "") -> None:
+        """Makes a cache for one function of a module; see ``cache_on_disk``."""
         self._name = name
         self._what = what
         self._folder = cache_folder()
-        self._key = source_key(*files)
+        self._key = source_key(file, content)
 
     @property
     def cache_path(self) -> str:

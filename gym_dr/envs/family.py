@@ -27,6 +27,7 @@ class EnvId:
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # fixed arguments of this id
     stock: str = ""  # id of the environment with its nominal physics: "LunarLander-v3"
     discrete: bool | None = None  # whether actions are choices rather than numbers; None to ask an environment
+    pushed: bool = True  # whether it takes pushes, if its family says what may vary
     # arrow keys ("left", "up") -> action; () -> the action without a key, if not 0
     keys: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
 
@@ -38,7 +39,7 @@ class EnvFamily:
     name: str  # of their parameter space, under which presets are registered
     ids: tuple[EnvId, ...]  # of its environments
     # what may vary in them, or "module:function", an id -> what may vary; None to ask an environment, which is made for
-    # that. If given, observations are a Box of floats and environments take pushes
+    # that. If given, observations are a Box of floats
     space: ParamSpace | str | None = None
     presets: Mapping[str, Randomization] = field(default_factory=dict)  # by name
     camera: str = ""  # "module:function", called with any environment before rendering; ignores those of other families

@@ -37,7 +37,8 @@ def check_render_mode(value: Any, modes: Collection[str]) -> str | None:
     """
     if value is not None and value not in modes:
         others = f" or one of {', '.join(modes)}" if modes else ""
-        raise ConfigError(f"Expected render_mode None{others}, got {value!r}.")
+        why = "." if modes else ": this environment draws no pictures."
+        raise ConfigError(f"Expected render_mode None{others}, got {value!r}{why}")
     return cast(str | None, value)
 
 

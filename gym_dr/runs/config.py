@@ -29,6 +29,7 @@ from gym_dr.registry import load_object
 from gym_dr.runs.environments import (
     VECTORIZATIONS,
     ContextRanges,
+    check_env_id,
     check_module,
     check_vectorization,
     param_space_of,
@@ -196,7 +197,10 @@ def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[
     the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user.
     """
     named = {**file.settings, **given.settings}
-    family = family_defaults(algorithm, named.get("env", DEFAULT_ENV))
+    env_id = named.get("env", DEFAULT_ENV)
+    if isinstance(env_id, str):  # else refused below
+        check_env_id(env_id)  # imports its module, which registers the family
+    family = family_defaults(algorithm, env_id) if isinstance(env_id, str) else {}
     for_run = {name: value for name, value in family.items() if name in SETTINGS}
     for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
     settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})

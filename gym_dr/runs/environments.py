@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.family import described_space, point_camera
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
-from gym_dr.errors import ConfigError, check_known, shortened, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
@@ -45,11 +46,20 @@ def check_env_id(env_id: str) -> None:
     if colon:
         try:
             importlib.import_module(module)
+        except GymDrError:  # of what it registers
+            raise
         except (ImportError, TypeError, ValueError) as error:  # the last two: not a module's name at all
             raise ConfigError(
                 f"Environment {env_id!r}: module {module!r} cannot be imported: {error}. Install it, or add its folder "
                 "to PYTHONPATH."
             ) from None
+        except Exception as error:  # of the module's own code
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (frame.filename, frame.lineno)
+            raise ConfigError(
+                f"Environment {env_id!r}: module {module!r} fails with {type(error).__name__}: {error}, "
+                f"at {where[0]}:{where[1]}."
+            ) from error
     if name not in gym.registry:
         # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
@@ -104,7 +114,7 @@ def param_space_of(env_id: str) -> ParamSpace | None:
         found = described_space(env_id)
     if found is not None:
         space, described = found
-        return DisturbedSpace(space, supported(noisy=True, discrete=bool(described.discrete), pushed=True))
+        return DisturbedSpace(space, supported(noisy=True, discrete=bool(described.discrete), pushed=described.pushed))
     with contextlib.closing(make_env(env_id, None)) as env:
         return space_of(env)
 

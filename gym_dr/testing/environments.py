@@ -14,7 +14,14 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.envs.capabilities import supports
-from gym_dr.errors import EnvStateError, GymDrError, InvalidActionError, RandomizationError, RandomizationWarning
+from gym_dr.errors import (
+    ConfigError,
+    EnvStateError,
+    GymDrError,
+    InvalidActionError,
+    RandomizationError,
+    RandomizationWarning,
+)
 from gym_dr.randomization.context import context_ranges, normalized_context
 from gym_dr.randomization.presets import presets
 from gym_dr.randomization.spec import Randomization
@@ -71,6 +78,18 @@ class Mode:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Gymnasium reports workers that raised errors a second time
                 envs.close(**({"terminate": True} if self.name == "async" else {}))
+
+
+def gives_pictures(mode: Mode) -> bool:
+    """Whether the environment draws itself, which those of equations need not."""
+    with contextlib.closing(gym.make(mode.env_id)) as env:
+        return "rgb_array" in env.metadata["render_modes"]
+
+
+def takes_pushes(mode: Mode) -> bool:
+    """Whether pushes change anything."""
+    with contextlib.closing(gym.make(mode.env_id)) as env:
+        return getattr(env.unwrapped, "push_size", 0) > 0
 
 
 Contract = Callable[[Mode], None]
@@ -237,16 +256,18 @@ def impossible_actions_change_nothing(mode: Mode) -> None:
 
 @promised(*MODES)
 def before_the_first_reset_values_are_nominal_and_calls_are_refused_as_after_closing(mode: Mode) -> None:
-    with mode.opened(render_mode="rgb_array") as envs:
+    pictured = gives_pictures(mode)
+    with mode.opened(render_mode="rgb_array" if pictured else None) as envs:
         inner, reported = interface(envs), columns(interface(envs).params)
         assert set(inner.randomization) <= set(reported)
         assert all((values == inner.param_space[name].nominal).all() for name, values in reported.items())
         assert (np.asarray(inner.draw_index) == -1).all()
         calls = [lambda: envs.step(actions_of(envs)), envs.render]
-        for call in calls[:1] if mode.name == "async" else calls:  # async workers exit at their first error
+        # async workers exit at their first error
+        for call in calls[:1] if mode.name == "async" or not pictured else calls:
             with refused(EnvStateError if mode.name == "native" else gym.error.ResetNeeded):
                 call()
-        if mode.name in ("single", "native"):
+        if mode.name in ("single", "native") and inner.push_size:
             velocity = np.ones(inner.push_size)
             with refused(EnvStateError):
                 inner.push(*([velocity] if mode.name == "single" else [velocity[None], np.array([0])]))
@@ -385,7 +406,7 @@ def everything_is_as_in_a_sync_environment(mode: Mode) -> None:
 def pushes_change_what_comes_where_they_reach_the_environment(mode: Mode) -> None:
     push, wrap = {"push_speed": 1, "push_probability": 1}, Disturb if mode.name == "single" else DisturbVector
     with mode.opened() as envs, mode.opened() as twin:
-        if mode.name == "async":
+        if mode.name == "async" or not takes_pushes(mode):
             with refused(RandomizationError):
                 wrap(envs, push)
             return
@@ -396,6 +417,10 @@ def pushes_change_what_comes_where_they_reach_the_environment(mode: Mode) -> Non
 
 @promised(*MODES)
 def every_sub_environment_gives_a_picture_in_a_render_mode_alone(mode: Mode) -> None:
+    if not gives_pictures(mode):
+        with refused(ConfigError), mode.opened(render_mode="rgb_array"):
+            pass
+        return
     with mode.opened(render_mode="rgb_array") as envs:
         envs.reset(seed=SEED)
         frames: Any = (envs.render(),) if mode.name == "single" else envs.render()

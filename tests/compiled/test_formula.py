@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import njit
 
-from gym_dr.compiled.formula import compile_formula
+from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.options import ENTRY
 
 STEPS = np.array([0.1, 0.2, 0.7])
@@ -34,6 +35,15 @@ def mirrored(place: Place, angle: float) -> Place:
     return Place(-place.x, place.y)
 
 
+@njit
+def doubled_x(place: Any) -> Any:
+    return 2.0 * place.x
+
+
+def doubled(place: Any, angle: float) -> Any:
+    return doubled_x(place)
+
+
 def call(formula: Any, *arguments: Any) -> Any:
     @njit(**ENTRY)
     def entry(arguments: Any) -> Any:
@@ -52,6 +62,78 @@ def test_a_compiled_formula_equals_python_with_the_functions_and_arrays_of_its_f
 def test_a_function_that_it_calls_can_be_replaced() -> None:
     replaced = compile_formula(walked, {rotated: compile_formula(mirrored)})
     assert call(replaced, Place(2.0, 3.0), 1.0, 1) == (-1.8, 3.0)  # -2 + 0.2
+
+
+def test_functions_in_a_closure_are_compiled_too() -> None:
+    def of(inner: Any, gain: float) -> Any:
+        return lambda place, angle: gain * inner(place, angle).x
+
+    assert call(compile_formula(of(rotated, 3.0)), Place(2.0, 1.0), 0.0) == 6.0
+
+
+def test_a_function_that_is_compiled_already_may_be_called() -> None:
+    assert call(compile_formula(doubled), Place(2.0, 1.0), 0.0) == 4.0
+
+
+def adding(y: float) -> Any:
+    return lambda x: x + y
+
+
+class Gear(IntEnum):
+    LOW = 2
+
+
+def described_of(source: str, **names: Any) -> str:
+    """The description of the function f in a source."""
+    exec(source, names)
+    return described(names["f"])
+
+
+F = "def f(x): return g(x) * GAIN"
+G = "def g(x): return x + 1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({}, True),
+        ({"source": f"# a comment\n\n{F}; {G}".replace("; ", "\n")}, True),
+        ({"source": f"{F}\n{G}.0"}, False),
+        ({"source": f"{F} + 0\n{G}"}, False),
+        ({"GAIN": 3}, False),
+        ({"GAIN": 2.0}, False),
+        ({"GAIN": np.ones(3)}, False),
+        ({"other": 5}, True),  # f does not name it
+    ],
+)
+def test_a_description_is_another_if_what_is_computed_may_be(changed: dict[str, Any], same: bool) -> None:
+    given = {"source": f"{F}\n{G}", "GAIN": 2, **changed}
+    assert (described_of(**given) == described_of(f"{F}\n{G}", GAIN=2)) == same
+
+
+def test_a_description_follows_arrays_tuples_named_tuples_enums_defaults_and_closures() -> None:
+    source = "def f(x): return VALUE"
+    values = [
+        np.zeros(2),
+        np.zeros(3),
+        np.ones(2),
+        np.ones(2, np.float32),
+        (1, 2),
+        (1, (2,)),
+        Place,
+        Gear,
+        Gear.LOW,
+        0.5,
+    ]
+    assert len({described_of(source, VALUE=value) for value in values}) == len(values)
+    assert described_of(source, VALUE=np.ones(3)) == described_of(source, VALUE=np.ones(3))
+    assert described_of("def f(x, y=1): return y") != described_of("def f(x, y=2): return y")
+    assert described(adding(1.0)) != described(adding(2.0))
+
+
+def test_a_description_ends_where_functions_call_each_other() -> None:
+    source = "def f(x): return g(x)\ndef g(x): return f(x)"
+    assert described_of(source) == described_of(source)
 
 
 def test_a_class_stays_as_it_is() -> None:

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.backend import Outcome
 from gym_dr.envs.equations.backend import EquationsBackend
+from gym_dr.envs.family import add_family
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.errors import ConfigError, InvalidActionError, RandomizationWarning
 from gym_dr.randomization.episode import RandomizedEnv
-from tests.plugins.parts.spring import EQUATIONS, SPACE, SpringBackend
+from tests.plugins.parts.spring import SPRING
+from tests.registered import forgotten_afterwards
+
+BLIND = dataclasses.replace(
+    SPRING,
+    name="parts/Blind-v0",
+    ids=(dataclasses.replace(SPRING.ids[0], id="parts/Blind-v0"),),
+    render=None,
+)
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    with forgotten_afterwards():
+        for family in (SPRING, BLIND):
+            add_family(family, "a test")
+        yield
+
+
+class SpringBackend(EquationsBackend):
+    def __init__(self) -> None:
+        super().__init__(SPRING.ids[0].id)
 
 
 class Reporting(SpringBackend):
@@ -32,7 +54,9 @@ class Reporting(SpringBackend):
 class Drawing(SpringBackend):
     """Draws a random number in every step."""
 
-    random_steps = True
+    def __init__(self) -> None:
+        super().__init__()
+        self.random_steps = True
 
     def step(self, *args: Any) -> Outcome:
         self.seed([0], [int(self.generators()[0].integers(100))])
@@ -43,7 +67,7 @@ class Blind(EquationsBackend):
     """Draws no pictures."""
 
     def __init__(self) -> None:
-        super().__init__(EQUATIONS, SPACE)
+        super().__init__(BLIND.ids[0].id)
 
 
 def on(backend: Any, **kwargs: Any) -> Any:
@@ -73,7 +97,7 @@ def test_spaces_are_an_environments_own() -> None:
     one.action_space.seed(1), other.action_space.seed(1)
     for _ in range(3):
         one.action_space.sample()
-    fresh = copy.deepcopy(EQUATIONS.action_space)
+    fresh = copy.deepcopy(SPRING.equations.action_space)
     fresh.seed(1)
     assert other.action_space.sample() == fresh.sample()
 
@@ -106,20 +130,14 @@ def test_an_impossible_action_is_refused_with_the_space(action: Any) -> None:
         env.step(action)
 
 
-@pytest.mark.parametrize("space", [Discrete(3, start=1), Box(-1.0, 1.0, (2,))])
-def test_equations_with_actions_that_their_kernels_do_not_read_are_refused(space: Any) -> None:
-    with pytest.raises(ConfigError, match="choices from 0 or one number"):
-        EquationsBackend(dataclasses.replace(EQUATIONS, action_space=space), SPACE)
-
-
 class OfVersion02(RandomizedEnv, CartPoleEnv):
     """An environment as plugins wrote them for 0.2: its constructor calls Gymnasium's."""
 
     def __init__(self, render_mode: str | None = None, **kwargs: Any) -> None:
-        self._randomize(SPACE, "none", **kwargs)
+        self._randomize(SPRING.param_space, "none", **kwargs)
         super().__init__(render_mode=render_mode)
 
 
 def test_a_randomized_environment_may_have_a_constructor_of_its_own() -> None:
     env = OfVersion02(render_mode="rgb_array", context="hidden")
-    assert (env.render_mode, env.gravity, env.params) == ("rgb_array", 9.8, dict(SPACE.nominal))
+    assert (env.render_mode, env.gravity, env.params) == ("rgb_array", 9.8, dict(SPRING.param_space.nominal))

@@ -16,7 +16,7 @@ from gym_dr import Constant, Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, add_family
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
-from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.errors import ConfigError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs import environments, session
 from gym_dr.runs.config import build_config
@@ -36,6 +36,16 @@ from gym_dr.wrappers.disturbances import DISTURBANCES
 from tests.registered import forgotten_afterwards
 
 LANDER = "gym_dr/LunarLanderDR-v3"
+LATE = """
+import dataclasses
+
+from gym_dr.envs.family import add_family
+from tests.plugins.parts.spring import SPRING
+
+env = dataclasses.replace(SPRING.ids[0], id="tests/Late-v0", kwargs={"equations": "tests/Late-v0"})
+defaults = {"ppo": {"num_envs": 5, "epochs": 3}}
+add_family(dataclasses.replace(SPRING, ids=(env,), defaults=defaults), "a test")
+"""
 
 
 def test_parameters_are_found_behind_an_id() -> None:
@@ -96,6 +106,40 @@ def test_an_id_may_name_the_module_that_registers_it() -> None:
 def test_a_module_that_cannot_be_imported_is_named(env_id: str) -> None:
     with pytest.raises(ConfigError, match="cannot be imported"):
         check_env_id(env_id)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("1 / 0", r"module 'broken' fails with ZeroDivisionError: division by zero, at .*broken.py:1"),
+        ("def f(:", r"module 'broken' fails with SyntaxError: .*, at .*broken.py:1"),
+    ],
+)
+def test_an_error_in_the_code_of_a_module_is_told_with_its_line(
+    code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match=message):
+        check_env_id("broken:Foo-v0")
+
+
+def test_an_error_of_what_a_module_registers_is_told_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = "'Half-v0', model='no.xml', observe=print, reward=print, reset=print"
+    (tmp_path / "half.py").write_text(f"import gym_dr; gym_dr.register_robot({robot})")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RobotError, match="expected a model file"):
+        check_env_id("half:Half-v0")
+
+
+def test_the_settings_of_a_family_hold_when_its_module_is_imported_only_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "late.py").write_text(LATE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with forgotten_afterwards():
+        config = build_config(find_algorithm("ppo"), {"env": "late:tests/Late-v0"})
+    assert (config.settings.num_envs, config.options.epochs) == (5, 3)
 
 
 def test_an_id_without_its_namespace_is_answered_with_it() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from math import copysign, cos, floor, pi, sin
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from gym_dr.envs.classic_control.equations import ClassicEquations
+from gym_dr.envs.classic_control.reset_options import low_and_high
 from gym_dr.envs.equations.equations import single, square
+from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Distribution, Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -123,9 +124,9 @@ def derive(p: Params) -> Physics:
     )
 
 
-def begin(theta1: float, theta2: float, dtheta1: float, dtheta2: float) -> State:
+def begin(c: Physics, u: Any) -> State:
     """The initial state, rounded to float32 as in Gymnasium."""
-    return State(single(theta1), single(theta2), single(dtheta1), single(dtheta2))
+    return State(single(u.theta1), single(u.theta2), single(u.dtheta1), single(u.dtheta2))
 
 
 def rates(c: Physics, s: State, torque: float) -> State:
@@ -195,18 +196,19 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     return State(theta1, theta2, dtheta1, dtheta2), 0.0 if up else -1.0, up
 
 
-def observe(s: State) -> tuple[float, float, float, float, float, float]:
+def observe(c: Physics, s: State) -> tuple[float, float, float, float, float, float]:
     """The directions of the links, and their velocities."""
     return cos(s.theta1), sin(s.theta1), cos(s.theta2), sin(s.theta2), s.dtheta1, s.dtheta2
 
 
 _HIGH = np.array([1.0, 1.0, 1.0, 1.0, SPACE["max_vel_1"].nominal, SPACE["max_vel_2"].nominal], np.float32)
 
-EQUATIONS = ClassicEquations(
-    name=SPACE.name,
+FAMILY = equations_family(
+    "gym_dr/AcrobotDR-v1",
+    stock="Acrobot-v1",
+    params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Discrete(3),
-    space=SPACE,
     interface=Interface(
         observation=(
             Quantity("cosine of the upper link's angle, which is 0 if it hangs down"),
@@ -225,11 +227,12 @@ EQUATIONS = ClassicEquations(
         ends=("the tip is more than 1 above the axis (-cos theta1 - cos(theta1 + theta2) > 1)",),
     ),
     presets=PRESETS,
-    params=Params,
-    physics=Physics,
-    state=State,
-    start=((-0.1, 0.1),) * 4,
+    max_episode_steps=500,
+    reward_threshold=-100.0,
+    keys={(): 1, ("left",): 0, ("right",): 2},
+    start=dict.fromkeys(State._fields, (-0.1, 0.1)),
     pushed=("dtheta1", "dtheta2"),
+    reset_options=low_and_high,
     derive=derive,
     begin=begin,
     step=step,

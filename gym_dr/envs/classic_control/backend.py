@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gym_dr.arrays import Array
-from gym_dr.envs.classic_control.equations import ClassicEquations
-from gym_dr.envs.classic_control.family import STOCK
+from gym_dr.envs.classic_control.family import IDS
 from gym_dr.envs.equations.backend import EquationsBackend
-from gym_dr.envs.equations.equations import Bounds
-from gym_dr.envs.equations.kernels import fields_of
+from gym_dr.envs.equations.equations import fields_of
 from gym_dr.envs.stock import stock_class
+
+# name -> fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
+ATTRIBUTES = {"Pendulum": ("last_u",)}
 
 
 class ClassicControlBackend(EquationsBackend):
     """Many environments of one kind, which a subclass names."""
 
-    equations: ClassicEquations
+    name: ClassVar[str]
 
     def __init__(self, **kwargs: Any) -> None:
         """Reads the keywords of Gymnasium's class; one that is a parameter sets its nominal value.
@@ -29,14 +29,11 @@ class ClassicControlBackend(EquationsBackend):
             TypeError: There is no such keyword.
             RandomizationError: A value is impossible.
         """
-        super().__init__(self.equations, *self.equations.with_keywords(kwargs))
-        self._stock_class, self._kwargs = stock_class(STOCK[self.equations.name]), kwargs
+        super().__init__(IDS[self.name].id, **kwargs)
+        self._stock_class, self._kwargs = stock_class(IDS[self.name].stock), kwargs
         self.metadata = self._stock_class.metadata
         fields = fields_of(self.equations.state)
-        self._moving = {name: fields.index(name) for name in self.equations.attributes}
-
-    def check_options(self, options: Mapping[str, Any]) -> Bounds:
-        return self.equations.bounds(options, self.equations.start)
+        self._moving = {name: fields.index(name) for name in ATTRIBUTES.get(self.name, ())}
 
     @cached_property
     def stock(self) -> Any:
@@ -52,7 +49,7 @@ class ClassicControlBackend(EquationsBackend):
     def attributes(self, env: int) -> dict[str, Any]:
         """Attributes of Gymnasium's class, with their values in the episode of a sub-environment."""
         params = dict(zip(self.space, self.simulation.params[:, env].tolist(), strict=False))
-        known = {**params, **self.simulation.values(env)}
+        known = {**params, **self.simulation.physics(env)._asdict()}
         return {attribute: known[name] for attribute, name in self._known_as}
 
     def moving(self, state: Array) -> dict[str, Any]:

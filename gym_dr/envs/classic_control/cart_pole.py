@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import cos, pi, sin
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from gym_dr.envs.classic_control.equations import ClassicEquations
+from gym_dr.envs.classic_control.reset_options import low_and_high
+from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -114,6 +115,11 @@ def derive(p: Params) -> Physics:
     )
 
 
+def begin(c: Physics, u: Any) -> State:
+    """Near the middle, nearly upright."""
+    return State(u.x, u.x_dot, u.theta, u.theta_dot)
+
+
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     """One Euler step; action 1 pushes to the right, 0 to the left."""
     force = c.force_mag if action == 1.0 else -c.force_mag
@@ -129,7 +135,7 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     return state, c.last_reward if fallen else c.reward, fallen
 
 
-def observe(s: State) -> tuple[float, float, float, float]:
+def observe(c: Physics, s: State) -> tuple[float, float, float, float]:
     """The state itself."""
     return s.x, s.x_dot, s.theta, s.theta_dot
 
@@ -137,11 +143,12 @@ def observe(s: State) -> tuple[float, float, float, float]:
 _FARTHEST, _STEEPEST = (2 * SPACE[name].nominal for name in ("x_threshold", "theta_threshold_radians"))
 _HIGH = np.array([_FARTHEST, np.inf, _STEEPEST, np.inf], np.float32)
 
-EQUATIONS = ClassicEquations(
-    name=SPACE.name,
+FAMILY = equations_family(
+    "gym_dr/CartPoleDR-v1",
+    stock="CartPole-v1",
+    params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Discrete(2),
-    space=SPACE,
     options={"sutton_barto_reward": 0.0},
     interface=Interface(
         observation=(
@@ -155,13 +162,14 @@ EQUATIONS = ClassicEquations(
         ends=("the pole tilts beyond `theta_threshold_radians`", "the cart is beyond `x_threshold`"),
     ),
     presets=PRESETS,
-    params=Params,
-    physics=Physics,
-    state=State,
-    start=((-0.05, 0.05),) * 4,
+    max_episode_steps=500,
+    reward_threshold=475.0,
+    keys={("left",): 0, ("right",): 1},
+    start=dict.fromkeys(State._fields, (-0.05, 0.05)),
     pushed=("x_dot",),
+    reset_options=low_and_high,
     derive=derive,
-    begin=State,
+    begin=begin,
     step=step,
     observe=observe,
 )

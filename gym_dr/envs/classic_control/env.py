@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from gym_dr.arrays import Array
-from gym_dr.envs.classic_control.backend import ClassicControlBackend
-from gym_dr.envs.classic_control.family import EQUATIONS, STOCK
+from gym_dr.envs.classic_control.backend import ATTRIBUTES, ClassicControlBackend
+from gym_dr.envs.classic_control.family import IDS
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
@@ -45,13 +45,13 @@ class ClassicControlEnv(CompiledEnv):
 
     def _moved(self) -> None:
         self.state = self._backend.simulation.state(0).copy()
-        if self._backend.equations.attributes:
+        if self._backend.name in ATTRIBUTES:
             vars(self).update(self._backend.moving(self.state))
 
 
 def _constants_of(env: str) -> dict[str, Any]:
     """The metadata and the public constants of Gymnasium's class."""
-    stock = stock_class(STOCK[env])
+    stock = stock_class(IDS[env].stock)
     names = [name for name in dir(stock) if not (name.startswith("_") or hasattr(CompiledEnv, name))]
     found = {name: getattr(stock, name) for name in ["metadata", *names]}
     return {name: value for name, value in found.items() if not callable(value)}
@@ -60,12 +60,12 @@ def _constants_of(env: str) -> dict[str, Any]:
 @cache
 def __getattr__(name: str) -> Any:
     """The class of an environment."""
-    return class_of(name, __name__, EQUATIONS, _KINDS)
+    return class_of(name, __name__, IDS, _KINDS)
 
 
 @cache
 def _backend_class(env: str) -> type[ClassicControlBackend]:
-    return type(f"{env}Backend", (ClassicControlBackend,), {"equations": EQUATIONS[env]})
+    return type(f"{env}Backend", (ClassicControlBackend,), {"name": env})
 
 
 _KINDS: dict[str, Parts] = {

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from gym_dr.envs.classic_control.equations import ClassicEquations
+from gym_dr.envs.classic_control.reset_options import low_and_high
+from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -66,14 +67,9 @@ class State(NamedTuple):
     velocity: float
 
 
-def derive(p: Any) -> Any:
-    """The parameters themselves, for both mountain cars."""
-    return p
-
-
-def begin(position: float) -> State:
+def begin(c: Params, u: Any) -> State:
     """The car stands in the valley."""
-    return State(position, 0.0)
+    return State(u.position, 0.0)
 
 
 def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
@@ -86,7 +82,7 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     return State(position, velocity), -1.0, position >= c.goal_position and velocity >= c.goal_velocity
 
 
-def observe(s: Any) -> tuple[float, float]:
+def observe(c: Any, s: Any) -> tuple[float, float]:
     """Position and velocity, for both mountain cars."""
     return s.position, s.velocity
 
@@ -99,13 +95,15 @@ OBSERVATION_SPACE = Box(
     low=np.array([MIN_POSITION.nominal, -MAX_SPEED.nominal], np.float32),
     high=np.array([MAX_POSITION, MAX_SPEED.nominal], np.float32),
 )
+START = {"position": (-0.6, -0.4)}
 ENDS = ("the car is at `goal_position` or beyond, with a velocity of at least `goal_velocity`",)
 
-EQUATIONS = ClassicEquations(
-    name=SPACE.name,
+FAMILY = equations_family(
+    "gym_dr/MountainCarDR-v0",
+    stock="MountainCar-v0",
+    params=SPACE,
     observation_space=OBSERVATION_SPACE,
     action_space=Discrete(3),
-    space=SPACE,
     keywords=("goal_velocity",),
     interface=Interface(
         observation=OBSERVATION,
@@ -114,12 +112,12 @@ EQUATIONS = ClassicEquations(
         ends=ENDS,
     ),
     presets=PRESETS,
-    params=Params,
-    physics=Params,
-    state=State,
-    start=((-0.6, -0.4),),
+    max_episode_steps=200,
+    reward_threshold=-110.0,
+    keys={(): 1, ("left",): 0, ("right",): 2},
+    start=START,
     pushed=("velocity",),
-    derive=derive,
+    reset_options=low_and_high,
     begin=begin,
     step=step,
     observe=observe,

@@ -7,11 +7,10 @@ products of two float32 numbers are exact enough when computed in float64 and th
 from __future__ import annotations
 
 from math import cos
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gymnasium.spaces import Box
 
-from gym_dr.envs.classic_control.equations import ClassicEquations
 from gym_dr.envs.classic_control.mountain_car import (
     ENDS,
     GOAL_VELOCITY,
@@ -21,10 +20,12 @@ from gym_dr.envs.classic_control.mountain_car import (
     MIN_POSITION,
     OBSERVATION,
     OBSERVATION_SPACE,
-    derive,
+    START,
     observe,
 )
+from gym_dr.envs.classic_control.reset_options import low_and_high
 from gym_dr.envs.equations.equations import single
+from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.randomization.distributions import Uniform, uniform_outside
 from gym_dr.randomization.space import Param, ParamSpace
@@ -78,9 +79,9 @@ class State(NamedTuple):
     rounded: float  # 1 once the state is float32, 0 before the first step
 
 
-def begin(position: float) -> State:
+def begin(c: Params, u: Any) -> State:
     """The car stands in the valley."""
-    return State(position, 0.0, 0.0)
+    return State(u.position, 0.0, 0.0)
 
 
 def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
@@ -109,11 +110,12 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     return State(single(position), single(velocity), 1.0), reward, ended
 
 
-EQUATIONS = ClassicEquations(
-    name=SPACE.name,
+FAMILY = equations_family(
+    "gym_dr/MountainCarContinuousDR-v0",
+    stock="MountainCarContinuous-v0",
+    params=SPACE,
     observation_space=OBSERVATION_SPACE,
     action_space=Box(-1.0, 1.0, (1,)),
-    space=SPACE,
     keywords=("goal_velocity",),
     interface=Interface(
         observation=OBSERVATION,
@@ -122,12 +124,13 @@ EQUATIONS = ClassicEquations(
         ends=ENDS,
     ),
     presets=PRESETS,
-    params=Params,
-    physics=Params,
-    state=State,
-    start=((-0.6, -0.4),),
+    max_episode_steps=999,
+    reward_threshold=90.0,
+    keys={("left",): (-1.0,), ("right",): (1.0,)},
+    clip_actions=False,
+    start=START,
     pushed=("velocity",),
-    derive=derive,
+    reset_options=low_and_high,
     begin=begin,
     step=step,
     observe=observe,

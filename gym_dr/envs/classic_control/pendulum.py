@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box
 
-from gym_dr.envs.classic_control.equations import ClassicEquations, number_option
+from gym_dr.envs.classic_control.reset_options import number_option
 from gym_dr.envs.equations.equations import Bounds, single, square
+from gym_dr.envs.equations.family import equations_family
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.distributions import Uniform, uniform_outside
@@ -76,9 +77,9 @@ def derive(p: Params) -> Physics:
     return Physics(3.0 * p.g / (2.0 * p.l), 3.0 / (p.m * (p.l * p.l)), p.max_torque, p.max_speed, p.dt, 2.0)
 
 
-def begin(theta: float, theta_dot: float) -> State:
+def begin(c: Physics, u: Any) -> State:
     """Any angle, with a small velocity."""
-    return State(theta, theta_dot, nan)
+    return State(u.theta, u.theta_dot, nan)
 
 
 def bounds(options: Mapping[str, Any], start: Bounds) -> Bounds:
@@ -109,18 +110,19 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     return State(s.theta + theta_dot * c.dt, theta_dot, np.float64(torque)), -costs, False
 
 
-def observe(s: State) -> tuple[float, float, float]:
+def observe(c: Physics, s: State) -> tuple[float, float, float]:
     """The direction of the pendulum, and its velocity."""
     return cos(s.theta), sin(s.theta), s.theta_dot
 
 
 _HIGH = np.array([1.0, 1.0, SPACE["max_speed"].nominal], np.float32)
 
-EQUATIONS = ClassicEquations(
-    name=SPACE.name,
+FAMILY = equations_family(
+    "gym_dr/PendulumDR-v1",
+    stock="Pendulum-v1",
+    params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),
     action_space=Box(-2.0, 2.0, (1,)),
-    space=SPACE,
     keywords=("g",),
     interface=Interface(
         observation=(
@@ -137,13 +139,12 @@ EQUATIONS = ClassicEquations(
         ends=(),
     ),
     presets=PRESETS,
-    params=Params,
-    physics=Physics,
-    state=State,
-    start=((-pi, pi), (-1.0, 1.0)),
+    max_episode_steps=200,
+    keys={("left",): (2.0,), ("right",): (-2.0,)},
+    clip_actions=False,
+    start={"theta": (-pi, pi), "theta_dot": (-1.0, 1.0)},
     pushed=("theta_dot",),
-    attributes=("last_u",),
-    bounds=bounds,
+    reset_options=bounds,
     derive=derive,
     begin=begin,
     step=step,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -12,11 +12,13 @@ from gymnasium.spaces import Discrete
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
-from gym_dr.envs.equations.equations import Bounds, Equations
+from gym_dr.envs.equations.equations import Bounds, spread_of
+from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.simulation import Simulation
+from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
-from gym_dr.errors import ConfigError
-from gym_dr.randomization.space import ParamSpace
+from gym_dr.errors import EquationsError
+from gym_dr.randomization.distributions import Uniform
 from gym_dr.randomization.table import ParamTable
 
 
@@ -24,41 +26,44 @@ class EquationsBackend(CompiledBackend):
     """Many environments with the same equations in compiled code, on one thread.
 
     Attributes:
-        equations: Their equations.
+        family: Where the equations come from.
         simulation: All of them.
     """
 
-    random_steps = False
-    metadata: Mapping[str, Any] = {"render_modes": []}
     simulation: Simulation | Any = None  # made by ``allocate``
 
-    def __init__(self, equations: Equations, space: ParamSpace, constants: Sequence[float] = ()) -> None:
-        """Copies the spaces, whose samples each environment draws with a generator of its own.
+    def __init__(self, equations: str, **keywords: Any) -> None:
+        """Tries the equations, and copies the spaces, whose samples each environment draws with its own generator.
 
         Args:
-            equations: See the class.
-            space: Parameters: the first fields of ``equations.params``, in this order.
-            constants: Values of its other fields.
+            equations: Id that they are registered under.
+            **keywords: See ``equations_family``.
 
         Raises:
-            ConfigError: Actions are neither choices from 0 nor one number.
+            UnknownNameError: There are none with this id.
+            EquationsError: They cannot be used.
+            TypeError: There is no such keyword.
+            RandomizationError: A value is impossible.
         """
-        actions = equations.action_space
-        if (actions.start != 0) if isinstance(actions, Discrete) else (actions.shape != (1,)):
-            raise ConfigError(
-                f"{equations.name}: expected actions that are choices from 0 or one number, got {actions}."
-            )
-        self.equations, self.space, self._constants = equations, space, constants
-        self.observation_space = deepcopy(equations.observation_space)
-        self.action_space = deepcopy(equations.action_space)
-        self.push_size = len(equations.pushed)
+        self.family = family_with(equations)
+        self.equations = self.family.equations
+        self.space, self._options = self.family.with_keywords(keywords)
+        try_out(self.equations, self.space, self._options, self.family.presets)
+        self.observation_space = deepcopy(self.equations.observation_space)
+        self.action_space = deepcopy(self.equations.action_space)
+        self.metadata = {
+            "render_modes": ["rgb_array"] if self.family.render else [],
+            "render_fps": self.family.render_fps,
+        }
+        self.push_size = len(self.equations.pushed)
+        self.random_steps = bool(self.equations.process_noise)
 
     def allocate(self, num_envs: int, num_threads: int | None) -> Array:
         self.simulation = Simulation(self.equations, num_envs)
         self.streams, self.observations = self.simulation.streams, self.simulation.exchange.observations
         memory: Array
-        memory, constants = np.split(self.simulation.params, [len(self.space)])
-        constants[:] = np.array(self._constants)[:, None]
+        memory, options = np.split(self.simulation.params, [len(self.space)])
+        options[:] = np.array(self._options)[:, None]
         return memory
 
     @property
@@ -70,8 +75,18 @@ class EquationsBackend(CompiledBackend):
     def check_actions(self, actions: Any) -> npt.NDArray[Any]:
         num_envs, space = self.simulation.num_envs, self.action_space
         if isinstance(space, Discrete):
-            return check_choices(actions, (num_envs,), 0, int(space.n))
-        return check_numbers(actions, (num_envs, 1))
+            return check_choices(actions, (num_envs,), int(space.start), int(space.n))
+        return check_numbers(actions, (num_envs, *(space.shape or ())))
+
+    def check_options(self, options: Mapping[str, Any]) -> Bounds | None:
+        """Lets options bound the uniform numbers that begin the episode, if the equations have such options."""
+        if self.family.reset_options is None:
+            return None
+        start = self.equations.start.values()
+        uniform = iter(
+            self.family.reset_options(options, tuple(spread_of(each) for each in start if isinstance(each, Uniform)))
+        )
+        return tuple(next(uniform) if isinstance(each, Uniform) else spread_of(each) for each in start)
 
     def reset(self, envs: Indices, table: ParamTable, options: Bounds | None = None) -> None:
         self.simulation.begin(envs, options)
@@ -82,8 +97,8 @@ class EquationsBackend(CompiledBackend):
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         simulation, exchange = self.simulation, self.simulation.exchange
-        if actions.ndim == 1:
-            exchange.choices[:] = actions
+        if isinstance(self.action_space, Discrete):
+            np.subtract(actions, self.action_space.start, out=exchange.choices)
         else:
             exchange.numbers[:] = actions
         if begun is not None:
@@ -93,3 +108,22 @@ class EquationsBackend(CompiledBackend):
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)
+
+    def render(self, env: int) -> Any:
+        """One frame.
+
+        Raises:
+            EquationsError: The function that draws it returns something else.
+        """
+        draw: Any = self.family.render
+        frame = draw(self.simulation.physics(env), self.equations.state(*self.simulation.state(env).tolist()))
+        if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3):
+            got = f"shape {frame.shape} and {frame.dtype}" if isinstance(frame, np.ndarray) else repr(frame)
+            raise EquationsError(
+                f"Equations {self.equations.name!r}: expected render to return an array (height, width, 3) of uint8, "
+                f"got {got}."
+            )
+        return frame
+
+    def close(self) -> None:
+        return

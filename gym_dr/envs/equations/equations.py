@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-Bounds = tuple[tuple[float, float], ...]  # lowest and highest value of each initial number of an episode
+from gym_dr.randomization.distributions import Distribution, Normal
+
+# of each random number that begins an episode: lowest and highest value if it is uniform, mean and deviation if normal
+Bounds = tuple[tuple[float, float], ...]
+
+
+class Nothing(NamedTuple):
+    """Of an environment whose steps are not random."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -17,21 +24,44 @@ class Equations:
     """Physics of an environment.
 
     They are plain functions of numbers and named tuples of numbers. ``kernels.py`` compiles them together with the
-    functions of the same file that they call, so they must be valid in both Python and numba.
+    functions that they call by name, so they must be valid in both Python and numba.
     """
 
     name: str  # for messages
-    observation_space: Box
-    action_space: Box | Discrete  # one number, or choices from 0
+    observation_space: Box  # one row of numbers
+    action_space: Box | Discrete  # numbers, or choices
     params: type  # a named tuple: parameters of an episode
     physics: type  # a named tuple: constants of an episode's steps
     state: type  # a named tuple: positions and velocities, then other state
-    start: Bounds  # of the uniform numbers that begin an episode, in the order in which they are drawn
-    pushed: tuple[str, ...]  # fields of the state: the velocities that a push changes
+    # name -> Uniform or Normal: random numbers that begin an episode, in the order in which they are drawn, and those
+    # that every step takes
+    start: Mapping[str, Distribution]
+    process_noise: Mapping[str, Distribution] = field(default_factory=dict)
+    pushed: tuple[str, ...] = ()  # fields of the state: the velocities that a push changes
+    clip_actions: bool = True  # whether ``step`` gets numbers within the bounds of the space, whatever comes
     derive: Callable[[Any], Any]  # params -> physics, once per episode
-    begin: Callable[..., Any]  # those uniform numbers -> the first state
-    step: Callable[[Any, Any, float], tuple[Any, float, bool]]  # physics, state, action -> state, reward, terminated
-    observe: Callable[[Any], tuple[float, ...]]  # state -> observation, before it is rounded to the space's dtype
+    begin: Callable[[Any, Any], Any]  # physics, those random numbers -> the first state
+    # physics, state, action and, if there is any, process noise -> next state, reward, terminated; the action is a
+    # number, or a tuple of the numbers of a Box that has several
+    step: Callable[..., tuple[Any, float, bool]]
+    observe: Callable[[Any, Any], tuple[float, ...]]  # physics, state -> observation, not yet in the space's dtype
+
+    def bounds(self) -> Bounds:
+        """See ``Bounds``."""
+        return tuple(map(spread_of, self.start.values()))
+
+
+def spread_of(distribution: Distribution) -> tuple[float, float]:
+    """The two numbers that define a uniform or a normal distribution."""
+    if isinstance(distribution, Normal):
+        return distribution.mu, distribution.sigma
+    return distribution.support
+
+
+def fields_of(named_tuple: Any) -> tuple[str, ...]:
+    """The names of a named tuple's fields."""
+    names: tuple[str, ...] = named_tuple._fields
+    return names
 
 
 def single(value: float) -> float:

@@ -6,29 +6,37 @@ Memory is one flat float64 array of blocks: field F of the environment in lane l
 
 from __future__ import annotations
 
-import inspect
+import hashlib
 import math
-from collections.abc import Sequence
+import re
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Discrete
 from numba import njit
 
 from gym_dr.arrays import Array
 from gym_dr.compiled import trigonometry
 from gym_dr.compiled.cache import cache_on_disk
-from gym_dr.compiled.formula import compile_formula
+from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.options import ENTRY, INLINE
-from gym_dr.compiled.pcg64 import uniform
+from gym_dr.compiled.pcg64 import standard_normal, uniform
 from gym_dr.compiled.rollout import Exchange
 from gym_dr.compiled.square import square as compiled_square
-from gym_dr.envs.equations.equations import Equations, square
+from gym_dr.envs.equations.equations import Equations, fields_of, spread_of, square
+from gym_dr.randomization.distributions import Distribution, Normal
 
-# functions that equations call -> equal ones that compile to SIMD
+_MATH = ModuleType("math")  # as equations see it that import the module
+vars(_MATH).update(vars(math), sin=trigonometry.sin, cos=trigonometry.cos, fmod=trigonometry.fmod)
+
+# what equations call by name -> what is equal and compiles to SIMD
 _FAST: dict[Any, Any] = {
+    math: _MATH,
     math.sin: trigonometry.sin,
     math.cos: trigonometry.cos,
     math.fmod: trigonometry.fmod,
@@ -56,31 +64,39 @@ class Kernels(NamedTuple):
     state: int  # index of the first field of the state; those of the physics come before
 
 
+class _Places:
+    """Hands out the fields of a block, and writes functions that read and write them."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+
+    def take(self, count: int) -> list[str]:
+        """Expressions for the next fields; LLVM needs compile-time offsets to turn loops into SIMD."""
+        first, self.fields = self.fields, self.fields + count
+        return [f"block[lane + {LANES * field}]" for field in range(first, self.fields)]
+
+
 @cache
 def kernels_of(equations: Equations) -> Kernels:
-    """Makes the kernels of equations; the first call compiles or loads them."""
-    # the same offsets for all: physics, state, inputs and outputs of a step, observation, numbers drawn
-    state_at = len(fields_of(equations.physics))
-    action_at = state_at + len(fields_of(equations.state))
-    fresh_at, reward_at, ended_at, seen_at = range(action_at + 1, action_at + 5)
-    first = equations.begin(*(low for low, _ in equations.start))
-    seen, drawn = len(equations.observe(first)), len(equations.start)
-    drawn_at = seen_at + seen
-    fields = drawn_at + drawn
-    size = fields * LANES
+    """Makes the kernels of equations; the first call of one compiles it or loads it from the cache."""
+    places, space = _Places(), equations.action_space
+    physics = places.take(len(fields_of(equations.physics)))
+    state = places.take(len(fields_of(equations.state)))
+    action = places.take(1 if isinstance(space, Discrete) else space.shape[0])
+    flags, seen = places.take(3), places.take(equations.observation_space.shape[0])
+    drawn, noise = places.take(len(equations.start)), places.take(len(equations.process_noise))
+    size, fresh_at, reward_at, ended_at = LANES * places.fields, *map(_offset, flags)
+    seen_count, seen_at = len(seen), _offset(seen[0])
 
     derive, step_one = compile_formula(equations.derive, _FAST), compile_formula(equations.step, _FAST)
     observe, begin_one = compile_formula(equations.observe, _FAST), compile_formula(equations.begin, _FAST)
     read_params = _reader(equations.params, [f"block[{k}, lane]" for k in range(len(fields_of(equations.params)))])
-    read_physics = _reader(equations.physics, _places(0, state_at))
-    read_state = _reader(equations.state, _places(state_at, action_at - state_at))
-    read_drawn = _reader(begin_one, _places(drawn_at, drawn))
-    write_physics = _writer(_places(0, state_at))
-    write_state = _writer(_places(state_at, action_at - state_at))
-    write_seen = _writer(_places(seen_at, seen))
-    action_at, fresh_at, reward_at, ended_at, seen_at, drawn_at = (
-        LANES * field for field in (action_at, fresh_at, reward_at, ended_at, seen_at, drawn_at)
-    )
+    read_physics, read_state = _reader(equations.physics, physics), _reader(equations.state, state)
+    read_drawn = _reader(namedtuple("Start", equations.start), drawn)
+    write_physics, write_state, write_seen = _writer(physics), _writer(state), _writer(seen)
+    draw_first = _drawer(drawn, equations.start, [(f"bounds[{j}, 0]", f"bounds[{j}, 1]") for j in range(len(drawn))])
+    draw_noise = _drawer(noise, equations.process_noise, map(spread_of, equations.process_noise.values()))
+    take_action, advance = _action_reader(equations, action), _stepper(equations, step_one, action, noise)
 
     @njit(**ENTRY)
     def begin(world, envs, bounds):
@@ -90,63 +106,107 @@ def kernels_of(equations: Equations) -> Kernels:
             first = env // LANES * size
             block, lane = memory[first : first + size], env % LANES
             write_physics(block, lane, derive(read_params(params, env)), False)
-            for j in range(drawn):
-                width = bounds[j, 1] - bounds[j, 0]
-                block[lane + drawn_at + j * LANES] = uniform(streams, env, bounds[j, 0], width)
-            state = read_drawn(block, lane)
+            draw_first(streams, env, block, lane, bounds)
+            constants = read_physics(block, lane)
+            state = begin_one(constants, read_drawn(block, lane))
             write_state(block, lane, state, False)
-            write_seen(block, lane, observe(state), False)
-            for j in range(seen):
+            write_seen(block, lane, observe(constants, read_state(block, lane)), False)
+            for j in range(seen_count):
                 exchange.observations[env, j] = block[lane + seen_at + j * LANES]
             exchange.fresh[env] = 1
 
     @njit(**ENTRY)
     def step(world, envs, first, last):
-        memory, _, _, exchange = world
+        memory, _, streams, exchange = world
         for at in range(first, last, LANES):
             block = memory[at // LANES * size : (at // LANES + 1) * size]
             count = min(LANES, last - at)
             for lane in range(count):
-                action = np.float64(exchange.choices[at + lane])
-                if exchange.numbers.shape[1] > 0:
-                    action = exchange.numbers[at + lane, 0]
-                block[lane + action_at] = action
-                block[lane + fresh_at] = exchange.fresh[at + lane]
+                take_action(exchange, at + lane, block, lane)
+                fresh = exchange.fresh[at + lane]
+                block[lane + fresh_at] = fresh
+                if fresh == 0:  # the stream is that of an environment that is reset instead
+                    draw_noise(streams, at + lane, block, lane, None)
             for lane in range(count):
                 fresh = block[lane + fresh_at] != 0.0
-                state = read_state(block, lane)
-                after, reward, ended = step_one(read_physics(block, lane), state, block[lane + action_at])
+                constants = read_physics(block, lane)
+                after, reward, ended = advance(constants, read_state(block, lane), block, lane)
                 write_state(block, lane, after, fresh)
-                write_seen(block, lane, observe(after), fresh)
+                write_seen(block, lane, observe(constants, after), fresh)
                 block[lane + reward_at] = 0.0 if fresh else reward
                 block[lane + ended_at] = 1.0 if ended and not fresh else 0.0
             for lane in range(count):
                 exchange.fresh[at + lane] = 0
                 exchange.rewards[at + lane] = block[lane + reward_at]
                 exchange.terminations[at + lane] = block[lane + ended_at] != 0.0
-                for j in range(seen):
+                for j in range(seen_count):
                     exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
 
-    file = Path(inspect.getfile(equations.step))
+    name = re.sub(r"\W+", "_", equations.name)
     for kernel in (begin, step):
-        cache_on_disk(kernel, f"the native {equations.name}", file)
-    return Kernels(begin, step, fields, state_at)
+        cache_on_disk(kernel, f"the native {equations.name}", name=name, content=_content(equations))
+    return Kernels(begin, step, places.fields, len(physics))
 
 
-def fields_of(named_tuple: Any) -> tuple[str, ...]:
-    """The names of a named tuple's fields."""
-    names: tuple[str, ...] = named_tuple._fields
-    return names
+def _content(equations: Equations) -> str:
+    """Everything that makes kernels of equations differ from those of others."""
+    functions = (equations.derive, equations.begin, equations.step, equations.observe)
+    space = equations.action_space
+    others = (
+        (equations.params, equations.physics, equations.state),
+        (dict(equations.start), dict(equations.process_noise), equations.observation_space.shape),
+        space.start if isinstance(space, Discrete) else (space.low, space.high, equations.clip_actions),
+    )
+    return hashlib.sha256("\0".join(map(described, (*functions, *others))).encode()).hexdigest()
 
 
-def _places(first: int, count: int) -> list[str]:
-    """Expressions for the fields of an environment; LLVM needs compile-time offsets to turn loops into SIMD."""
-    return [f"block[lane + {LANES * field}]" for field in range(first, first + count)]
+def _offset(place: str) -> int:
+    return int(place.removeprefix("block[lane + ").removesuffix("]"))
+
+
+def _action_reader(equations: Equations, places: Sequence[str]) -> Any:
+    """Copies an action from the exchange to these places; bounds are constants of the code."""
+    space = equations.action_space
+    if isinstance(space, Discrete):
+        return _written(f"def take(exchange, env, block, lane): {places[0]} = exchange.choices[env] + {space.start}.0")
+    lines = []
+    for k, (place, low, high) in enumerate(zip(places, space.low.tolist(), space.high.tolist(), strict=True)):
+        number = f"exchange.numbers[env, {k}]"
+        lines.append(f"{place} = {f'min(max({number}, {low!r}), {high!r})' if equations.clip_actions else number}")
+    return _written(f"def take(exchange, env, block, lane): {'; '.join(lines)}", inf=math.inf)
+
+
+def _stepper(equations: Equations, step: Any, action: Sequence[str], noise: Sequence[str]) -> Any:
+    """``step`` with the action and the noise that are in these places."""
+    chosen = action[0] if len(action) == 1 else f"({', '.join(action)})"
+    more, make = "", None
+    if noise:
+        more, make = f", make({', '.join(noise)})", namedtuple("ProcessNoise", equations.process_noise)
+    return _written(
+        f"def advance(constants, state, block, lane): return step(constants, state, {chosen}{more})",
+        step=step,
+        make=make,
+    )
+
+
+def _drawer(places: Sequence[str], drawn: Mapping[str, Distribution], spreads: Any) -> Any:
+    """Draws random numbers to these places; ``spreads`` are numbers, or expressions, for ``Equations.bounds``."""
+    lines = ["pass"]
+    for place, distribution, (one, other) in zip(places, drawn.values(), spreads, strict=True):
+        if isinstance(distribution, Normal):
+            lines.append(f"{place} = {one} + {other} * standard_normal(streams, env)")
+        else:
+            lines.append(f"{place} = uniform(streams, env, {one}, {other} - {one})")
+    return _written(
+        f"def drawn(streams, env, block, lane, bounds): {'; '.join(lines)}",
+        uniform=uniform,
+        standard_normal=standard_normal,
+    )
 
 
 def _reader(make: Any, places: Sequence[str]) -> Any:
     """``make`` of the numbers in these places, written out because numba cannot fill a named tuple in a loop."""
-    return _written(f"def read(block, lane): return make({', '.join(places)})", make)
+    return _written(f"def read(block, lane): return make({', '.join(places)})", make=make)
 
 
 def _writer(places: Sequence[str]) -> Any:
@@ -155,7 +215,8 @@ def _writer(places: Sequence[str]) -> Any:
     return _written(f"def write(block, lane, values, keep): {lines}")
 
 
-def _written(source: str, make: Any = None) -> Any:
-    names: dict[str, Any] = {"make": make}
+def _written(source: str, **names: Any) -> Any:
+    """The function that a line of code defines, which sees these names."""
+    known = set(names)
     exec(source, names)
-    return njit(**INLINE)(next(value for name, value in names.items() if name in ("read", "write")))
+    return njit(**INLINE)(next(value for name, value in names.items() if name not in (*known, "__builtins__")))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from gym_dr.arrays import Array, Indices
 from gym_dr.compiled.pcg64 import STREAM
@@ -12,8 +14,9 @@ from gym_dr.compiled.pointers import Address, entry_point
 from gym_dr.compiled.rollout import Exchange
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.envs.backend import PlayRollout
-from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.equations.kernels import LANES, EquationsMemory, fields_of, kernels_of
+from gym_dr.envs.equations.diagnosis import diagnosis
+from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
+from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
 
 
 class Simulation:
@@ -27,7 +30,11 @@ class Simulation:
     """
 
     def __init__(self, equations: Equations, num_envs: int) -> None:
-        """Allocates memory and compiles the equations, or loads them from the cache."""
+        """Allocates memory and compiles the equations, or loads them from the cache.
+
+        Raises:
+            EquationsError: Numba cannot compile them.
+        """
         self.equations, self.num_envs = equations, num_envs
         seen, numbers = equations.observation_space, equations.action_space.shape  # the latter () for choices
         self.exchange = Exchange(
@@ -45,12 +52,15 @@ class Simulation:
         self._memory: Array = np.zeros((blocks, kernels.fields, LANES))
         self._world = EquationsMemory(self._memory.reshape(-1), self.params, self.streams, self.exchange)
         self._all: Indices = np.arange(num_envs)
-        self._bounds: Array = np.array(equations.start)
+        self._bounds: Array = np.array(equations.bounds()).reshape(-1, 2)
         self._state_at = kernels.state
         self._state_fields = slice(kernels.state, kernels.state + len(fields_of(equations.state)))
         no_one = np.zeros(0, np.int64)
-        kernels.begin(self._world, no_one, self._bounds)
-        kernels.step(self._world, no_one, 0, 0)
+        try:
+            kernels.begin(self._world, no_one, self._bounds)
+            kernels.step(self._world, no_one, 0, 0)
+        except (NumbaError, UnsupportedBytecodeError) as error:
+            raise diagnosis(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
         self.rollout: PlayRollout = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
 
@@ -59,9 +69,9 @@ class Simulation:
 
         Args:
             envs: The sub-environments.
-            bounds: Bounds of the initial numbers; None for those of the equations.
+            bounds: Of the random numbers; None for those of the equations.
         """
-        self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds))
+        self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds).reshape(-1, 2))
 
     def step(self) -> None:
         """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
@@ -80,10 +90,9 @@ class Simulation:
         """Sets the states of some sub-environments, shape ``(len(envs), fields)``."""
         self._memory[envs // LANES, self._state_fields, envs % LANES] = states
 
-    def values(self, env: int) -> dict[str, float]:
-        """The physics constants of a sub-environment's current episode, by name."""
-        numbers = self._memory[env // LANES, : self._state_at, env % LANES].tolist()
-        return dict(zip(fields_of(self.equations.physics), numbers, strict=True))
+    def physics(self, env: int) -> Any:
+        """The constants of a sub-environment's current episode, a named tuple."""
+        return self.equations.physics(*self._memory[env // LANES, : self._state_at, env % LANES].tolist())
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities, shape ``(len(envs), len(pushed))``."""

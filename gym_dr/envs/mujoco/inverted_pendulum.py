@@ -22,6 +22,7 @@ from gymnasium.spaces import Box
 
 from gym_dr.arrays import Array
 from gym_dr.envs.equations.equations import Equations
+from gym_dr.randomization.distributions import Uniform
 
 FRAME_SKIP = 2
 FALLEN = 0.2  # rad, as in Gymnasium
@@ -165,9 +166,9 @@ def derive(p: Params) -> Physics:
     )
 
 
-def begin(x: float, theta: float, v: float, w: float) -> State:
+def begin(c: Physics, u: Any) -> State:
     """MuJoCo's solver begins with zeros."""
-    return State(x, theta, v, w, 0.0, 0.0, 0.0)
+    return State(u.x, u.theta, u.v, u.w, 0.0, 0.0, 0.0)
 
 
 def accelerations(c: Physics, x: float, theta: float, v: float, w: float, force: float) -> tuple[float, float]:
@@ -228,7 +229,7 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     return after, 0.0 if fallen else 1.0, fallen or not ours
 
 
-def observe(s: State) -> tuple[float, float, float, float]:
+def observe(c: Physics, s: State) -> tuple[float, float, float, float]:
     """Positions and velocities."""
     return s.x, s.theta, s.v, s.w
 
@@ -240,8 +241,9 @@ EQUATIONS = Equations(
     params=Params,
     physics=Physics,
     state=State,
-    start=((-0.01, 0.01),) * 4,
+    start={name: Uniform(-0.01, 0.01) for name in ("x", "theta", "v", "w")},
     pushed=("v",),
+    clip_actions=False,
     derive=derive,
     begin=begin,
     step=step,

@@ -11,28 +11,19 @@ import numpy as np
 import pytest
 
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
-from gym_dr.envs.classic_control.equations import ClassicEquations
+from gym_dr.envs.equations.family import EquationsFamily
 from gym_dr.errors import EnvStateError, RandomizationError
 
-EQUATIONS = [module.EQUATIONS for module in (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)]
+MODULES = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
 IDS = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
-by_equations = pytest.mark.parametrize("equations", EQUATIONS, ids=[equations.name for equations in EQUATIONS])
+by_file: Any = pytest.mark.parametrize("module", MODULES, ids=[module.FAMILY.name for module in MODULES])
 
 
-@by_equations
-def test_fields_of_params_are_the_space_and_then_the_options(equations: ClassicEquations) -> None:
-    assert equations.params._fields == (*equations.space, *equations.options)  # type: ignore[attr-defined]
-
-
-@by_equations
-def test_the_physics_are_plain_functions_that_python_runs_too(equations: ClassicEquations) -> None:
-    params = equations.params(*equations.space.nominal.values(), *equations.options.values())
-    state = equations.begin(*(high for _, high in equations.start))
-    for _ in range(3):
-        state, reward, ended = equations.step(equations.derive(params), state, 1.0)
-        assert np.isfinite([*state, *equations.observe(state), reward]).all()
-        assert not ended
-    assert set(equations.pushed) <= set(state._fields)
+@by_file
+def test_fields_of_params_are_the_space_and_then_the_options(module: Any) -> None:
+    family: EquationsFamily = module.FAMILY
+    assert module.Params._fields == (*family.param_space, *family.options)
+    assert module.Params._fields == family.equations.params._fields  # type: ignore[attr-defined]
 
 
 def test_derived_quantities_follow_from_parameters() -> None:
@@ -166,11 +157,11 @@ def test_a_state_may_be_set_as_a_whole_or_in_place() -> None:
 
 
 def test_a_single_environment_has_the_attributes_and_constants_of_gymnasiums_class() -> None:
-    for equations, env_id in zip(EQUATIONS, IDS, strict=True):
+    for env_id in IDS:
         stock: Any = gym.make(env_id).unwrapped
         env: Any = gym.make(f"gym_dr/{env_id.replace('-v', 'DR-v')}", randomization="none").unwrapped
         public = [name for name in dir(stock) if not name.startswith("_") and not callable(getattr(stock, name))]
-        assert [name for name in public if not hasattr(env, name)] == [], equations.name
+        assert [name for name in public if not hasattr(env, name)] == [], env_id
         assert type(env).metadata == type(stock).metadata
 
 

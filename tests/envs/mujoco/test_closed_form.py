@@ -76,11 +76,11 @@ def test_nothing_moves_without_gravity_and_a_free_pole_keeps_its_momentum(pair: 
     states = np.zeros((NUM_ENVS, 4))
     states[1:, 1:] = np.random.default_rng(0).uniform(-0.3, 0.3, (NUM_ENVS - 1, 3))
     put(envs, states)
-    physics = envs.unwrapped._backend.simulation.values(0)
+    physics = envs.unwrapped._backend.simulation.physics(0)
 
     def momentum(x: Any) -> Any:
-        turned = physics["lever_z"] * np.cos(x[:, 1]) - physics["lever_x"] * np.sin(x[:, 1])
-        return physics["mass"] * x[:, 2] + turned * x[:, 3]
+        turned = physics.lever_z * np.cos(x[:, 1]) - physics.lever_x * np.sin(x[:, 1])
+        return physics.mass * x[:, 2] + turned * x[:, 3]
 
     after = envs.step(np.zeros((NUM_ENVS, 1)))[0]
     assert (after[0] == 0.0).all()

@@ -6,25 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from gym_dr import Param, ParamSpace, Randomization, Uniform
-from gym_dr.envs.equations.backend import EquationsBackend
-from gym_dr.envs.equations.equations import Equations
-from gym_dr.envs.family import EnvFamily, EnvId
-from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.envs.single import CompiledEnv
+from gym_dr import Param, Uniform, equations_family
+from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
-
-MASS = Param(name="mass", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="at the end of the spring")
-STIFFNESS = Param(name="stiffness", nominal=4.0, low=0.0, high=100.0, unit="N/m", doc="of the spring")
-SPACE = ParamSpace("Spring", [MASS, STIFFNESS])
-DEFAULT = Randomization({"mass": Uniform(0.5, 2.0), "stiffness": Uniform(2.0, 8.0)})
-
-
-class Params(NamedTuple):
-    mass: float
-    stiffness: float
 
 
 class Physics(NamedTuple):
@@ -37,8 +24,12 @@ class State(NamedTuple):
     velocity: float  # m/s
 
 
-def derive(p: Params) -> Physics:
+def derive(p: Any) -> Physics:
     return Physics(p.stiffness / p.mass, 3.0 / p.mass)
+
+
+def begin(c: Physics, u: Any) -> State:
+    return State(u.position, u.velocity)
 
 
 def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
@@ -48,49 +39,38 @@ def step(c: Physics, s: State, action: float) -> tuple[State, float, bool]:
     return State(position, velocity), 1.0 - abs(position), abs(position) > 3.0
 
 
-def observe(s: State) -> tuple[float, float]:
+def observe(c: Physics, s: State) -> tuple[float, float]:
     return s.position, s.velocity
 
 
-EQUATIONS = Equations(
-    name=SPACE.name,
+def render(c: Physics, s: State) -> npt.NDArray[np.uint8]:
+    """A frame ``(20, 61, 3)`` with a white column where the mass is."""
+    column = np.arange(61) == np.clip(30 + 10 * s.position, 0, 60).round()
+    return np.tile(np.uint8(255) * column[:, None], (20, 1, 3))
+
+
+SPRING = equations_family(
+    "parts/Spring-v0",
+    params=[
+        Param(name="mass", nominal=1.0, low=0.1, high=10.0, unit="kg", doc="at the end of the spring"),
+        Param(name="stiffness", nominal=4.0, low=0.0, high=100.0, unit="N/m", doc="of the spring"),
+    ],
     observation_space=Box(-np.inf, np.inf, (2,), np.float32),
     action_space=Discrete(3),
-    params=Params,
-    physics=Physics,
-    state=State,
-    start=((-1.0, 1.0), (-0.5, 0.5)),
-    pushed=("velocity",),
+    start={"position": (-1.0, 1.0), "velocity": (-0.5, 0.5)},
     derive=derive,
-    begin=State,
+    begin=begin,
     step=step,
     observe=observe,
+    render=render,
+    render_fps=20,
+    pushed=("velocity",),
+    presets={"default": {"mass": Uniform(0.5, 2.0), "stiffness": Uniform(2.0, 8.0)}},
+    max_episode_steps=50,
 )
-
-
-class SpringBackend(EquationsBackend):
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
-
-    def __init__(self) -> None:
-        super().__init__(EQUATIONS, SPACE)
-
-    def render(self, env: int) -> Any:
-        """A frame ``(20, 61, 3)`` with a white column where the mass is."""
-        column = np.arange(61) == np.clip(30 + 10 * self.simulation.state(env)[0], 0, 60).round()
-        return np.tile(np.uint8(255) * column[:, None], (20, 1, 3))
-
-
-class Spring(CompiledEnv):
-    backend_class = SpringBackend
-
-
-class SpringVectorEnv(NativeVectorEnv):
-    backend_class = SpringBackend
 
 
 @hookimpl
 def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
     """Registers ``parts/Spring-v0``."""
-    entry_points = {"entry_point": f"{__name__}:Spring", "vector_entry_point": f"{__name__}:SpringVectorEnv"}
-    spring = EnvId(id="parts/Spring-v0", max_episode_steps=50, discrete=True, **entry_points)
-    register(EnvFamily(name=SPACE.name, ids=(spring,), space=SPACE, presets={"default": DEFAULT}))
+    register(SPRING)

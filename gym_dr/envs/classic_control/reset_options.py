@@ -1,0 +1,38 @@
+"""Options of ``reset`` that bound the initial states, as in Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, nan
+from typing import Any
+
+from gym_dr.envs.equations.equations import Bounds
+from gym_dr.errors import RandomizationError
+
+
+def low_and_high(options: Mapping[str, Any], bounds: Bounds) -> Bounds:
+    """The bounds of an initial state, either of which ``reset(options={"low": ..., "high": ...})`` may set.
+
+    Raises:
+        RandomizationError: One is not a finite number, or they are in the wrong order.
+    """
+    given = {name: number_option(name, options[name]) for name in ("low", "high") if name in options}
+    within = tuple((given.get("low", low), given.get("high", high)) for low, high in bounds)
+    if any(low > high for low, high in within):
+        raise RandomizationError(f"Expected options with low <= high, got {within[0][0]} and {within[0][1]}.")
+    return within
+
+
+def number_option(name: str, value: Any) -> float:
+    """A finite number in the options of ``reset``.
+
+    Raises:
+        RandomizationError: The value is something else.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    if not isfinite(number):
+        raise RandomizationError(f"Expected options[{name!r}] to be a finite number, got {value!r}.")
+    return number

@@ -1,0 +1,135 @@
+"""Short episodes of new equations in plain Python, before they are compiled, which find errors in the user's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from gym_dr.envs.equations.checks import called, check_numbers, made_of, place_of
+from gym_dr.envs.equations.equations import Equations, fields_of
+from gym_dr.errors import EquationsError, located, shortened
+from gym_dr.randomization.distributions import Distribution
+from gym_dr.randomization.draws import draw
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.spec import Randomization
+
+_STEPS = 10
+_EPISODES = 3  # with nominal values, and with draws of each preset one
+
+_tried: WeakSet[Equations] = WeakSet()  # of this process
+
+
+def try_out(
+    equations: Equations, space: ParamSpace, rest: tuple[float, ...], presets: Mapping[str, Randomization]
+) -> None:
+    """Plays short episodes with random actions, with nominal values and with draws of each preset.
+
+    Args:
+        equations: What is tried, once in a process.
+        space: Its parameters.
+        rest: The other fields of ``equations.params``.
+        presets: By name.
+
+    Raises:
+        EquationsError: A function fails, returns something else than numbers, or nan; or an observation is outside of
+            its space.
+    """
+    if equations in _tried:
+        return
+    rng = np.random.default_rng(0)
+    for values in [*[tuple(space.nominal.values())] * _EPISODES, *_drawn(space, presets)]:
+        params = equations.params(*values, *rest)
+        with located(f"Equations {equations.name!r}"):
+            _Trial(equations, rng).play(params)
+    _tried.add(equations)
+
+
+def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:
+    """Parameters that presets draw."""
+    for randomization in presets.values():
+        with nominal_may_be_outside():
+            found = draw(resolve(randomization.without(space.constants), space), space, np.zeros(1, np.uint64), 0)
+        yield tuple(float(found[name][0]) if name in found else space[name].nominal for name in space)
+
+
+class _Trial:
+    """Plays episodes of equations in Python."""
+
+    def __init__(self, equations: Equations, rng: np.random.Generator) -> None:
+        self.equations, self.rng = equations, rng
+
+    def play(self, params: Any) -> None:
+        """One episode, at most ``_STEPS`` long."""
+        e = self.equations
+        physics = called(e.derive, "derive", params)
+        numbers = check_numbers("derive", e.derive, physics, fields_of(e.physics))
+        self._check_nan("derive", e.derive, numbers, physics, params)
+        state = called(e.begin, "begin", physics, self._random("Start", e.start))
+        known = np.isfinite(check_numbers("begin", e.begin, state, fields_of(e.state)))
+        self._observe(physics, state, "the first state")
+        for t in range(1, _STEPS + 1):
+            before, action = state, self._action()
+            noise = (self._random("ProcessNoise", e.process_noise),) if e.process_noise else ()
+            found = called(e.step, "step", physics, state, action, *noise)
+            if not (isinstance(found, tuple) and len(found) == 3):
+                raise self._wrong(
+                    "step", e.step, "three things, next state, reward and whether the episode ends", found
+                )
+            state, reward, ended = found
+            numbers = check_numbers("step", e.step, state, fields_of(e.state))
+            self._check_nan("step", e.step, numbers[known], state, before, action)
+            if isinstance(reward, bool | np.bool_) or not isinstance(reward, int | float | np.number):
+                raise self._wrong("step", e.step, "a number as reward", reward)
+            self._check_nan("step", e.step, np.array([reward]), f"reward {reward}", before, action)
+            if not isinstance(ended, bool | np.bool_):
+                raise self._wrong("step", e.step, "True or False as whether the episode ends", ended)
+            self._observe(physics, state, f"the state after step {t}")
+            if ended:
+                return
+
+    def _action(self) -> Any:
+        """A random action as ``step`` gets it."""
+        space = self.equations.action_space
+        if isinstance(space, Discrete):
+            return float(space.start + self.rng.integers(space.n))
+        low, high = np.maximum(space.low, -10.0), np.minimum(space.high, 10.0)  # finite, whatever the space
+        numbers = self.rng.uniform(low, high).tolist()
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+    def _random(self, name: str, drawn: Mapping[str, Distribution]) -> Any:
+        return made_of(name, drawn, (float(each.ppf(self.rng.uniform(1e-3, 1.0 - 1e-3))) for each in drawn.values()))
+
+    def _observe(self, physics: Any, state: Any, when: str) -> None:
+        e = self.equations
+        found, size = called(e.observe, "observe", physics, state), e.observation_space.shape[0]
+        if not isinstance(found, tuple) or len(found) != size:
+            what = f"a tuple of {size} number{'s' if size > 1 else ''}, as many as observation_space has"
+            raise self._wrong("observe", e.observe, what, found)
+        try:
+            numbers = np.array(found, np.float64).astype(e.observation_space.dtype)
+        except (TypeError, ValueError):
+            raise self._wrong("observe", e.observe, "numbers", found) from None
+        self._check_nan("observe", e.observe, numbers, found, state)
+        outside = np.flatnonzero((numbers < e.observation_space.low) | (numbers > e.observation_space.high))
+        if len(outside):
+            k = int(outside[0])
+            low, high = float(e.observation_space.low[k]), float(e.observation_space.high[k])
+            raise EquationsError(
+                f"expected observe at {place_of(e.observe)} to return number {k} from {low:g} to {high:g}, the bounds "
+                f"of observation_space, got {found[k]:g} for {when}, {shortened(state)}. Widen the space, or clip."
+            )
+
+    def _check_nan(self, name: str, function: Any, numbers: Any, found: Any, *given: Any) -> None:
+        if np.isnan(numbers).any():
+            raise EquationsError(
+                f"expected {name} at {place_of(function)} to return numbers, got nan in {shortened(found)}, called "
+                f"with {', '.join(map(shortened, given))}."
+            )
+
+    def _wrong(self, name: str, function: Any, expected: str, got: Any) -> EquationsError:
+        return EquationsError(f"expected {name} at {place_of(function)} to return {expected}, got {shortened(got)}.")

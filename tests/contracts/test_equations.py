@@ -1,0 +1,40 @@
+"""Environments from equations of one's own keep the contracts that ours keep."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gym_dr.testing.environments import ENVIRONMENT_CONTRACTS, Contract, Mode
+from tests.contracts.test_environments import SAME
+from tests.registered import forgotten_afterwards
+
+IDS = (
+    "examples.own_equations:mine/Quadrotor-v0",  # the tutorial's: two numbers as actions, and gusts
+    "tests.envs.equations.own.tank:tests/Tank-v0",  # choices, and noise in first states and steps
+    "tests.envs.equations.own.bare:tests/Bare-v0",  # nothing that can be left out
+)
+CELLS = [
+    pytest.param(
+        env_id, name, contract, marks=[pytest.mark.slow] if name == "async" and contract.__name__ != SAME else []
+    )
+    for env_id in IDS
+    for name, contracts in ENVIRONMENT_CONTRACTS.items()
+    for contract in contracts
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered() -> Iterator[None]:
+    """Has the first test import the modules, as their ids say, whether or not another has imported them before."""
+    with forgotten_afterwards(), pytest.MonkeyPatch.context() as patch:
+        for env_id in IDS:
+            patch.delitem(sys.modules, env_id.partition(":")[0], raising=False)
+        yield
+
+
+@pytest.mark.parametrize(("env_id", "name", "contract"), CELLS)
+def test_equations(env_id: str, name: str, contract: Contract) -> None:
+    contract(Mode(env_id=env_id, name=name))

@@ -1,0 +1,1 @@
+"""Environments as a user would write them."""

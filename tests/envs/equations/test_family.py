@@ -1,0 +1,178 @@
+"""Registering equations: what is refused at once, in words of the user's, and what registering again does."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from random import gauss
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+
+import gym_dr
+from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
+from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
+from gym_dr.errors import ConfigError, EquationsError, GymDrError, RandomizationError, UnknownNameError
+from gym_dr.randomization.presets import PRESETS, presets
+from tests.envs.equations.swing import RIGHT, Swing, begin, observe, register, step
+
+ID = "tests/Swing-v0"
+
+
+def rolling(p: Any, s: Swing, action: float) -> Any:
+    return step(p, Swing(s.angle + gauss(0.0, 1.0), s.speed), action)
+
+
+def dicing(p: Any, s: Swing, action: float) -> Any:
+    return Swing(s.angle + np.random.normal(), s.speed), 0.0, False  # noqa: NPY002
+
+
+def drawing(p: Any, u: Any) -> Swing:
+    return Swing(random.random(), 0.0)
+
+
+def again(p: Any, s: Swing) -> Any:
+    return again(p, s)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"params": []}, "params: expected at least one"),
+        ({"params": [Param(name="body:mass", nominal=1.0, low=0.1, high=2.0)]}, "names that can follow a dot"),
+        ({"params": [*RIGHT["params"], *RIGHT["params"]]}, "two parameters have the same name"),
+        ({"options": {"length": 1.0}}, "names that can follow a dot"),
+        ({"observation_space": Discrete(2)}, r"observation_space: expected a Box of one row of floats, got Discrete"),
+        ({"observation_space": Box(0, 1, (2, 2))}, "observation_space: expected a Box of one row"),
+        ({"observation_space": Box(0, 255, (2,), np.uint8)}, "observation_space: expected a Box of one row of floats"),
+        ({"action_space": MultiBinary(3)}, "action_space: expected a Discrete or a Box of one row"),
+        ({"action_space": Dict({})}, "action_space: expected a Discrete or a Box of one row"),
+        ({"start": [(-1.0, 1.0)]}, "start: expected names with their distributions"),
+        ({"start": {"angle": (1.0, -1.0)}}, "start 'angle': .*low"),
+        ({"start": {"angle": 3.0}}, r"start 'angle': expected Uniform\(low, high\), .* got 3.0"),
+        ({"start": {"angle": LogUniform(0.1, 1.0)}}, "start 'angle': expected Uniform.*Compute other distributions"),
+        ({"start": {"angle": Normal(0.0, 1.0, low=-1.0)}}, "start 'angle': expected Uniform"),
+        ({"process_noise": {"2nd": (0.0, 1.0)}}, "process_noise: expected names"),
+        ({"process_noise": {"gust": Choice((0.0, 1.0))}}, "process_noise 'gust': expected"),
+        ({"process_noise": {"gust": (0.0, 1.0)}}, r"expected step\(c, state, action, w\), where w .*swing.py:24"),
+        ({"step": lambda p, s: s}, r"expected step\(c, state, action\) at test_family.py:\d+, got step\(p, s\)"),
+        ({"begin": Swing}, r"expected a function begin\(c, u\), made with def or lambda, got"),
+        ({"observe": partial(observe, None)}, r"expected a function observe\(c, state\)"),
+        ({"derive": "p"}, r"expected a function derive\(p\)"),
+        ({"step": rolling}, r"step: rolling at .* uses gauss, .* process_noise=\{'gust': Normal\(0, 1\)\}"),
+        ({"step": dicing}, "step: dicing at .* uses np, whose random numbers"),
+        ({"begin": drawing}, r"begin: drawing at .* uses random, .* start=\{'x': Normal\(0, 1\)\} for begin"),
+        ({"observe": again}, "observe: again at .* calls itself. Write a loop."),
+        ({"begin": lambda p, u: u.tilt}, "begin failed with AttributeError: .*tilt.* at test_family.py:.*lambda p, u"),
+        ({"begin": lambda p, u: (u.angle, 0.0)}, "expected begin at .* to return a named tuple of numbers, got"),
+        ({"begin": lambda p, u: Swing("left", 0.0)}, "to return numbers, got angle = 'left'"),  # type: ignore[arg-type]
+        ({"derive": lambda p: 1.0 / p.length}, "expected derive at .* to return a named tuple of numbers, got 1.0"),
+        ({"derive": lambda p: p.length / 0.0}, "derive failed with ZeroDivisionError.*called with Params"),
+        ({"pushed": ["height"]}, r"pushed: expected fields of the state \(angle, speed\), got 'height'"),
+        ({"render": "rgb_array"}, "expected a function as render, got 'rgb_array'"),
+        ({"presets": {}}, r"presets: expected one called 'default', .* \{'default': \{'length': \(low, high\)\}\}"),
+        ({"presets": {"wide": {"length": (0.5, 2.0)}}}, "presets: expected one called 'default'"),
+        ({"params": ["length"]}, r"params: expected .*, got \['length'\]"),
+        ({"interface": "an angle"}, "expected an Interface"),
+        (
+            {"interface": Interface(observation=(Quantity("angle"),), actions=(), reward=(), ends=())},
+            "for 2 observation",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name_and_nothing_is_registered(changed: Any, message: str) -> None:
+    before = [*FAMILIES], [*ENVIRONMENTS], [*PRESETS], [*gym.registry]
+    with pytest.raises(GymDrError, match=f"^Equations 'tests/Swing-v0': .*{message}") as caught:
+        register(**changed)
+    assert isinstance(caught.value, EquationsError | RandomizationError)
+    assert before == ([*FAMILIES], [*ENVIRONMENTS], [*PRESETS], [*gym.registry])
+
+
+@pytest.mark.parametrize(
+    ("error", "changed"),
+    [
+        (UnknownNameError, {"presets": {"default": {"mass": (0.5, 2.0)}}}),
+        (RandomizationError, {"presets": {"default": {"length": (0.0, 2.0)}}}),
+        (ConfigError, {"max_episode_steps": 0}),
+        (ConfigError, {"render_fps": 0.5}),
+        (UnknownNameError, {"keywords": ("mass",)}),
+    ],
+)
+def test_impossible_values_are_refused_with_the_error_for_them(error: type[Exception], changed: Any) -> None:
+    with pytest.raises(error):
+        register(**changed)
+    assert ID not in gym.registry
+
+
+@pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0"])
+def test_a_malformed_id_is_refused(env_id: str) -> None:
+    with pytest.raises(EquationsError, match="expected an id such as 'Glider-v0' or 'mine/Glider-v0'"):
+        register(env_id)
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1", "gym_dr/LunarLanderDR-v3"])
+def test_an_id_of_another_environment_is_refused(env_id: str) -> None:
+    spec = gym.registry[env_id]
+    with pytest.raises(EquationsError, match="another environment is already registered with this id"):
+        register(env_id)
+    assert gym.registry[env_id] is spec
+
+
+def test_registering_again_replaces_the_equations_in_environments_made_afterwards() -> None:
+    register()
+    old = gym.make_vec(ID, 2)
+    register(observe=lambda p, s: (10.0 * s.angle, s.speed), presets={"default": {}, "long": {"length": 5.0}})
+    new = gym.make_vec(ID, 2)
+    np.testing.assert_allclose(10.0 * old.reset(seed=1)[0][:, 0], new.reset(seed=1)[0][:, 0], rtol=1e-6)
+    assert list(presets(ID)) == ["none", "default", "long"]
+
+
+def test_a_family_is_what_registering_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    register()
+    family = FAMILIES.get(ID)
+    made = gym_dr.equations_family(ID, **RIGHT)
+    assert (made.ids, made.presets, made.param_space.nominal) == (family.ids, family.presets, {"length": 1.0})
+    assert made.equations.state is Swing
+
+
+def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() -> None:
+    register(
+        keywords=("length",),
+        options={"push": 0.0},
+        begin=lambda p, u: begin(p, u),
+        observe=lambda p, s: (p.length, p.push),
+    )
+    env: Any = gym.make(ID, length=3.0, push=2)
+    assert env.reset(seed=0)[0].tolist() == [3.0, 2.0]  # the preset does not vary a keyword
+    with pytest.raises(TypeError, match="has no keyword 'mass'"):
+        gym.make(ID, mass=1.0)
+
+
+def test_options_of_reset_bound_uniform_numbers_alone() -> None:
+    register(
+        start={"angle": (-1.0, 1.0), "speed": Normal(5.0, 1e-9)},
+        begin=lambda p, u: Swing(u.angle, u.speed),
+        reset_options=lambda options, bounds: ((0.2, 0.3),) if options.get("near") else bounds,
+    )
+    for env in (gym.make(ID), gym.make_vec(ID, 50)):
+        near: Any = env.reset(seed=1, options={"near": True})[0]
+        assert ((near[..., 0] >= 0.2) & (near[..., 0] <= 0.3) & (abs(near[..., 1] - 5.0) < 1e-6)).all()
+    far: Any = env.reset(seed=1)[0]
+    assert (far[:, 0] < 0.0).any()
+
+
+def test_a_picture_of_another_form_is_refused() -> None:
+    register(render=lambda p, s: np.zeros((4, 5)))
+    env = gym.make(ID, render_mode="rgb_array")
+    env.reset(seed=0)
+    with pytest.raises(EquationsError, match=r"expected render to return an array \(height, width, 3\) of uint8, got"):
+        env.unwrapped.render()
+
+
+def test_without_a_picture_there_is_no_render_mode() -> None:
+    register()
+    with pytest.raises(ConfigError, match="Expected render_mode None, got 'rgb_array'"):
+        gym.make_vec(ID, 2, render_mode="rgb_array")

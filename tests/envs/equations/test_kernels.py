@@ -1,0 +1,239 @@
+"""Compiled equations against the plain functions in Python, with numpy's random numbers; and their cache."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections import namedtuple
+from math import sin
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from gym_dr import Normal
+from gym_dr.envs.equations.equations import Equations
+from gym_dr.envs.equations.family import family_with
+from gym_dr.envs.equations.kernels import LANES, kernels_of
+from gym_dr.envs.equations.simulation import Simulation
+from gym_dr.randomization.draws import draw
+from gym_dr.randomization.presets import resolve
+from tests.envs.equations.swing import RIGHT, Swing, register
+
+NUM_ENVS = LANES + 3  # a whole block, and some
+
+
+class Played:
+    """One environment in Python: the equations' functions, and numpy's generator."""
+
+    def __init__(self, equations: Equations, seed: int, params: dict[str, float]) -> None:
+        self.equations, self.rng = equations, np.random.default_rng(seed)
+        self.physics = equations.derive(equations.params(**params))
+        self.state = equations.begin(self.physics, self.random(equations.start))
+
+    def random(self, drawn: Any) -> Any:
+        numbers = [
+            self.rng.normal(d.mu, d.sigma) if isinstance(d, Normal) else self.rng.uniform(*d.support)
+            for d in drawn.values()
+        ]
+        return namedtuple("Drawn", drawn)(*numbers)  # type: ignore[misc]
+
+    def observe(self) -> Any:
+        found = self.equations.observe(self.physics, self.state)
+        return np.array(found).astype(self.equations.observation_space.dtype)
+
+    def step(self, action: Any) -> tuple[Any, float, bool]:
+        self.state, reward, ended = self.equations.step(
+            self.physics, self.state, action, self.random(self.equations.process_noise)
+        )
+        return self.observe(), reward, ended
+
+
+@pytest.mark.parametrize("module", ["examples.own_equations", "tests.envs.equations.own.tank"])
+def test_noise_and_first_states_are_numpys_and_steps_those_of_the_plain_functions(module: str) -> None:
+    sys.modules.pop(module, None)  # so that it registers its id, which is forgotten after this test
+    env_id = importlib.import_module(module).ID
+    family = family_with(env_id)
+    envs = gym.make_vec(env_id, NUM_ENVS)
+    first, _ = envs.reset(seed=11)
+    seeds = 11 + np.arange(NUM_ENVS, dtype=np.uint64)
+    drawn = draw(resolve("default", family.param_space), family.param_space, seeds, 0)
+    nominal = family.param_space.nominal
+    plain = [
+        Played(
+            family.equations,
+            int(seeds[i]),
+            {name: float(drawn.get(name, np.full(99, nominal[name]))[i]) for name in nominal},
+        )
+        for i in range(NUM_ENVS)
+    ]
+    np.testing.assert_allclose(first, [each.observe() for each in plain], rtol=1e-12, atol=1e-12)
+    envs.action_space.seed(0)
+    running = np.ones(NUM_ENVS, np.bool_)
+    for _ in range(60):
+        actions = envs.action_space.sample()
+        observations, rewards, terminated, _, _ = envs.step(actions)
+        for i in np.flatnonzero(running):
+            action = actions[i].tolist() if actions.ndim == 1 else tuple(actions[i].tolist())
+            expected, reward, ended = plain[i].step(action)
+            np.testing.assert_allclose(observations[i], expected, rtol=1e-9, atol=1e-9)
+            assert rewards[i] == pytest.approx(reward, abs=1e-9)
+            assert terminated[i] == ended
+            running[i] = not ended
+    assert running.sum() > 5
+
+
+def test_normal_and_uniform_noise_have_their_moments() -> None:
+    register(
+        start={"angle": Normal(2.0, 0.5)},
+        process_noise={"bump": Normal(-1.0, 2.0), "tap": (2.0, 4.0)},
+        step=lambda p, s, a, w: (Swing(w.bump, w.tap), 0.0, False),
+    )
+    envs = gym.make_vec("tests/Swing-v0", 10_000)
+    angles = envs.reset(seed=0)[0][:, 0]
+    # standard errors of the means are 0.005, 0.02 and 0.0058: five of them
+    assert angles.mean() == pytest.approx(2.0, abs=0.025)
+    assert angles.std() == pytest.approx(0.5, abs=0.02)
+    bump, tap = envs.step(np.zeros(10_000, np.int64))[0].T
+    assert bump.mean() == pytest.approx(-1.0, abs=0.1)
+    assert bump.std() == pytest.approx(2.0, abs=0.08)
+    assert tap.mean() == pytest.approx(3.0, abs=0.03)
+    assert (tap.min(), tap.max()) == pytest.approx((2.0, 4.0), abs=0.01)
+    assert abs(np.corrcoef(bump, tap)[0, 1]) < 0.05
+
+
+def test_each_sub_environment_has_a_stream_of_its_own_that_its_seed_repeats() -> None:
+    register(process_noise={"bump": Normal(0.0, 1.0)}, step=lambda p, s, a, w: (Swing(w.bump, 0.0), 0.0, False))
+    few, many = gym.make_vec("tests/Swing-v0", 2), gym.make_vec("tests/Swing-v0", 40)
+    few.reset(seed=3), many.reset(seed=3)
+    for _ in range(5):
+        one, other = few.step(np.zeros(2, np.int64))[0], many.step(np.zeros(40, np.int64))[0]
+        np.testing.assert_array_equal(one, other[:2])
+        assert len(np.unique(other[:, 0])) == 40
+
+
+@pytest.mark.parametrize("clip", [True, False])
+def test_numbers_are_clipped_to_the_bounds_unless_told_otherwise(clip: bool) -> None:
+    register(
+        action_space=Box(np.float32([-1.0, 0.0]), np.float32([1.0, np.inf])),
+        step=lambda p, s, action: (Swing(action[0], action[1]), 0.0, False),
+        clip_actions=clip,
+    )
+    envs = gym.make_vec("tests/Swing-v0", 3)
+    envs.reset(seed=0)
+    seen = envs.step(np.float32([[-3.0, -3.0], [0.5, 7.0], [3.0, 1e30]]))[0]
+    expected = [[-1.0, 0.0], [0.5, 7.0], [1.0, 1e30]] if clip else [[-3.0, -3.0], [0.5, 7.0], [3.0, 1e30]]
+    np.testing.assert_array_equal(seen, np.float32(expected))
+
+
+def test_choices_count_from_where_the_space_does() -> None:
+    register(action_space=Discrete(3, start=-1), step=lambda p, s, action: (Swing(action, 0.0), 0.0, False))
+    envs, env = gym.make_vec("tests/Swing-v0", 3), gym.make("tests/Swing-v0")
+    envs.reset(seed=0), env.reset(seed=0)
+    assert envs.step(np.array([-1, 0, 1]))[0][:, 0].tolist() == [-1.0, 0.0, 1.0]
+    assert env.step(np.int64(-1))[0][0] == -1.0
+
+
+def test_an_episode_may_begin_without_random_numbers() -> None:
+    register(start={}, begin=lambda p, u: Swing(p.length, 0.0))
+    assert gym.make_vec("tests/Swing-v0", 3, randomization="none").reset(seed=0)[0][:, 0].tolist() == [1.0] * 3
+
+
+def test_a_math_module_and_its_functions_by_name_are_the_same() -> None:
+    def by_name(p: Any, s: Swing, action: float) -> Any:
+        return Swing(sin(s.angle), 0.0), 0.0, False
+
+    register(step=by_name)
+    one = gym.make_vec("tests/Swing-v0", 50)
+    register(step=lambda p, s, action: (Swing(np.float64(0.0) + math.sin(s.angle), 0.0), 0.0, False))
+    other = gym.make_vec("tests/Swing-v0", 50)
+    one.reset(seed=0), other.reset(seed=0)
+    actions = np.zeros(50, np.int64)
+    np.testing.assert_array_equal(one.step(actions)[0], other.step(actions)[0])
+
+
+# ---- the cache -------------------------------------------------------------------------------------------------------
+
+SOURCE = """
+from typing import NamedTuple
+import helping
+from gymnasium.spaces import Box, Discrete
+import numpy as np
+from gym_dr import Param, equations_family
+{imports}
+
+GAIN = {gain}
+
+class State(NamedTuple):
+    x: float
+
+def lifted(x):
+    return {lifted}
+
+def begin(p, u):
+    return State(u.x)
+
+def step(p, s, action):
+    return State(lifted(s.x) * GAIN), 0.0, False
+
+def observe(p, s):
+    return (s.x,)
+
+FAMILY = equations_family(
+    "tests/Cached-v0", params=[Param(name="mass", nominal=1.0, low=0.1, high=2.0)],
+    observation_space=Box(-np.inf, np.inf, (1,)), action_space=Discrete(2), start={{"x": (-1.0, {high})}},
+    begin=begin, step=step, observe=observe, presets={{"default": {{}}}},
+)
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Loads the source above with some text in it, and says whether its kernels came from the cache."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def loaded(helping: str = "FACTOR = 1.0", **changed: Any) -> tuple[float, bool]:
+        (tmp_path / "helping.py").write_text(helping)
+        given = {"imports": "", "gain": 2.0, "lifted": "x + 1.0", "high": 1.0, **changed}
+        (tmp_path / "cached.py").write_text(SOURCE.format(**given))
+        for name in ("helping", "cached"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)  # files of one second are the same to Python
+        equations = importlib.import_module("cached").FAMILY.equations
+        simulation = Simulation(equations, 1)
+        simulation.begin(np.zeros(1, np.int64), ((0.25, 0.25),))
+        simulation.exchange.fresh[:] = 0
+        simulation.step()
+        kernel: Any = kernels_of(equations).step
+        return float(simulation.exchange.observations[0, 0]), bool(sum(kernel._cache_hits.values()))
+
+    return loaded
+
+
+def test_equations_are_compiled_once_and_again_when_what_they_compute_changes(load: Any) -> None:
+    assert load() == (2.5, False)  # (0.25 + 1) * 2
+    assert load() == (2.5, True)
+    assert load(imports="# a comment, a line further down\n") == (2.5, True)
+    assert load(gain=3.0) == (3.75, False)  # a constant
+    assert load(lifted="x + 2.0") == (4.5, False)  # a function that a function calls
+    assert load(lifted="x + helping.FACTOR") == (2.5, False)
+    assert load(lifted="x + helping.FACTOR", helping="FACTOR = 3.0") == (6.5, False)  # a constant of another module
+    assert load(lifted="x + helping.FACTOR") == (2.5, True)
+
+
+def test_equations_in_the_same_file_do_not_share_their_code() -> None:
+    """Lambdas on one line have the same name and the same line."""
+    found = []
+    for gain in (1.0, 2.0):
+        register(step=lambda p, s, action, gain=gain: (Swing(gain * s.angle, 0.0), 0.0, False))
+        envs = gym.make_vec("tests/Swing-v0", 4, randomization="none")
+        first = envs.reset(seed=0)[0][:, 0]
+        found.append(envs.step(np.zeros(4, np.int64))[0][:, 0] / first)
+    np.testing.assert_allclose(found, [[1.0] * 4, [2.0] * 4], rtol=1e-6)
+    assert len(RIGHT["params"]) == 1

@@ -1,0 +1,100 @@
+"""Making an environment tries new equations: errors name the function, its line, and what it was called with."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+
+from gym_dr import Normal, Param
+from gym_dr.errors import EquationsError
+from tests.envs.equations.swing import Swing, observe, register, step
+
+ID = "tests/Swing-v0"
+
+
+class Other(NamedTuple):
+    angle: float
+    spin: float
+
+
+def failing(p: Any, s: Swing, action: float) -> Any:
+    return Swing(s.angle, math.sqrt(-1.0 - s.angle * s.angle)), 0.0, False
+
+
+def late(p: Any, s: Swing, action: float) -> Any:
+    """NaN in the third step."""
+    return Swing(s.angle, s.speed + 1.0 if s.speed < 1.5 else math.nan), 0.0, False
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"step": failing}, r"step failed with ValueError: .* at test_trial.py:26 `return Swing.*, called with Params"),
+        ({"step": lambda p, s, a: (s, 0.0)}, r"step at test_trial.py:\d+ to return three things, next state, reward"),
+        ({"step": lambda p, s, a: ((s.angle, s.speed), 0.0, False)}, "to return a named tuple of angle, speed, got"),
+        ({"step": lambda p, s, a: (Other(*s), 0.0, False)}, "a named tuple of angle, speed, got Other"),
+        ({"step": lambda p, s, a: (Swing(s.angle, None), 0.0, False)}, "to return numbers, got speed = None"),
+        ({"step": lambda p, s, a: (s, "much", False)}, "a number as reward, got 'much'"),
+        ({"step": lambda p, s, a: (s, math.nan, False)}, "got nan in 'reward nan', called with Swing"),
+        ({"step": lambda p, s, a: (s, 0.0, s.angle)}, "True or False as whether the episode ends, got"),
+        ({"step": late}, r"got nan in Swing\(.*speed=nan\), called with Swing\(.*speed=2.0\)"),
+        ({"observe": lambda p, s: (s.angle,)}, "observe at .* to return a tuple of 2 numbers, .* got"),
+        ({"observe": lambda p, s: [s.angle, s.speed]}, "to return a tuple of 2 numbers"),
+        ({"observe": lambda p, s: (s.angle, "fast")}, "to return numbers, got"),
+        ({"observe": lambda p, s: (s.angle, math.nan)}, "got nan in"),
+        (
+            {"observation_space": Box(np.float32([-9.0, -1e-4]), np.float32([9.0, 1e-4]))},
+            r"observe at swing.py:29 to return number 1 from -0.0001 to 0.0001, .* step 1, Swing.*Widen the space",
+        ),
+    ],
+)
+def test_errors_of_the_first_steps_are_found_before_anything_is_compiled(
+    changed: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_dr.envs.equations.simulation.kernels_of", lambda equations: pytest.fail("compiled"))
+    register(**changed)
+    for make in (gym.make, lambda env_id: gym.make_vec(env_id, 3)):
+        with pytest.raises(EquationsError, match=f"^Equations 'tests/Swing-v0': .*{message}"):
+            make(ID)
+
+
+def test_draws_of_the_presets_are_tried_too() -> None:
+    register(
+        params=[Param(name="length", nominal=1.0, low=0.0, high=10.0)],
+        presets={"default": {}, "zero": {"length": 0.0}},
+    )
+    with pytest.raises(EquationsError, match=r"step failed with ZeroDivisionError.*swing.py:25 `speed"):
+        gym.make(ID)
+
+
+def test_what_is_nan_from_the_beginning_may_stay_so() -> None:
+    register(
+        begin=lambda p, u: Swing(u.angle, math.nan),
+        step=lambda p, s, a: (s, 0.0, False),
+        observe=lambda p, s: (1.0, 2.0),
+    )
+    gym.make(ID).reset(seed=0)
+
+
+def test_an_environment_that_ends_at_once_is_tried_until_then() -> None:
+    register(step=lambda p, s, action: (Swing(9.0, 9.0), 1.0, True))
+    assert gym.make_vec(ID, 2).reset(seed=0)[0].shape == (2, 2)
+
+
+def test_random_numbers_and_actions_reach_the_functions_as_named_tuples_and_numbers() -> None:
+    seen: list[Any] = []
+
+    def noted(p: Any, s: Swing, action: Any, w: Any) -> Any:
+        seen.append((action, w))
+        return step(p, s, action[0])
+
+    register(step=noted, process_noise={"gust": Normal(0.0, 1.0)}, action_space=Box(-1.0, 1.0, (3,)), observe=observe)
+    with pytest.raises(EquationsError, match="numba cannot compile noted"):  # it keeps a list, for this test
+        gym.make(ID)
+    assert all(len(action) == 3 and w._fields == ("gust",) for action, w in seen)
+    assert len({w.gust for _, w in seen}) == len(seen) >= 30
