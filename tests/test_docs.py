@@ -26,6 +26,7 @@ from tests.bench.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
+from tests.registered import forgotten_afterwards
 from tests.toml_text import toml_text
 
 README = ROOT / "README.md"
@@ -47,7 +48,8 @@ def test_the_python_blocks_of_a_page_run_as_one_program(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    printed = run_program(page)
+    with forgotten_afterwards():
+        printed = run_program(page)
     outputs_shown = [block.output is not None for block in shown(page) if block.language == "python"]
     if page in FIRST_READ:
         assert outputs_shown == [bool(text) for text in printed], "a block prints something that the page does not show"
