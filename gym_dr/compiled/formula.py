@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
+from gym_dr.compiled.named import globals_of, named_by, plain
 from gym_dr.compiled.options import INLINE
+
+_KNOWN = ("builtins", "math", "numpy", "numba")  # packages whose versions are part of every key
 
 
 def compile_formula(function: Any, replaced: Mapping[Any, Any] = {}) -> Any:
@@ -21,29 +25,26 @@ def compile_formula(function: Any, replaced: Mapping[Any, Any] = {}) -> Any:
         function: Takes and returns numbers, tuples of them or arrays. A class, of a named tuple, stays as is.
         replaced: Functions and modules that it names -> what it shall name instead, compiled.
     """
-    if not isinstance(function, FunctionType):
-        return function
-    known = function.__globals__
-    named = {name: _seen_by_kernels(known[name], replaced) for name in names_in(function.__code__) if name in known}
-    cells = tuple(CellType(_seen_by_kernels(cell.cell_contents, replaced)) for cell in function.__closure__ or ())
-    return njit(**INLINE)(
-        FunctionType(function.__code__, {**known, **named}, function.__name__, function.__defaults__, cells)
-    )
+    return _compiled(function, replaced, {})
 
 
-def _seen_by_kernels(value: Any, replaced: Mapping[Any, Any]) -> Any:
-    """What a function names, as compiled code shall see it."""
+def _compiled(value: Any, replaced: Mapping[Any, Any], done: dict[FunctionType, Any]) -> Any:
+    """What a function names, as compiled code shall see it; each function is compiled once."""
     if isinstance(value, FunctionType | BuiltinFunctionType | ModuleType) and value in replaced:
         return replaced[value]
-    return compile_formula(value, replaced)
-
-
-def names_in(code: CodeType) -> Iterator[str]:
-    """Names of globals and attributes in a function, and in those that are defined inside of it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
+    if not isinstance(value, FunctionType):
+        return value
+    if value not in done:
+        known = value.__globals__
+        named = {
+            path: _compiled(each, replaced, done) for path, each in globals_of(value.__code__, known) if path in known
+        }
+        cells = tuple(CellType(_compiled(cell.cell_contents, replaced, done)) for cell in value.__closure__ or ())
+        defaults = tuple(_compiled(each, replaced, done) for each in value.__defaults__ or ())
+        made = FunctionType(value.__code__, {**known, **named}, value.__name__, defaults or None, cells)
+        made.__kwdefaults__ = value.__kwdefaults__
+        done[value] = njit(**INLINE)(made)
+    return done[value]
 
 
 def described(value: Any) -> str:
@@ -53,28 +54,22 @@ def described(value: Any) -> str:
         value: A function, with everything that it names, or what functions name: numbers, tuples, arrays, classes of
             named tuples, modules.
     """
-    return "\n".join(_described(value, set()))
+    return "\n".join(_described(value, {}))
 
 
-def _described(value: Any, seen: set[int]) -> Iterator[str]:
-    value = value.py_func if isinstance(value, Dispatcher) else value
-    if isinstance(value, FunctionType | CodeType):
-        if id(value) in seen:  # it calls itself, or two call it
-            yield f"again {value.__name__ if isinstance(value, FunctionType) else value.co_name}"
-            return
-        seen.add(id(value))
+def _described(value: Any, seen: dict[Any, int]) -> Iterator[str]:
+    if plain(value) is not value:
+        yield f"{type(value).__name__} {sorted(map(str, getattr(value, 'targetoptions', {}).items()))}"
+        value = plain(value)
     if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        yield from _described((value.__code__, value.__defaults__, *cells), seen)
-        names = dict.fromkeys(names_in(value.__code__))
-        for name in names:
-            known = value.__globals__.get(name)
-            if known is not None:
-                yield name
-                yield from _described(known, seen)
-            if isinstance(known, ModuleType) and known.__name__.partition(".")[0] not in ("math", "numpy", "numba"):
-                for attribute in names:  # of whatever module: too much does no harm
-                    yield from _described(vars(known).get(attribute), seen)
+        if value in seen:  # it calls itself, or two call it
+            yield f"again {seen[value]}"
+            return
+        seen[value] = len(seen)
+        yield from _described(value.__code__, seen)
+        for path, each in named_by(value):
+            yield path
+            yield from _described(each, seen)
     elif isinstance(value, CodeType):
         yield f"{value.co_code.hex()} {value.co_names} {value.co_varnames} {value.co_freevars} {value.co_argcount}"
         for constant in value.co_consts:
@@ -83,14 +78,17 @@ def _described(value: Any, seen: set[int]) -> Iterator[str]:
         yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
     elif isinstance(value, type):
         members = [(member.name, member.value) for member in value] if issubclass(value, Enum) else ()
-        yield f"{value.__name__} {getattr(value, '_fields', ())} {members}"
+        yield f"{value.__name__} {getattr(value, '_fields', ())} {getattr(value, '_field_defaults', ())} {members}"
     elif isinstance(value, ModuleType):
-        yield value.__name__
+        yield value.__name__  # what is read of it comes next
     elif isinstance(value, tuple):
-        yield f"tuple of {len(value)}"
+        yield f"{type(value).__name__} {getattr(value, '_fields', ())} of {len(value)}"
         for item in value:
             yield from _described(item, seen)
-    elif callable(value):
-        yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    elif callable(value) and not isinstance(value, Dispatcher):
+        module = str(getattr(value, "__module__", None) or type(value).__module__)
+        known = module.partition(".")[0] in _KNOWN
+        # of anything else we do not know what it does, so its code is never found again
+        yield f"{module}.{getattr(value, '__qualname__', repr(value))} {'' if known else uuid4().hex}"
     else:
-        yield repr(value)
+        yield f"{type(value).__name__} {value!r}"

@@ -13,6 +13,9 @@ from gym_dr.compiled import policy
 from gym_dr.compiled.cache import cache_on_disk
 from gym_dr.compiled.options import ENTRY, RUNTIME
 
+# reward that the step of a sub-environment has not set, because an error in compiled code has ended it
+UNFINISHED = float(np.finfo(np.float64).min)
+
 
 class Exchange(NamedTuple):
     """Inputs and outputs of the compiled step of N sub-environments, in the environment's own arrays."""
@@ -28,6 +31,8 @@ class Exchange(NamedTuple):
 @njit(**ENTRY | RUNTIME)
 def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_steps, rows):
     """Fills ``rows`` (first, last + 1), stopping when an episode ends; returns the row after the last one filled.
+
+    An error in compiled code, which a call from compiled code does not pass on, leaves ``UNFINISHED`` rewards.
 
     ``step(world, envs, first, last)`` steps sub-environments ``envs[first:last]``, here all of them, through the
     ``exchange``; ``noise`` (T, N, numbers) are the random numbers of the ``small_policy``; ``elapsed`` (N,) counts the
@@ -47,6 +52,7 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
             for j in range(env_actions.shape[1]):
                 exchange.numbers[env, j] = env_actions[env, j]
             elapsed[env] = 0 if exchange.fresh[env] != 0 else elapsed[env] + 1
+            exchange.rewards[env] = UNFINISHED
         step(world, envs, 0, num_envs)
         for env in range(num_envs):
             for j in range(exchange.observations.shape[1]):
@@ -54,7 +60,8 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
             steps.rewards[t, env] = exchange.rewards[env]
             steps.terminated[t, env] = exchange.terminations[env]
             steps.truncated[t, env] = elapsed[env] >= max_steps
-            over = over or exchange.terminations[env] or elapsed[env] >= max_steps
+            unfinished = exchange.rewards[env] == UNFINISHED
+            over = over or exchange.terminations[env] or elapsed[env] >= max_steps or unfinished
         t += 1
     return t
 

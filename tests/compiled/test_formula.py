@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from enum import IntEnum
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, vectorize
 
 from gym_dr.compiled.formula import compile_formula, described
 from gym_dr.compiled.options import ENTRY
@@ -129,6 +131,30 @@ def test_a_description_follows_arrays_tuples_named_tuples_enums_defaults_and_clo
     assert described_of(source, VALUE=np.ones(3)) == described_of(source, VALUE=np.ones(3))
     assert described_of("def f(x, y=1): return y") != described_of("def f(x, y=2): return y")
     assert described(adding(1.0)) != described(adding(2.0))
+    one, two = adding(1.0), adding(2.0)
+    assert described_of("def f(x): return VALUE(x)", VALUE=one) != described_of("def f(x): return VALUE(x)", VALUE=two)
+
+
+def test_a_description_tells_functions_of_one_name_apart_also_when_they_come_again() -> None:
+    source = "def f(x): return A(B(C(x)))"
+    one, two = adding(1.0), adding(2.0)
+    assert described_of(source, A=one, B=two, C=one) != described_of(source, A=one, B=two, C=two)
+
+
+def test_a_description_follows_modules_in_modules_compiled_helpers_and_their_options() -> None:
+    inner, outer = ModuleType("inner"), ModuleType("outer")
+    vars(outer)["inner"], vars(inner)["GAIN"] = inner, 1.0
+    source = "def f(x): return x * outer.inner.GAIN"
+    before = described_of(source, outer=outer)
+    vars(inner)["GAIN"] = 2.0
+    assert described_of(source, outer=outer) != before
+    made = [njit(adding(1.0)), njit(adding(2.0)), njit(fastmath=True)(adding(1.0))]
+    made += [vectorize(adding(1.0)), vectorize(adding(2.0))]
+    assert len({described_of("def f(x): return VALUE(x)", VALUE=value) for value in made}) == 5
+    pairs = [namedtuple("Pair", names)(1.0, 2.0) for names in ("a b", "b a")]
+    assert described_of("def f(x): return VALUE.a", VALUE=pairs[0]) != described_of(
+        "def f(x): return VALUE.a", VALUE=pairs[1]
+    )
 
 
 def test_a_description_ends_where_functions_call_each_other() -> None:

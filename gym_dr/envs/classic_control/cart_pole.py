@@ -145,6 +145,7 @@ _HIGH = np.array([_FARTHEST, np.inf, _STEEPEST, np.inf], np.float32)
 
 FAMILY = equations_family(
     "gym_dr/CartPoleDR-v1",
+    name=SPACE.name,
     stock="CartPole-v1",
     params=SPACE,
     observation_space=Box(-_HIGH, _HIGH),

@@ -100,6 +100,7 @@ ENDS = ("the car is at `goal_position` or beyond, with a velocity of at least `g
 
 FAMILY = equations_family(
     "gym_dr/MountainCarDR-v0",
+    name=SPACE.name,
     stock="MountainCar-v0",
     params=SPACE,
     observation_space=OBSERVATION_SPACE,

@@ -112,6 +112,7 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
 
 FAMILY = equations_family(
     "gym_dr/MountainCarContinuousDR-v0",
+    name=SPACE.name,
     stock="MountainCarContinuous-v0",
     params=SPACE,
     observation_space=OBSERVATION_SPACE,

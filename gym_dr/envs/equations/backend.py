@@ -14,10 +14,11 @@ from gym_dr.arrays import Array, Indices
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
 from gym_dr.envs.equations.equations import Bounds, spread_of
 from gym_dr.envs.equations.family import family_with
+from gym_dr.envs.equations.functions import called
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
-from gym_dr.errors import EquationsError
+from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
 from gym_dr.randomization.table import ParamTable
 
@@ -83,10 +84,16 @@ class EquationsBackend(CompiledBackend):
         if self.family.reset_options is None:
             return None
         start = self.equations.start.values()
-        uniform = iter(
-            self.family.reset_options(options, tuple(spread_of(each) for each in start if isinstance(each, Uniform)))
-        )
-        return tuple(next(uniform) if isinstance(each, Uniform) else spread_of(each) for each in start)
+        uniform = tuple(spread_of(each) for each in start if isinstance(each, Uniform))
+        found: Any = self.family.reset_options(options, uniform)
+        good = isinstance(found, tuple) and len(found) == len(uniform)
+        if not good or not all(isinstance(pair, tuple) and len(pair) == 2 and pair[0] <= pair[1] for pair in found):
+            raise EquationsError(
+                f"Equations {self.equations.name!r}: expected reset_options to return {len(uniform)} pairs "
+                f"(low, high), got {shortened(found)}."
+            )
+        given = iter(found)
+        return tuple(next(given) if isinstance(each, Uniform) else spread_of(each) for each in start)
 
     def reset(self, envs: Indices, table: ParamTable, options: Bounds | None = None) -> None:
         self.simulation.begin(envs, options)
@@ -116,7 +123,9 @@ class EquationsBackend(CompiledBackend):
             EquationsError: The function that draws it returns something else.
         """
         draw: Any = self.family.render
-        frame = draw(self.simulation.physics(env), self.equations.state(*self.simulation.state(env).tolist()))
+        with located(f"Equations {self.equations.name!r}"):
+            state = self.equations.state(*self.simulation.state(env).tolist())
+            frame = called(draw, "render", self.simulation.physics(env), state)
         if not (isinstance(frame, np.ndarray) and frame.dtype == np.uint8 and frame.ndim == 3 and frame.shape[2] == 3):
             got = f"shape {frame.shape} and {frame.dtype}" if isinstance(frame, np.ndarray) else repr(frame)
             raise EquationsError(

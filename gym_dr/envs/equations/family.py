@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, cast
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
@@ -16,7 +18,7 @@ from gym_dr.envs.equations.equations import Bounds, Equations
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of, remove_family
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_whole_number
-from gym_dr.errors import EquationsError, located
+from gym_dr.errors import EquationsError, RandomizationError, located
 from gym_dr.randomization.presets import PRESETS
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.registry import all_or_nothing
@@ -48,6 +50,10 @@ class EquationsFamily(EnvFamily):
             RandomizationError: The value is impossible.
         """
         check_keywords(self.param_space, keywords, (*self.keywords, *self.options))
+        for name in self.options:
+            value = keywords.get(name, 0)
+            if isinstance(value, str) or not isinstance(value, int | float | np.number | np.bool_):
+                raise RandomizationError(f"Keyword {name!r}: expected a number, got {value!r}.")
         options = {name: float(keywords.get(name, default)) for name, default in self.options.items()}
         return self.param_space.with_constants(keywords), tuple(options.values())
 
@@ -68,7 +74,7 @@ def equations_family(
     pushed: Sequence[str] = (),
     render: Callable[[Any, Any], Any] | None = None,
     render_fps: int = 50,
-    max_episode_steps: int = 1000,
+    max_episode_steps: int | None = 1000,
     reward_threshold: float | None = None,
     keys: Mapping[tuple[str, ...], Any] | None = None,
     interface: Interface | None = None,
@@ -77,6 +83,7 @@ def equations_family(
     options: Mapping[str, float] | None = None,
     reset_options: Callable[[Mapping[str, Any], Bounds], Bounds] | None = None,
     clip_actions: bool = True,
+    name: str = "",
     stock: str = "",
 ) -> EquationsFamily:
     """Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin.
@@ -103,7 +110,7 @@ def equations_family(
         pushed: Fields of the state that a push changes: velocities.
         render: ``render(c, state)`` -> a picture ``(height, width, 3)`` uint8; not compiled. None for no pictures.
         render_fps: Pictures per second of a video.
-        max_episode_steps: Steps after which an episode is truncated.
+        max_episode_steps: Steps after which an episode is truncated; None for never.
         reward_threshold: Return at which the task counts as solved.
         keys: Arrow keys, such as ("left", "up"), -> action, for ``gymdr play --human``; () is the action without a key,
             if not 0.
@@ -113,6 +120,7 @@ def equations_family(
         options: Other keywords, such as the kind of reward -> default, a number.
         reset_options: Options of ``reset`` and the pairs of numbers of the uniform ``start`` -> those of this episode.
         clip_actions: Whether ``step`` gets numbers clipped to the bounds of ``action_space``.
+        name: Name of its parameters, under which presets are registered; empty for the id.
         stock: Id of an environment that has the same physics with nominal values.
 
     Raises:
@@ -124,9 +132,8 @@ def equations_family(
     """
     with located(f"Equations {id!r}"):
         checks.check_id(id)
-        space = checks.param_space(id, params)
-        for name in keywords:
-            space[name]  # an unknown one is refused
+        space = checks.param_space(name or id, params)
+        checks.check_keywords_of(space, keywords, options or {})
         equations = checks.checked(
             Equations(
                 name=space.name,
@@ -137,7 +144,7 @@ def equations_family(
                 state=tuple,
                 start=checks.random_numbers("start", start),
                 process_noise=checks.random_numbers("process_noise", process_noise or {}),
-                pushed=tuple(pushed),
+                pushed=tuple(checks.names("pushed", pushed)),
                 clip_actions=clip_actions,
                 derive=checks.same if derive is None else derive,
                 begin=begin,
@@ -146,15 +153,19 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        checks.check_appearance(equations, render, interface)
+        functions = {"render": render, "reset_options": reset_options}
+        checks.check_appearance(equations, functions, keys or {}, interface)
+        if not all(isinstance(given, Mapping) for given in (defaults or {}, *(defaults or {}).values())):
+            raise EquationsError(f"defaults: expected algorithm -> name -> value, got {defaults!r}.")
         own = checks.checked_presets(presets, space)
+    limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
     env = EnvId(
         id=id,
         entry_point=f"{_HERE}.env:EquationsDR",
         vector_entry_point=f"{_HERE}.env:EquationsVectorEnv",
         discrete=isinstance(action_space, Discrete),
         pushed=bool(pushed),
-        max_episode_steps=check_whole_number("max_episode_steps", max_episode_steps),
+        max_episode_steps=limit,
         reward_threshold=reward_threshold,
         kwargs={"equations": id},
         stock=stock,
@@ -184,21 +195,35 @@ def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
     @functools.wraps(make)
     def register_equations(*args: P.args, **kwargs: P.kwargs) -> None:
         family = make(*args, **kwargs)
-        name, env_id = family.name, family.ids[0].id
-        known = FAMILIES.get(name) if name in FAMILIES else None
-        ours = isinstance(known, EquationsFamily) and known.ids[0].kwargs == family.ids[0].kwargs
-        if env_id in gym.registry and not ours:
+        env_id = family.ids[0].id
+        known, spec = family_of(env_id), gym.registry.get(env_id)
+        ours = isinstance(known, EquationsFamily) and _of_the_same_file(known, family)
+        if spec is not None and not ours:
             raise EquationsError(
                 f"Equations {env_id!r}: another environment is already registered with this id. Choose another id."
             )
-        with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
-            if known is not None and ours:
-                remove_family(known)
-            add_family(family, family.equations.step.__module__)
+        try:
+            with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
+                if known is not None:
+                    remove_family(known)
+                add_family(family, family.equations.step.__module__)
+        except BaseException:
+            if spec is not None:
+                gym.registry[env_id] = spec
+            raise
 
+    made: Any = register_equations
+    made.__signature__ = inspect.signature(make).replace(return_annotation=None)
     register_equations.__name__ = register_equations.__qualname__ = "register_equations"
     register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE)
     return register_equations
+
+
+def _of_the_same_file(one: EquationsFamily, other: EquationsFamily) -> bool:
+    """Whether a file, or somebody at a prompt, registers again what it has registered."""
+    functions = one.equations.step, other.equations.step
+    same_file = len({function.__code__.co_filename for function in functions}) == 1
+    return same_file or len({function.__module__ for function in functions}) == 1
 
 
 _AS_A_FAMILY = "Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin."

@@ -76,9 +76,13 @@ class _Places:
         return [f"block[lane + {LANES * field}]" for field in range(first, self.fields)]
 
 
-@cache
 def kernels_of(equations: Equations) -> Kernels:
     """Makes the kernels of equations; the first call of one compiles it or loads it from the cache."""
+    return _kernels_of(equations, content_of(equations))
+
+
+@cache
+def _kernels_of(equations: Equations, content: str) -> Kernels:
     places, space = _Places(), equations.action_space
     physics = places.take(len(fields_of(equations.physics)))
     state = places.take(len(fields_of(equations.state)))
@@ -144,12 +148,12 @@ def kernels_of(equations: Equations) -> Kernels:
 
     name = re.sub(r"\W+", "_", equations.name)
     for kernel in (begin, step):
-        cache_on_disk(kernel, f"the native {equations.name}", name=name, content=_content(equations))
+        cache_on_disk(kernel, f"the native {equations.name}", name=name[:60], content=content)
     return Kernels(begin, step, places.fields, len(physics))
 
 
-def _content(equations: Equations) -> str:
-    """Everything that makes kernels of equations differ from those of others."""
+def content_of(equations: Equations) -> str:
+    """Differs between equations whose kernels may, also if only what their functions name has changed."""
     functions = (equations.derive, equations.begin, equations.step, equations.observe)
     space = equations.action_space
     others = (

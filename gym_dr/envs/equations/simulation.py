@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
-from gym_dr.arrays import Array, Indices
+from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import STREAM
 from gym_dr.compiled.pointers import Address, entry_point
-from gym_dr.compiled.rollout import Exchange
+from gym_dr.compiled.rollout import UNFINISHED, Exchange
 from gym_dr.compiled.rollout import rollout as play_rollout
 from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.equations.diagnosis import diagnosis
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
 from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
+from gym_dr.errors import EquationsError
+
+if TYPE_CHECKING:
+    from gym_dr.compiled.policy import SmallPolicy
+    from gym_dr.compiled.steps import Steps
 
 
 class Simulation:
@@ -25,7 +29,7 @@ class Simulation:
     Attributes:
         exchange: Inputs and outputs of a step.
         params: Shape ``(parameters, num_envs)``, the parameters of new episodes.
-        rollout: Plays many steps in one call, see ``compiled.rollout``.
+        rollout: Plays many steps in one call.
         streams: Shape ``(num_envs, STREAM)``, the random streams.
     """
 
@@ -59,10 +63,11 @@ class Simulation:
         try:
             kernels.begin(self._world, no_one, self._bounds)
             kernels.step(self._world, no_one, 0, 0)
-        except (NumbaError, UnsupportedBytecodeError) as error:
+        except Exception as error:  # numba's own, and those of its inside
             raise diagnosis(equations, error) from error
         self._begin, self._step = entry_point(kernels.begin), entry_point(kernels.step)
-        self.rollout: PlayRollout = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
+        self._play = partial(play_rollout, Address(kernels.step), self._world, self.exchange)
+        self.rollout: PlayRollout = self._rollout
 
     def begin(self, envs: Indices, bounds: Bounds | None = None) -> None:
         """Begins episodes with ``params``; the next step leaves these sub-environments in their initial state.
@@ -71,11 +76,37 @@ class Simulation:
             envs: The sub-environments.
             bounds: Of the random numbers; None for those of the equations.
         """
-        self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds).reshape(-1, 2))
+        try:
+            self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds).reshape(-1, 2))
+        except Exception as error:
+            raise self._told(error) from error
 
     def step(self) -> None:
         """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
-        self._step(self._world, self._all, 0, self.num_envs)
+        try:
+            self._step(self._world, self._all, 0, self.num_envs)
+        except Exception as error:
+            raise self._told(error) from error
+
+    def _rollout(
+        self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
+    ) -> int:
+        """Plays many steps in one call, see ``compiled.rollout``.
+
+        Raises:
+            EquationsError: A function has raised an error.
+        """
+        last = int(self._play(policy, noise, steps, elapsed, max_steps, rows))
+        if (steps.rewards[last - 1] == UNFINISHED).any():
+            self.step()  # again, since only a call from Python passes the error on
+        return last
+
+    def _told(self, error: Exception) -> EquationsError:
+        """Says of an error in a compiled function whose it is."""
+        return EquationsError(
+            f"Equations {self.equations.name!r}: a compiled function raised {type(error).__name__}: {error}. It may "
+            "read a tuple beyond its end."
+        )
 
     def state(self, env: int) -> Array:
         """The state of a sub-environment, in memory: shape ``(fields,)``."""

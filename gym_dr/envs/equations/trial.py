@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from gym_dr.envs.equations.checks import called, check_numbers, made_of, place_of
+from gym_dr.envs.equations.checks import made_of
 from gym_dr.envs.equations.equations import Equations, fields_of
+from gym_dr.envs.equations.functions import called, check_numbers, place_of
+from gym_dr.envs.equations.kernels import content_of
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Distribution
 from gym_dr.randomization.draws import draw
@@ -21,7 +23,8 @@ from gym_dr.randomization.spec import Randomization
 _STEPS = 10
 _EPISODES = 3  # with nominal values, and with draws of each preset one
 
-_tried: WeakSet[Equations] = WeakSet()  # of this process
+# of this process: what the equations computed then, and with which values
+_tried: WeakKeyDictionary[Equations, set[Any]] = WeakKeyDictionary()
 
 
 def try_out(
@@ -30,7 +33,7 @@ def try_out(
     """Plays short episodes with random actions, with nominal values and with draws of each preset.
 
     Args:
-        equations: What is tried, once in a process.
+        equations: What is tried, once in a process unless what it computes has changed.
         space: Its parameters.
         rest: The other fields of ``equations.params``.
         presets: By name.
@@ -39,14 +42,15 @@ def try_out(
         EquationsError: A function fails, returns something else than numbers, or nan; or an observation is outside of
             its space.
     """
-    if equations in _tried:
+    key = content_of(equations), tuple(space.nominal.values()), rest
+    if key in _tried.setdefault(equations, set()):
         return
     rng = np.random.default_rng(0)
     for values in [*[tuple(space.nominal.values())] * _EPISODES, *_drawn(space, presets)]:
         params = equations.params(*values, *rest)
         with located(f"Equations {equations.name!r}"):
             _Trial(equations, rng).play(params)
-    _tried.add(equations)
+    _tried[equations].add(key)
 
 
 def _drawn(space: ParamSpace, presets: Mapping[str, Randomization]) -> Iterator[tuple[float, ...]]:
@@ -71,6 +75,7 @@ class _Trial:
         self._check_nan("derive", e.derive, numbers, physics, params)
         state = called(e.begin, "begin", physics, self._random("Start", e.start))
         known = np.isfinite(check_numbers("begin", e.begin, state, fields_of(e.state)))
+        state = _of_floats(state)
         self._observe(physics, state, "the first state")
         for t in range(1, _STEPS + 1):
             before, action = state, self._action()
@@ -88,6 +93,7 @@ class _Trial:
             self._check_nan("step", e.step, np.array([reward]), f"reward {reward}", before, action)
             if not isinstance(ended, bool | np.bool_):
                 raise self._wrong("step", e.step, "True or False as whether the episode ends", ended)
+            state = _of_floats(state)
             self._observe(physics, state, f"the state after step {t}")
             if ended:
                 return
@@ -97,7 +103,9 @@ class _Trial:
         space = self.equations.action_space
         if isinstance(space, Discrete):
             return float(space.start + self.rng.integers(space.n))
-        low, high = np.maximum(space.low, -10.0), np.minimum(space.high, 10.0)  # finite, whatever the space
+        low = np.where(np.isfinite(space.low), space.low, np.minimum(-10.0, space.high - 20.0))
+        low = np.where(np.isfinite(low), low, -10.0)
+        high = np.where(np.isfinite(space.high), space.high, np.maximum(10.0, low + 20.0))
         numbers = self.rng.uniform(low, high).tolist()
         return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
@@ -111,7 +119,8 @@ class _Trial:
             what = f"a tuple of {size} number{'s' if size > 1 else ''}, as many as observation_space has"
             raise self._wrong("observe", e.observe, what, found)
         try:
-            numbers = np.array(found, np.float64).astype(e.observation_space.dtype)
+            with np.errstate(over="ignore"):  # it will be outside of the space
+                numbers = np.array(found, np.float64).astype(e.observation_space.dtype)
         except (TypeError, ValueError):
             raise self._wrong("observe", e.observe, "numbers", found) from None
         self._check_nan("observe", e.observe, numbers, found, state)
@@ -133,3 +142,8 @@ class _Trial:
 
     def _wrong(self, name: str, function: Any, expected: str, got: Any) -> EquationsError:
         return EquationsError(f"expected {name} at {place_of(function)} to return {expected}, got {shortened(got)}.")
+
+
+def _of_floats(state: Any) -> Any:
+    """A state as compiled code keeps it: of floats."""
+    return type(state)(*map(float, state))

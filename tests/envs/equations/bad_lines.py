@@ -98,6 +98,18 @@ def forgets(p: Any, s: Swing, action: float) -> Any:
     return s, 0.0, False
 
 
+def needs(s: Swing) -> Any:
+    return not_there(s) if s.angle > 1e9 else s.angle  # type: ignore[name-defined]  # noqa: F821
+
+
+def calls_what_forgets(p: Any, s: Swing, action: float) -> Any:
+    return Swing(needs(s), s.speed), 0.0, False
+
+
+def indexes(p: Any, s: Swing, action: float) -> Any:
+    return Swing((1.0, 2.0)[s.angle > 2.0 and s.speed], s.speed), 0.0, False  # type: ignore[call-overload]
+
+
 # function -> the function and the text of the line that are named, and what to write instead
 EXPECTED = {
     tries: ("tries", "except ZeroDivisionError", "Instead of try, test before"),
@@ -118,5 +130,7 @@ EXPECTED = {
     lacks: ("lacks", "math.dist", "Numba has no dist"),
     clips: ("clips", "np.clip", "Numba has no such clip: use min, max"),
     calls_what_opens: ("opened", "with np.errstate", "Leave the with statement out"),
+    calls_what_forgets: ("needs", "def needs", "Define or import not_there"),
+    indexes: ("indexes", "(1.0, 2.0)[", "index with int(s.n)"),
     forgets: ("forgets", "def forgets", "Define or import missing"),
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from functools import partial
 from random import gauss
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+from numba import njit
 
 import gym_dr
 from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
@@ -34,6 +35,40 @@ def drawing(p: Any, u: Any) -> Swing:
     return Swing(random.random(), 0.0)
 
 
+def rolling_inside(p: Any, s: Swing, action: float) -> Any:
+    draw = lambda: gauss(0.0, 1.0)  # noqa: E731  a function inside of another
+    return Swing(s.angle + draw(), s.speed), 0.0, False
+
+
+@njit
+def noise() -> Any:
+    return np.random.normal()  # noqa: NPY002
+
+
+def rolling_compiled(p: Any, s: Swing, action: float) -> Any:
+    return Swing(s.angle + noise(), s.speed), 0.0, False
+
+
+def raising(p: Any, s: Swing, action: float) -> Any:
+    if s.angle > 1e6:
+        raise ValueError("too far")
+    return s, 0.0, False
+
+
+def asserting(p: Any, s: Swing, action: float) -> Any:
+    assert s.angle < 1e6
+    return s, 0.0, False
+
+
+def forgetful(p: Any, s: Swing, action: float) -> Any:  # noqa: RET503  which is the mistake
+    if s.angle < 1e6:
+        return s, 0.0, False
+
+
+class Nothing(NamedTuple):
+    pass
+
+
 def again(p: Any, s: Swing) -> Any:
     return again(p, s)
 
@@ -45,7 +80,10 @@ def again(p: Any, s: Swing) -> Any:
         ({"params": [Param(name="body:mass", nominal=1.0, low=0.1, high=2.0)]}, "names that can follow a dot"),
         ({"params": [*RIGHT["params"], *RIGHT["params"]]}, "two parameters have the same name"),
         ({"options": {"length": 1.0}}, "names that can follow a dot"),
-        ({"observation_space": Discrete(2)}, r"observation_space: expected a Box of one row of floats, got Discrete"),
+        (
+            {"observation_space": Discrete(2)},
+            r"observation_space: expected a Box of one row.*, got Discrete",
+        ),
         ({"observation_space": Box(0, 1, (2, 2))}, "observation_space: expected a Box of one row"),
         ({"observation_space": Box(0, 255, (2,), np.uint8)}, "observation_space: expected a Box of one row of floats"),
         ({"action_space": MultiBinary(3)}, "action_space: expected a Discrete or a Box of one row"),
@@ -63,7 +101,7 @@ def again(p: Any, s: Swing) -> Any:
         ({"observe": partial(observe, None)}, r"expected a function observe\(c, state\)"),
         ({"derive": "p"}, r"expected a function derive\(p\)"),
         ({"step": rolling}, r"step: rolling at .* uses gauss, .* process_noise=\{'gust': Normal\(0, 1\)\}"),
-        ({"step": dicing}, "step: dicing at .* uses np, whose random numbers"),
+        ({"step": dicing}, "step: dicing at .* uses np.random, whose random numbers"),
         ({"begin": drawing}, r"begin: drawing at .* uses random, .* start=\{'x': Normal\(0, 1\)\} for begin"),
         ({"observe": again}, "observe: again at .* calls itself. Write a loop."),
         ({"begin": lambda p, u: u.tilt}, "begin failed with AttributeError: .*tilt.* at test_family.py:.*lambda p, u"),
@@ -75,6 +113,24 @@ def again(p: Any, s: Swing) -> Any:
         ({"render": "rgb_array"}, "expected a function as render, got 'rgb_array'"),
         ({"presets": {}}, r"presets: expected one called 'default', .* \{'default': \{'length': \(low, high\)\}\}"),
         ({"presets": {"wide": {"length": (0.5, 2.0)}}}, "presets: expected one called 'default'"),
+        ({"step": rolling_inside}, r"uses gauss, whose random numbers"),
+        ({"step": rolling_compiled}, r"noise at .* uses np.random, whose random numbers"),
+        ({"step": raising}, r"step: raising at test_family.py:\d+ `raise ValueError.*` raises an error"),
+        ({"step": asserting}, r"asserting at .*`assert.*raises an error.*End the episode instead"),
+        ({"step": forgetful}, r"forgetful at .* ends without a value on some path"),
+        ({"observation_space": Box(0, 1, (2,), np.float16)}, r"Box of one row of floats \(32 or 64 bits\)"),
+        ({"begin": lambda p, u: Nothing()}, "expected begin at .* to return a named tuple of numbers"),
+        ({"presets": {"default": 3}}, "presets: expected names other than 'none'"),
+        ({"presets": {"default": {}, "none": {}}}, "presets: expected names other than 'none'"),
+        ({"options": {"kind": "dense"}}, "options: expected names that no environment has yet, with numbers"),
+        ({"options": {"num_envs": 3.0}}, "options: expected names that no environment has yet"),
+        ({"reset_options": 3}, "expected a function as reset_options"),
+        ({"pushed": "speed"}, "pushed: expected names in a list or a tuple, got 'speed'"),
+        ({"pushed": ["speed", "speed"]}, "pushed: expected names that can follow a dot.*duplicate"),
+        ({"keywords": "length"}, "keywords: expected names in a list or a tuple"),
+        ({"keys": {("lft",): 1}}, r"keys: expected tuples of arrows \(left, right, up, down\)"),
+        ({"keys": {"left": 1}}, "keys: expected tuples of arrows"),
+        ({"defaults": {"ppo": 3}}, "defaults: expected algorithm -> name -> value"),
         ({"params": ["length"]}, r"params: expected .*, got \['length'\]"),
         ({"interface": "an angle"}, "expected an Interface"),
         (
@@ -107,7 +163,7 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
     assert ID not in gym.registry
 
 
-@pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0"])
+@pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0", "mine:Swing-v0", None])
 def test_a_malformed_id_is_refused(env_id: str) -> None:
     with pytest.raises(EquationsError, match="expected an id such as 'Glider-v0' or 'mine/Glider-v0'"):
         register(env_id)
@@ -130,7 +186,7 @@ def test_registering_again_replaces_the_equations_in_environments_made_afterward
     assert list(presets(ID)) == ["none", "default", "long"]
 
 
-def test_a_family_is_what_registering_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_is_what_registering_registers() -> None:
     register()
     family = FAMILIES.get(ID)
     made = gym_dr.equations_family(ID, **RIGHT)
@@ -164,11 +220,73 @@ def test_options_of_reset_bound_uniform_numbers_alone() -> None:
     assert (far[:, 0] < 0.0).any()
 
 
+@pytest.mark.parametrize("wrong", [(), None, (3.0,), ((0.0, 1.0), (0.0, 1.0)), ((1.0, -1.0),)])
+def test_options_of_reset_that_give_no_bounds_are_refused_and_nothing_changes(wrong: Any) -> None:
+    register(reset_options=lambda options, bounds: wrong if options.get("far") else bounds)
+    envs, twin = gym.make_vec(ID, 2), gym.make_vec(ID, 2)
+    envs.reset(seed=1), twin.reset(seed=1)
+    with pytest.raises(EquationsError, match=r"expected reset_options to return 1 pairs \(low, high\)"):
+        envs.reset(seed=7, options={"far": True})
+    np.testing.assert_array_equal(envs.reset()[0], twin.reset()[0])
+
+
+def test_an_option_that_is_no_number_is_refused() -> None:
+    register(options={"push": 0.0})
+    with pytest.raises(RandomizationError, match="Keyword 'push': expected a number, got 'hard'"):
+        gym.make(ID, push="hard")
+
+
+def test_a_registration_that_fails_leaves_the_one_before() -> None:
+    register()
+    with pytest.raises(EquationsError):
+        register(presets={"default": {}, "none": {}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gym_dr.envs.equations.family.add_family", _fail)
+        with pytest.raises(RuntimeError):
+            register()
+    assert gym.make_vec(ID, 2).reset(seed=0)[0].shape == (2, 2)
+
+
+def _fail(*_: Any) -> None:
+    raise RuntimeError
+
+
+def test_another_file_does_not_take_an_id_over() -> None:
+    register()
+    code = "def step(p, s, action):\n    return s, 0.0, False"
+    names: dict[str, Any] = {"__name__": "another_module"}
+    exec(compile(code, "another_file.py", "exec"), names)
+    with pytest.raises(EquationsError, match="another environment is already registered with this id"):
+        register(step=names["step"])
+
+
+def test_a_parameter_space_may_be_shared() -> None:
+    space = gym_dr.ParamSpace("Shared", RIGHT["params"])
+    for env_id in ("tests/One-v0", "tests/Two-v0", "tests/One-v0"):
+        register(env_id, params=space)
+    assert gym.make("tests/Two-v0").reset(seed=0)[0].shape == (2,)
+
+
+def test_an_episode_may_have_no_limit() -> None:
+    register(max_episode_steps=None)
+    spec = gym.make(ID).spec
+    assert spec is not None
+    assert spec.max_episode_steps is None
+
+
 def test_a_picture_of_another_form_is_refused() -> None:
     register(render=lambda p, s: np.zeros((4, 5)))
     env = gym.make(ID, render_mode="rgb_array")
     env.reset(seed=0)
     with pytest.raises(EquationsError, match=r"expected render to return an array \(height, width, 3\) of uint8, got"):
+        env.unwrapped.render()
+
+
+def test_an_error_of_a_picture_is_told_with_its_line() -> None:
+    register(render=lambda p, s: np.zeros(int(1.0 / 0.0)))
+    env = gym.make(ID, render_mode="rgb_array")
+    env.reset(seed=0)
+    with pytest.raises(EquationsError, match=r"render failed with ZeroDivisionError.*at test_family.py:\d+ `register"):
         env.unwrapped.render()
 
 

@@ -8,21 +8,26 @@ import sys
 from collections import namedtuple
 from math import sin
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
+import gym_dr
 from gym_dr import Normal
+from gym_dr.compiled import trigonometry
+from gym_dr.compiled.formula import compile_formula
+from gym_dr.envs.equations import kernels
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.kernels import LANES, kernels_of
 from gym_dr.envs.equations.simulation import Simulation
+from gym_dr.errors import EquationsError
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.presets import resolve
-from tests.envs.equations.swing import RIGHT, Swing, register
+from tests.envs.equations.swing import Swing, register
 
 NUM_ENVS = LANES + 3  # a whole block, and some
 
@@ -143,17 +148,58 @@ def test_an_episode_may_begin_without_random_numbers() -> None:
     assert gym.make_vec("tests/Swing-v0", 3, randomization="none").reset(seed=0)[0][:, 0].tolist() == [1.0] * 3
 
 
-def test_a_math_module_and_its_functions_by_name_are_the_same() -> None:
-    def by_name(p: Any, s: Swing, action: float) -> Any:
-        return Swing(sin(s.angle), 0.0), 0.0, False
+def test_a_math_module_is_seen_with_the_functions_that_compile_to_simd() -> None:
+    def by_module(x: float) -> float:
+        return math.sin(x)
 
-    register(step=by_name)
-    one = gym.make_vec("tests/Swing-v0", 50)
-    register(step=lambda p, s, action: (Swing(np.float64(0.0) + math.sin(s.angle), 0.0), 0.0, False))
-    other = gym.make_vec("tests/Swing-v0", 50)
-    one.reset(seed=0), other.reset(seed=0)
-    actions = np.zeros(50, np.int64)
-    np.testing.assert_array_equal(one.step(actions)[0], other.step(actions)[0])
+    def by_name(x: float) -> float:
+        return sin(x)
+
+    for function in (by_module, by_name):
+        compiled = compile_formula(function, kernels._FAST)
+        named = compiled.py_func.__globals__["math" if function is by_module else "sin"]
+        assert getattr(named, "sin", named) is trigonometry.sin
+
+
+def test_fields_may_be_called_like_functions_and_a_helper_may_serve_several() -> None:
+    register(begin=lambda p, u: Named(u.angle, 0.0), step=step, observe=lambda p, s: (helper(s), s.helper))
+    envs = gym.make_vec("tests/Swing-v0", 3, randomization="none")
+    envs.reset(seed=0)
+    assert envs.step(np.zeros(3, np.int64))[0][:, 1].tolist() == [1.0] * 3
+
+
+class Named(NamedTuple):
+    step: float
+    helper: float
+
+
+def helper(s: Any) -> Any:
+    return s.helper + s.step
+
+
+def step(p: Any, s: Named, action: float) -> Any:
+    return Named(s.step, s.helper + 1.0), helper(s), False
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the call from compiled code
+def test_an_error_in_compiled_code_ends_a_training_instead_of_being_ignored(tmp_path: Path) -> None:
+    register(step=beyond, observe=lambda p, s: (s.angle, s.speed))
+    envs = gym.make_vec("tests/Swing-v0", 3)
+    envs.reset(seed=0)
+    for _ in range(14):
+        envs.step(np.zeros(3, np.int64))
+    with pytest.raises(EquationsError, match="a compiled function raised IndexError"):
+        [envs.step(np.zeros(3, np.int64)) for _ in range(2)]
+    budget: dict[str, Any] = {"updates": 2, "num_envs": 4, "rollout_steps": 32, "eval_episodes": 0}
+    with pytest.raises(EquationsError, match="'tests/Swing-v0': a compiled function raised IndexError"):
+        gym_dr.train("ppo", env="tests/Swing-v0", run_dir=tmp_path / "run", progress=False, **budget)
+
+
+TABLE = tuple(float(k) for k in range(15))  # longer than the trial in Python
+
+
+def beyond(p: Any, s: Swing, action: float) -> Any:
+    return Swing(TABLE[int(s.speed)], s.speed + 1.0), 1.0, False
 
 
 # ---- the cache -------------------------------------------------------------------------------------------------------
@@ -236,4 +282,23 @@ def test_equations_in_the_same_file_do_not_share_their_code() -> None:
         first = envs.reset(seed=0)[0][:, 0]
         found.append(envs.step(np.zeros(4, np.int64))[0][:, 0] / first)
     np.testing.assert_allclose(found, [[1.0] * 4, [2.0] * 4], rtol=1e-6)
-    assert len(RIGHT["params"]) == 1
+
+
+def test_a_change_of_what_functions_name_is_seen_by_the_next_environment_of_a_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register(step=gained, observe=lambda p, s: (s.angle, s.speed))
+    seen = []
+    for gain in (1.0, 7.0):
+        monkeypatch.setattr(sys.modules[__name__], "GAIN", gain)  # as one who runs a cell again
+        envs = gym.make_vec("tests/Swing-v0", 1)
+        envs.reset(seed=0)
+        seen.append(envs.step(np.zeros(1, np.int64))[0][0, 1])
+    assert seen == [1.0, 7.0]
+
+
+GAIN = 1.0
+
+
+def gained(p: Any, s: Swing, action: float) -> Any:
+    return Swing(s.angle, GAIN), 0.0, False

@@ -72,6 +72,28 @@ def test_draws_of_the_presets_are_tried_too() -> None:
         gym.make(ID)
 
 
+def test_values_that_keywords_set_are_tried_too() -> None:
+    register(keywords=("length",), observe=lambda p, s: (math.sqrt(9.5 - p.length), s.speed))
+    gym.make(ID)
+    with pytest.raises(EquationsError, match="observe failed with ValueError"):
+        gym.make(ID, length=9.8)
+
+
+@pytest.mark.parametrize("bounds", [(20.0, 30.0), (-30.0, -20.0), (-np.inf, -50.0), (50.0, np.inf), (-np.inf, np.inf)])
+def test_actions_are_tried_within_their_bounds(bounds: tuple[float, float]) -> None:
+    low, high = bounds
+    register(action_space=Box(low, high, (1,)), step=lambda p, s, a: (Swing(s.angle, a), 0.0, False))
+    envs = gym.make_vec(ID, 3)
+    envs.reset(seed=0)
+    assert envs.step(envs.action_space.sample())[0].shape == (3, 2)
+
+
+def test_fields_reach_the_functions_as_floats_as_in_compiled_code() -> None:
+    register(begin=lambda p, u: Swing(0, False), step=lambda p, s, a: (Swing((1.0, 2.0)[s.speed], 0), 0.0, False))
+    with pytest.raises(EquationsError, match="step failed with TypeError: tuple indices must be integers"):
+        gym.make(ID)
+
+
 def test_what_is_nan_from_the_beginning_may_stay_so() -> None:
     register(
         begin=lambda p, u: Swing(u.angle, math.nan),
