@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from gym_dr.arrays import Mask
+from gym_dr.arrays import Indices, Mask
+from gym_dr.envs.states import EnvState
 from gym_dr.errors import EnvStateError
 
 
@@ -63,6 +67,16 @@ class AutoresetState:
                 "Expected reset(options={'reset_mask': ...}) of the sub-environments whose episode ended before "
                 f"step(): {np.flatnonzero(self.done).tolist()[:10]}."
             )
+
+    def get_state(self) -> EnvState:
+        """What it tracks: name -> ``(num_envs,)``."""
+        return {"begun": self.begun.copy(), "done": self.done.copy()}
+
+    def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
+        """Restores the rows of some sub-environments."""
+        self.done = self.done.copy()
+        self.begun[envs], self.done[envs] = state["begun"][envs], state["done"][envs]
+        self.all_begun, self._any_done = bool(self.begun.all()), bool(self.done.any())
 
     def reset(self, mask: Mask) -> None:
         """Records that new episodes have begun in some sub-environments."""

@@ -12,7 +12,9 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.info import Info
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_actions
+from gym_dr.errors import EnvStateError
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.table import ParamTable
 from gym_dr.renamed import old_names
@@ -44,7 +46,8 @@ class Backend(Protocol):
 
     A subclass may omit ``num_threads`` (1), ``rollout`` (none), ``begin`` and ``rollout_report`` (needed only by a
     rollout), ``check_actions`` (checks against ``action_space``), ``check_options`` (no options), ``reset_info``
-    (nothing to report) and ``close`` (nothing to release).
+    (nothing to report), ``get_state``, ``check_state`` and ``set_state`` (states are refused) and ``close`` (nothing to
+    release).
     """
 
     space: ParamSpace  # parameters that may vary
@@ -133,6 +136,28 @@ class Backend(Protocol):
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities ``(len(envs), push_size)`` to those of some sub-environments, like an impact."""
+        ...
+
+    def get_state(self) -> EnvState:
+        """The physics and random streams of all sub-environments, new arrays ``(N, ...)`` by name.
+
+        What follows from the table's current values may be left out.
+
+        Raises:
+            EnvStateError: This physics cannot give it exactly.
+        """
+        raise EnvStateError(f"{type(self).__name__} does not offer its state.")
+
+    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Checks numbers of a state that has the layout of ``get_state``, before anything changes.
+
+        Raises:
+            EnvStateError: One is impossible.
+        """
+        return
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+        """Restores the rows of some sub-environments; the table has their values already."""
         ...
 
     def render(self, env: int) -> Any:

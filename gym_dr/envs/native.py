@@ -19,6 +19,7 @@ from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
+from gym_dr.envs.states import EnvState, check_layout, check_state, part_of, put_under, read_seeds, write_seeds
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
@@ -311,6 +312,59 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._check_open()
         self._autoreset.check_begun("push")
         self._backend.push(velocities, envs)
+
+    def get_state(self) -> EnvState:
+        """All that the next steps depend on, of every sub-environment, as arrays by name with ``num_envs`` rows.
+
+        Physics, random streams, draws and pins, steps of the current episodes and what is due to be reset. A sampler
+        that learns is not part of it, nor is the number of threads. A row also fits the single environment.
+
+        Raises:
+            EnvStateError: The environment is closed, or its physics does not offer its state.
+        """
+        self._check_open()
+        return {
+            **put_under("physics", self._backend.get_state()),
+            **put_under("draws", self._table.get_state()),
+            **put_under("episodes", self._autoreset.get_state()),
+            "episodes/elapsed": self._elapsed.copy(),
+            "seed": write_seeds(self._seeds),
+            "observation": self._backend.observations.copy(),
+        }
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], mask: Mask | None = None) -> npt.NDArray[Any]:
+        """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
+
+        Args:
+            state: From ``get_state`` of an environment with the same id, keywords and number of sub-environments; rows
+                may have been exchanged.
+            mask: Shape ``(num_envs,)`` bool, the sub-environments to restore; None for all. The others stay.
+
+        Returns:
+            The observations ``(num_envs, size)``.
+
+        Raises:
+            EnvStateError: The environment is closed, its physics does not offer its state, or the state does not fit;
+                nothing has changed.
+            RandomizationError: The mask has another shape; nothing has changed.
+        """
+        envs, own = np.flatnonzero(check_mask(mask, self.num_envs)), self.get_state()
+        check_state(state, self.num_envs)
+        draws, physics = part_of("draws", state), part_of("physics", state)
+        free = ("draws/",)  # more parameters may have been set by hand
+        rest = {name: values for name, values in state.items() if not name.startswith(free)}
+        check_layout(rest, {name: values for name, values in own.items() if not name.startswith(free)})
+        self._table.check_state(draws)
+        self._backend.check_state(physics)
+        seeds = read_seeds(state["seed"])
+        self._table.set_state(draws, envs)
+        self._backend.set_state(physics, envs, self._table)
+        self._backend.observations[envs] = state["observation"][envs]
+        self._autoreset.set_state(part_of("episodes", state), envs)
+        self._elapsed[envs] = state["episodes/elapsed"][envs]
+        for i in envs.tolist():
+            self._seeds[i] = seeds[i]
+        return self._observe()
 
     @property
     def supports_rollout(self) -> bool:

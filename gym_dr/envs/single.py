@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 import gymnasium as gym
@@ -14,8 +15,9 @@ from gym_dr.compiled import pcg64
 from gym_dr.envs.backend import CompiledBackend
 from gym_dr.envs.info import Info
 from gym_dr.envs.native import warn_diverged
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, read_seeds, write_seeds
 from gym_dr.envs.vector_arguments import check_render_mode
-from gym_dr.errors import InvalidActionError
+from gym_dr.errors import EnvStateError, InvalidActionError, shortened
 from gym_dr.randomization.episode import BuiltEnv
 from gym_dr.randomization.space import ParamSpace
 
@@ -111,6 +113,55 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         self._go_on("push")
         self._backend.push(np.asarray(velocity)[None], _ONLY)
         self._moved()
+
+    def get_state(self) -> EnvState:
+        """All that the next steps of this environment depend on, as arrays by name.
+
+        It is a row of ``NativeVectorEnv.get_state``. Wrappers, such as Gymnasium's limit of steps, keep their own.
+
+        Raises:
+            EnvStateError: There was no reset yet.
+        """
+        self._go_on("get_state")
+        self._give_stream()
+        state = {
+            **put_under("physics", self._backend.get_state()),
+            **put_under("draws", self.episode.table.get_state()),
+            "seed": write_seeds([self.np_random_seed]),
+            "observation": self._backend.observations.copy(),
+        }
+        return {name: values[0] for name, values in state.items()}
+
+    def set_state(self, state: Mapping[str, Any]) -> Any:
+        """Goes on from a state, so that the next steps equal, bit for bit, those that followed ``get_state``.
+
+        Args:
+            state: From ``get_state``, or a row of that of a native environment.
+
+        Returns:
+            The observation.
+
+        Raises:
+            EnvStateError: There was no reset yet, or the state does not fit; nothing has changed.
+        """
+        own = {name: np.asarray(values)[None] for name, values in self.get_state().items()}
+        if not isinstance(state, Mapping):
+            raise EnvStateError(f"Expected a state from get_state(), a mapping of names, got {shortened(state)}.")
+        rows = {name: np.asarray(values)[None] for name, values in state.items()}
+        draws, physics = part_of("draws", rows), part_of("physics", rows)
+        kept = ("draws/", "episodes/")  # of the draws more may have been set by hand; the others are a vector's
+        rest = {name: values for name, values in rows.items() if not name.startswith(kept)}
+        check_layout(rest, {name: values for name, values in own.items() if not name.startswith(kept)})
+        self.episode.table.check_state(draws)
+        self._backend.check_state(physics)
+        (seed,) = read_seeds(rows["seed"])
+        self.episode.restore(draws)
+        self._backend.set_state(physics, _ONLY, self.episode.table)
+        self._backend.observations[0] = rows["observation"][0]
+        self._np_random_seed = seed
+        self._take_stream()
+        self._moved()
+        return self._observe({})[0]
 
     def render(self) -> Any:
         """A frame; None in mode "human", which shows a window, and without a mode."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gym_dr.arrays import Array, Indices, Mask, Words
+from gym_dr.errors import EnvStateError
 from gym_dr.randomization.sampler import ParamSampler, check_support
 from gym_dr.randomization.space import ParamSpace
 
@@ -140,6 +141,63 @@ class ParamTable:
             rows_by_name = dict(zip(self.names, values, strict=True)), dict(zip(self.names, by_hand, strict=True))
             switch_on(*rows_by_name, self._switches)
         self.current[:, envs] = values
+
+    def get_state(self) -> dict[str, Any]:
+        """Draws and values of all sub-environments: name -> ``(num_envs,)``; the sampler is not part of it."""
+        pins = () if self._pins is None else self._pins
+        given = {} if self._given_index is None else dict(zip(self.sampler.support, self._given, strict=True))
+        no_one = np.full(self.num_envs, -1)
+        state = {
+            "word": self.words,
+            "draw_index": self.index,
+            "given_index": no_one if self._given_index is None else self._given_index,
+            **{f"value/{name}": row for name, row in zip(self.names, self.current, strict=True)},
+            **{f"pin/{name}": row for name, row in zip(self.names, pins, strict=False) if not np.isnan(row).all()},
+            **{f"given/{name}": row for name, row in given.items()},
+        }
+        return {name: values.copy() for name, values in state.items()}
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Checks a state before anything changes.
+
+        Raises:
+            EnvStateError: An array is missing or has another type, or draws are given that the sampler does not make.
+            UnknownNameError: A parameter is unknown.
+        """
+        names: dict[str, Any] = {"word": np.uint64, "draw_index": np.int64, "given_index": np.int64}
+        for name in state:
+            kind, slash, param = name.partition("/")
+            if slash and kind in ("value", "pin", "given"):
+                self.space[param]
+                names[name] = np.float64
+        missing = [name for name in self.space.nominal if f"value/{name}" not in state]
+        wrong = [name for name, kind in names.items() if name not in state or state[name].dtype != kind]
+        wrong += [f"value/{name}" for name in missing] + [name for name in state if name not in names]
+        given = {name.removeprefix("given/") for name in state if name.startswith("given/")}
+        if not wrong and (state["given_index"] >= 0).any() and given != set(self.sampler.support):
+            wrong = [f"given/{name}" for name in given ^ set(self.sampler.support)]
+        if wrong:
+            raise EnvStateError(
+                f"State of draws: {wrong[0]!r} is missing, unknown or of another type. States fit environments with "
+                "the same id, keywords and wrappers."
+            )
+
+    def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
+        """Restores the rows of some sub-environments, from a state that was checked."""
+        self._draws.seed(envs, state["word"][envs])
+        self.index[envs] = state["draw_index"][envs]
+        if self._given_index is not None or (state["given_index"][envs] >= 0).any():
+            given = {name: state.get(f"given/{name}", np.full(self.num_envs, np.nan)) for name in self.sampler.support}
+            self.give_draws(given, state["given_index"], envs)
+        values = {name.removeprefix("value/"): row for name, row in state.items() if name.startswith("value/")}
+        pins = {name.removeprefix("pin/"): row for name, row in state.items() if name.startswith("pin/")}
+        self._rows_of(dict.fromkeys([*values, *pins]))
+        if pins or self._pins is not None:
+            self.pin(None, envs)
+            self.pin(pins, envs)
+        self.current[:, envs] = self._base[:, None]
+        for name, row in values.items():
+            self.current[self.names.index(name), envs] = row[envs]
 
     def params(self) -> dict[str, Array]:
         """Current values: name -> shape ``(num_envs,)``, nominal where a sub-environment reports none."""

@@ -31,6 +31,7 @@ from gym_dr.testing.playing import (
     NEXT_STEP,
     SAME_STEP,
     SEED,
+    STEPS,
     actions_of,
     assert_current,
     assert_rollout_is_stepping,
@@ -400,6 +401,114 @@ def everything_is_as_in_a_sync_environment(mode: Mode) -> None:
             assert_same(play(envs), play(twin), 1e-9)
             assert_same([envs.params, envs.draw_index], [twin.params, twin.draw_index])
             assert envs.np_random_seed == twin.np_random_seed
+
+
+def go_on(env: Any, steps: int = STEPS) -> list[Any]:
+    """Everything that some steps return, with the resets by hand that they ask for."""
+    rows: list[Any] = []
+    for t in range(steps):
+        rows.append(env.step(actions_of(env, 100 + t)))
+        done = np.logical_or(rows[-1][2], rows[-1][3])
+        if done.any() and env.metadata.get("autoreset_mode", DISABLED) == DISABLED:
+            rows.append(env.reset(options={"reset_mask": done} if done.ndim else None))
+    return rows
+
+
+def offers_state(mode: Mode) -> bool:
+    """Whether the environment offers its state; one that does not must say so."""
+    with mode.opened() as envs:
+        try:
+            interface(envs).reset(seed=SEED)
+            interface(envs).get_state()
+        except EnvStateError as error:
+            return not str(error)  # a refusal says why
+    return True
+
+
+@promised("native")
+def going_on_from_a_state_equals_going_on(mode: Mode) -> None:
+    if not offers_state(mode):
+        return
+    for autoreset in (NEXT_STEP, SAME_STEP, DISABLED):
+        kwargs: dict[str, Any] = {"autoreset_mode": autoreset, "max_episode_steps": 4}
+        with mode.opened(**kwargs) as envs, mode.opened(**kwargs) as fresh:
+            envs.reset(seed=SEED)
+            go_on(envs, 2)
+            values = drawn(envs, 7, seed=900)
+            envs.set_params({name: values[name] for name in list(values)[:1]}, mask=np.array([True, False, True]))
+            if autoreset != DISABLED:
+                envs.step(actions_of(envs))
+            state = envs.get_state()
+            expected, where = go_on(envs), envs.get_state()
+            for each in (envs, fresh):
+                each.set_state(state)
+                assert_same(each.get_state(), state)
+                assert_same(go_on(each), expected)
+                assert_same(each.get_state(), where)
+            assert envs.np_random_seed == fresh.np_random_seed
+
+
+@promised("native")
+def a_state_of_some_sub_environments_leaves_the_others_alone(mode: Mode) -> None:
+    if not offers_state(mode):
+        return
+    with mode.opened(max_episode_steps=4) as envs, mode.opened(max_episode_steps=4) as twin:
+        for each in (envs, twin):
+            each.reset(seed=SEED)
+            go_on(each, 1)
+        state, mask = envs.get_state(), np.array([False, True, False])
+        before = envs.step(actions_of(envs))
+        twin.step(actions_of(twin))
+        seen = envs.set_state({name: values[[2, 2, 0]] for name, values in state.items()}, mask)
+        again, others = envs.step(actions_of(envs)), twin.step(actions_of(twin))
+        assert_same(seen[~mask], before[0][~mask])
+        assert_same([part[~mask] for part in again[:4]], [part[~mask] for part in others[:4]])
+        if isinstance(envs.single_action_space, gym.spaces.Discrete):
+            return
+        envs.set_state({name: values[[2, 2, 2]] for name, values in state.items()})  # one state, three times
+        same = envs.step(np.repeat(actions_of(envs)[:1], NUM_ENVS, axis=0))
+        assert all((part == part[:1]).all() for part in same[:4])
+
+
+@promised("single")
+def a_single_environment_goes_on_from_a_state_or_says_why_not(mode: Mode) -> None:
+    with mode.opened() as env, mode.opened() as fresh:
+        inner: Any = env.unwrapped
+        with refused(EnvStateError):
+            inner.get_state()  # before the first reset
+        if not offers_state(mode):
+            return
+        env.reset(seed=SEED)
+        go_on(inner, 2)
+        state = inner.get_state()
+        expected = go_on(inner, 5)
+        fresh.reset(seed=SEED + 1)
+        for each in (inner, fresh.unwrapped):
+            each.set_state(state)
+            assert_same(go_on(each, 5), expected)
+
+
+@promised("single", "native")
+def a_state_that_does_not_fit_changes_nothing(mode: Mode) -> None:
+    if not offers_state(mode):
+        return
+    with mode.opened() as envs, mode.opened() as twin:
+        inner = interface(envs)
+        assert_same(envs.reset(seed=SEED), twin.reset(seed=SEED))
+        state = inner.get_state()
+        physics = next(name for name in state if name.startswith("physics/"))
+        wrong: list[Any] = [None, {}, [state], {**state, "no such": state["seed"]}]
+        wrong += [{name: values for name, values in state.items() if name != left_out} for left_out in state]
+        wrong += [{**state, physics: state[physics][..., :-1]}, {**state, physics: state[physics].astype(np.complex64)}]
+        for given in wrong:
+            with refused(GymDrError):
+                inner.set_state(given)
+        if mode.name == "native":
+            with refused(GymDrError):
+                inner.set_state({name: values[:2] for name, values in state.items()})
+            with refused(GymDrError):
+                inner.set_state(state, np.ones(2, bool))
+        assert_same(envs.step(actions_of(envs)), twin.step(actions_of(twin)))
 
 
 @promised(*MODES)

@@ -76,7 +76,10 @@ def assert_same(left: Any, right: Any, tolerance: float = 0.0, path: str = "") -
     else:
         left, right = np.asarray(left), np.asarray(right)
         assert (left.dtype, left.shape) == (right.dtype, right.shape), (path, left.dtype, right.dtype)
-        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance, err_msg=path)
+        if left.dtype.kind == "U":
+            assert left.tolist() == right.tolist(), path
+        else:
+            np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance, err_msg=path)
 
 
 def assert_current(env: Any, info: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, split_state
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -102,6 +103,32 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._state.acted(arrived)
         observed = self._state.observe(np.asarray(observation)[None])
         return observed[0], reward, terminated, truncated, self._with_params(info)
+
+    def get_state(self) -> dict[str, Any]:
+        """The state of the environment, see ``CompiledEnv.get_state``, with draws and histories of this wrapper.
+
+        Raises:
+            EnvStateError: The environment does not offer its state.
+        """
+        own = {name: values[0] for name, values in self._state.get_state().items()}
+        return {**self.env.get_wrapper_attr("get_state")(), **put_under("disturb", own)}
+
+    def set_state(self, state: Mapping[str, Any]) -> Any:
+        """Goes on from a state; see ``CompiledEnv.set_state``.
+
+        Returns:
+            The observation, as the policy sees it.
+
+        Raises:
+            EnvStateError: The state does not fit; nothing has changed.
+        """
+        own = {name: np.asarray(values)[None] for name, values in part_of("disturb", state).items()}
+        self._state.check_state(own)
+        rest = {name: values for name, values in state.items() if not name.startswith("disturb/")}
+        observation = self.env.get_wrapper_attr("set_state")(rest)
+        self._begun = True
+        self._state.set_state(own, np.zeros(1, np.int64))
+        return self._state.observe(np.asarray(observation)[None], fresh=np.zeros(1, np.bool_))[0]
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -219,6 +246,32 @@ class DisturbVector(ParamsWrapper):
             observed = self._state.observe(observations)
         self._autoreset.step(done)
         return observed, rewards, terminations, truncations, self._with_params(info, None)
+
+    def get_state(self) -> EnvState:
+        """See ``NativeVectorEnv.get_state``; with draws, delays and histories of this wrapper.
+
+        Raises:
+            EnvStateError: The environment does not offer its state.
+        """
+        own = {**self._state.get_state(), **put_under("episodes", self._autoreset.get_state())}
+        return {**cast(Any, self.env).get_state(), **put_under("disturb", own)}
+
+    def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
+        """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
+
+        Raises:
+            EnvStateError: The state does not fit; nothing has changed.
+        """
+        rest, own = split_state("disturb", state, self.num_envs)
+        episodes = part_of("episodes", own)
+        check_layout(episodes, self._autoreset.get_state())
+        own = {name: values for name, values in own.items() if not name.startswith("episodes/")}
+        self._state.check_state(own)
+        observations = cast(Any, self.env).set_state(rest, mask)
+        envs = np.flatnonzero(check_mask(mask, self.num_envs))
+        self._state.set_state(own, envs)
+        self._autoreset.set_state(episodes, envs)
+        return self._state.observe(observations, fresh=np.zeros(self.num_envs, np.bool_))
 
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset

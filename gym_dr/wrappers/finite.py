@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gym_dr.arrays import Floats
+from gym_dr.arrays import Floats, Mask
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.record import seeds_of_draws
@@ -57,6 +58,15 @@ class RequireFinite(ParamsWrapper):
         self._check("observation", steps.observations[first + 1 : stop + 1].swapaxes(0, 1), info)
         self._check("reward", steps.rewards[first:stop].swapaxes(0, 1), info)
         return int(stop), info
+
+    def get_state(self) -> EnvState:
+        """See ``NativeVectorEnv.get_state``."""
+        state: EnvState = cast(Any, self.env).get_state()
+        return state
+
+    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
+        """See ``NativeVectorEnv.set_state``."""
+        return cast(Any, self.env).set_state(state, mask)
 
     def _check(self, what: str, values: Any, info: dict[str, Any]) -> None:
         """Checks an array with the sub-environments along its first axis."""

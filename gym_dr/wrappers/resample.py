@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask, Words
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, read_seeds, split_state, write_seeds
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -138,6 +139,51 @@ class ResampleParams(ParamsWrapper):
         stop, info = self._params_env.rollout(policy, noise, steps, first, last)
         self._count(stop - first)
         return stop, info
+
+    def get_state(self) -> EnvState:
+        """See ``NativeVectorEnv.get_state``; with the draws that are due and the schedule.
+
+        Raises:
+            EnvStateError: The environment does not offer its state, or there was no reset yet.
+        """
+        if self._seeds is None:
+            raise EnvStateError("ResampleParams: expected reset() before get_state().")
+        own = {
+            "word": self._seeds.copy(),
+            "index": self._next_index.copy(),
+            "seed": write_seeds(self.draw_seeds),
+            "steps": np.full(self.num_envs, self._steps),
+            **put_under("drawn", {name: values.copy() for name, values in self._drawn.items()}),
+        }
+        return {**self._params_env.get_state(), **put_under("resample", own)}
+
+    def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
+        """See ``NativeVectorEnv.set_state``; the schedule is restored only if all sub-environments are.
+
+        Raises:
+            EnvStateError: The state does not fit; nothing has changed.
+        """
+        rest, own = split_state("resample", state, self.num_envs)
+        chosen = check_mask(mask, self.num_envs)
+        some = np.zeros(self.num_envs, np.uint64) if self._seeds is None else self._seeds
+        drawn = {name: np.zeros(self.num_envs) for name in self.randomization}
+        like = {
+            "word": some,
+            "index": self._next_index,
+            "seed": write_seeds(self.draw_seeds),
+            "steps": self._next_index,
+        }
+        check_layout(own, {**like, **put_under("drawn", drawn)})
+        seeds = read_seeds(own["seed"])
+        observations = self._params_env.set_state(rest, mask)
+        self._seeds = np.where(chosen, own["word"], some)
+        self._next_index = np.where(chosen, own["index"], self._next_index)
+        self.draw_seeds = tuple(seeds[i] if chosen[i] else seed for i, seed in enumerate(self.draw_seeds))
+        for name, values in part_of("drawn", own).items():
+            self._drawn[name] = np.where(chosen, values, self._drawn.get(name, values))
+        if chosen.all():
+            self._steps = int(own["steps"][0])
+        return observations
 
     def _count(self, steps: int) -> None:
         """Counts vector steps and re-draws if due after the last."""

@@ -142,6 +142,16 @@ class VectorParams(_VectorWrapper):
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
+    def get_state(self) -> dict[str, Any]:
+        """Refuses: sub-environments are not all of those that offer their state.
+
+        Raises:
+            EnvStateError: Always.
+        """
+        raise EnvStateError(
+            "Sync and async environments do not offer their state. Native ones do: gym.make_vec(id, n)."
+        )
+
     def set_sampler(self, sampler: ParamSampler) -> None:
         """See ``NativeVectorEnv.set_sampler``."""
         check_support(sampler, self.randomization)

@@ -24,6 +24,9 @@ OWN = {
     "every_sub_environment_gives_a_picture_in_a_render_mode_alone",
     "pushes_change_what_comes_where_they_reach_the_environment",
     "a_compiled_rollout_is_what_stepping_gives_or_is_refused",
+    "going_on_from_a_state_equals_going_on",
+    "a_state_of_some_sub_environments_leaves_the_others_alone",
+    "a_single_environment_goes_on_from_a_state_or_says_why_not",
 }
 # Worker processes are Gymnasium's: every contract for the very first id, and this one for the first of each module; the
 # others are slow.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -10,9 +11,20 @@ import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
-from gym_dr.envs.box2d.solver.layout import BODY, VELOCITY_X, VELOCITY_Y
+from gym_dr.envs.box2d.solver.layout import (
+    BODY,
+    C_BODY,
+    C_GROUND,
+    C_POINTS,
+    S_BOXES,
+    S_CONTACTS,
+    S_FRESH,
+    VELOCITY_X,
+    VELOCITY_Y,
+)
 from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
+from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.table import ParamTable
 
@@ -98,6 +110,34 @@ class Box2DBackend(CompiledBackend):
             for axis, place in enumerate((VELOCITY_X, VELOCITY_Y)):
                 # rounded once, like numbers that Box2D gets from Python
                 rows[envs, body * BODY + place] = rows[envs, body * BODY + place] + velocities[:, axis]
+
+    def get_state(self) -> EnvState:
+        return {name: array.copy() for name, array in self._arrays().items()}
+
+    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """See ``Backend.check_state``; with these numbers compiled code finds its memory."""
+        world, status, contacts = self.memory.world, state["world.status"], state["world.contact_ints"]
+        boxes, edges = world.boxes.shape[1], world.edges.shape[1]
+        for name, values, high in (
+            ("contacts", status[:, S_CONTACTS], world.contact_ints.shape[1]),
+            ("fresh", status[:, S_FRESH], 1),
+            ("boxes", status[:, S_BOXES], boxes),
+            ("body", contacts[..., C_BODY], self.bodies - 1),
+            ("ground", contacts[..., C_GROUND], boxes + edges - 1),
+            ("points", contacts[..., C_POINTS], 2),
+        ):
+            check_within(f"physics: {name}", values, 0, high)
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+        for name, array in self._arrays().items():
+            array[envs] = state[name][envs]
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The memory of all sub-environments by name, without parameters, which the table has, and observations."""
+        memory = self.memory._asdict()
+        world = {f"world.{name}": value for name, value in memory.pop("world")._asdict().items()}
+        fixed = ("world.shapes", "world.edge_width", "params", "observations")
+        return {name: value for name, value in {**world, **memory}.items() if name not in fixed}
 
     def close(self) -> None:
         if self.stepper is not None:

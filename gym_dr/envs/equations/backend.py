@@ -17,6 +17,7 @@ from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
@@ -112,6 +113,13 @@ class EquationsBackend(CompiledBackend):
             self.begin(begun)
         simulation.step()
         return Outcome(exchange.rewards.copy(), exchange.terminations.copy(), {})
+
+    def get_state(self) -> EnvState:
+        state: EnvState = self.simulation.get_state()
+        return state
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+        self.simulation.set_state(state, envs)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)

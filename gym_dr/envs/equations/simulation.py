@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gym_dr.arrays import Array, Floats, Indices
 from gym_dr.compiled.pcg64 import STREAM
@@ -16,6 +18,7 @@ from gym_dr.envs.backend import PlayRollout
 from gym_dr.envs.equations.diagnosis import diagnosis
 from gym_dr.envs.equations.equations import Bounds, Equations, fields_of
 from gym_dr.envs.equations.kernels import LANES, EquationsMemory, kernels_of
+from gym_dr.envs.states import EnvState
 from gym_dr.errors import EquationsError
 
 if TYPE_CHECKING:
@@ -124,6 +127,20 @@ class Simulation:
     def physics(self, env: int) -> Any:
         """The constants of a sub-environment's current episode, a named tuple."""
         return self.equations.physics(*self._memory[env // LANES, : self._state_at, env % LANES].tolist())
+
+    def get_state(self) -> EnvState:
+        """States, constants of episodes and random streams of all sub-environments."""
+        return {
+            "state": self.states(self._all),
+            "constants": self._memory[self._all // LANES, : self._state_at, self._all % LANES],
+            "streams": self.streams.copy(),
+        }
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices) -> None:
+        """Restores the rows of some sub-environments."""
+        self.put(envs, state["state"][envs])
+        self._memory[envs // LANES, : self._state_at, envs % LANES] = state["constants"][envs]
+        self.streams[envs] = state["streams"][envs]
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Adds velocities, shape ``(len(envs), len(pushed))``."""

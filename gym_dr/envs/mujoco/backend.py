@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
+from gym_dr.envs.states import EnvState, part_of, put_under
 from gym_dr.envs.stock import stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
@@ -107,6 +108,23 @@ class MujocoBackend(Backend):
 
     def reset_info(self) -> Info:
         return self.mdp.reset_info(self.engine)
+
+    def get_state(self) -> EnvState:
+        """See ``Backend.get_state``; MuJoCo's states, the fields that rewards and observations read, and generators."""
+        from gym_dr.compiled.pcg64 import STREAM, pack  # heavy: numba
+
+        streams = [np.zeros(STREAM, np.uint64) if r is None else pack(r.bit_generator.state) for r in self._rngs]
+        outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.mdp.fields})
+        return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+        from gym_dr.compiled.pcg64 import generator
+
+        self.plan(table)
+        self.engine.write(self.model_fields(table.current[:, envs].T), envs)
+        self.engine.set_state(state["state"], part_of("outputs", state), envs)
+        for i in envs.tolist():
+            self._rngs[i] = generator(state["streams"][i]) if state["streams"][i].any() else None
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes the root, or the first joint if there is no free root."""

@@ -7,6 +7,7 @@ equals MuJoCo's to the last digits, whichever makes it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
 from gym_dr.envs.mujoco.space import field_array
+from gym_dr.envs.states import EnvState
 from gym_dr.randomization.table import ParamTable
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
@@ -118,6 +120,15 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)
+
+    def get_state(self) -> EnvState:
+        return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
+
+    def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
+        self._table = table
+        self.simulation.set_state(state, envs)
+        self.simulation.params[:, envs] = state["params"][envs].T
+        self._stale[envs] = True  # MuJoCo has another model
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""

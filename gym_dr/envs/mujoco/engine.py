@@ -25,6 +25,7 @@ from gym_dr.envs.mujoco.episode import QUIET
 from gym_dr.envs.mujoco.memory import ScatteredField
 from gym_dr.envs.mujoco.stock import BAD_STATE
 
+_INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 _CHUNKS = 8  # per thread, so that slow simulations do not keep the other threads waiting
 
 
@@ -53,6 +54,20 @@ class Engine(ABC):
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         """Adds ``velocities``, of shape ``(len(envs), len(dofs))``, to those of some simulations."""
         self.qvel[envs[:, None], dofs] += velocities
+
+    @abstractmethod
+    def get_state(self) -> Array:
+        """MuJoCo's integration states, which hold the warm start of the solver, ``(num_envs, size)``."""
+
+    @abstractmethod
+    def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
+        """Restores some simulations.
+
+        Args:
+            states: From ``get_state``.
+            outputs: The fields named at construction, which belong to an earlier time than the states.
+            envs: The simulations to restore.
+        """
 
     @abstractmethod
     def step(self, envs: Indices | None, substeps: int) -> None:
@@ -87,6 +102,7 @@ class BatchEngine(Engine):
         self._counts = self._batch.warning[:, :, 1]  # (num_envs, kinds); the other column is MuJoCo's detail
         self._counts[...] = QUIET
         self._expanded: dict[str, Array] = {}
+        self._restored: dict[str, Array] = {}  # fields that a restored state brought, until the next step
         self.diverged = np.zeros(num_envs, np.bool_)
         self.body_mass = np.array(model.body_mass)[None]
 
@@ -109,9 +125,24 @@ class BatchEngine(Engine):
         self._counts[envs] = QUIET
         self._batch.forward(envs)
         self._counts[envs] = QUIET  # only warnings of a step count
+        for name, restored in self._restored.items():
+            restored[envs] = self._fields[name][envs]
+
+    def field(self, name: str) -> Array:
+        return self._restored.get(name, self._fields[name])
+
+    def get_state(self) -> Array:
+        states: Array = self._batch.state.copy()
+        return states
+
+    def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
+        self._batch.state[envs] = states[envs]
+        for name, values in outputs.items():  # the batch's own are read-only
+            self._restored.setdefault(name, self._fields[name].copy())[envs] = values[envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         self._batch.step(envs, nstep=substeps)
+        self._restored.clear()
         self.diverged[:] = False
         if (self._counts != QUIET).any():  # rare, and cheaper to check than to reset before every step
             np.any(self._counts[:, BAD_STATE] != QUIET, axis=1, out=self.diverged)
@@ -196,6 +227,22 @@ class OwnDataEngine(Engine):
         super().push(envs, dofs, velocities)
         for env in envs.tolist():
             self._data[env].qvel[:] = self.qvel[env]
+
+    def get_state(self) -> Array:
+        states = np.zeros((len(self._data), mujoco.mj_stateSize(self._nominal, _INTEGRATION)))
+        for env, data in enumerate(self._data):
+            mujoco.mj_getState(self._models[env], data, states[env], _INTEGRATION)
+        return states
+
+    def set_state(self, states: Array, outputs: Mapping[str, Array], envs: Indices) -> None:
+        for env in envs.tolist():
+            mujoco.mj_setState(self._models[env], self._data[env], states[env], _INTEGRATION)
+            self.qpos[env], self.qvel[env] = self._data[env].qpos, self._data[env].qvel
+            self.ctrl[env] = self._data[env].ctrl
+            for name, values in outputs.items():
+                getattr(self._data[env], name)[...] = values[env]
+        for name, values in outputs.items():
+            self._fields[name][envs] = values[envs]
 
     def step(self, envs: Indices | None, substeps: int) -> None:
         step, post = mujoco.mj_step, mujoco.mj_rnePostConstraint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from gym_dr.envs.box2d.backend import Box2DBackend, bytes_needed, check_memory
 from gym_dr.envs.box2d.lunar_lander import constants as lander
 from gym_dr.envs.box2d.lunar_lander.constants import WIND_INDEX_HIGH, WIND_INDEX_LOW
 from gym_dr.envs.box2d.lunar_lander.native.drawing import draw
-from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES
+from gym_dr.envs.box2d.lunar_lander.native.layout import BLOCK, BODIES, S_TURBULENCE, S_WIND
 from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, Landers
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
@@ -27,6 +28,7 @@ from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
+from gym_dr.envs.states import check_within
 from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
 
 cache_on_disk(step, "the native LunarLander")
@@ -87,6 +89,10 @@ class LunarLanderBackend(Box2DBackend):
             self._throttles[:] = actions
         else:
             self._choices[:] = actions
+
+    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        super().check_state(state)
+        check_within("physics: wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""
