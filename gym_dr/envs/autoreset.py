@@ -72,6 +72,18 @@ class AutoresetState:
         """What it tracks: name -> ``(num_envs,)``."""
         return {"begun": self.begun.copy(), "done": self.done.copy()}
 
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Checks a state that has the layout of ``get_state``.
+
+        Raises:
+            EnvStateError: Episodes have ended that never began, or that this mode would have begun again.
+        """
+        if (state["done"] & ~state["begun"]).any() or (self.mode == AutoresetMode.SAME_STEP and state["done"].any()):
+            raise EnvStateError(
+                f"State 'episodes/done': expected episodes that go on, or that wait for a reset, as {self.mode.value} "
+                "autoreset leaves them. States fit environments with the same autoreset mode."
+            )
+
     def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
         """Restores the rows of some sub-environments."""
         self.done = self.done.copy()

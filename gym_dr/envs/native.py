@@ -19,7 +19,16 @@ from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
-from gym_dr.envs.states import EnvState, check_layout, check_state, part_of, put_under, read_seeds, write_seeds
+from gym_dr.envs.states import (
+    EnvState,
+    check_layout,
+    check_state,
+    fingerprint,
+    part_of,
+    put_under,
+    read_seeds,
+    write_seeds,
+)
 from gym_dr.envs.vector_arguments import (
     Options,
     Seeds,
@@ -123,6 +132,8 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self.single_action_space = self._backend.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._fingerprint = fingerprint(self._backend, kwargs)
+        self._state_layout: EnvState | None = None  # of ``get_state``, without draws
         self._seeds: list[int | None] = [None] * self.num_envs
         self._elapsed: Indices = np.zeros(self.num_envs, np.int64)  # steps of the current episodes
 
@@ -329,6 +340,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
             **put_under("episodes", self._autoreset.get_state()),
             "episodes/elapsed": self._elapsed.copy(),
             "seed": write_seeds(self._seeds),
+            "environment": np.full(self.num_envs, self._fingerprint),
             "observation": self._backend.observations.copy(),
         }
 
@@ -348,19 +360,28 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
                 nothing has changed.
             RandomizationError: The mask has another shape; nothing has changed.
         """
-        envs, own = np.flatnonzero(check_mask(mask, self.num_envs)), self.get_state()
+        self._check_open()
+        envs = np.flatnonzero(check_mask(mask, self.num_envs))
         check_state(state, self.num_envs)
-        draws, physics = part_of("draws", state), part_of("physics", state)
-        free = ("draws/",)  # more parameters may have been set by hand
-        rest = {name: values for name, values in state.items() if not name.startswith(free)}
-        check_layout(rest, {name: values for name, values in own.items() if not name.startswith(free)})
+        draws, physics, episodes = (part_of(name, state) for name in ("draws", "physics", "episodes"))
+        if self._state_layout is None:
+            own = self.get_state()
+            self._state_layout = {name: values for name, values in own.items() if not name.startswith("draws/")}
+        # of the draws more may have been set by hand
+        rest = {name: values for name, values in state.items() if not name.startswith("draws/")}
+        check_layout(rest, self._state_layout)
+        if (state["environment"] != self._fingerprint).any():
+            raise EnvStateError(
+                "State 'environment': expected that of an environment with the same physics and keywords, got another."
+            )
         self._table.check_state(draws)
         self._backend.check_state(physics)
+        self._autoreset.check_state(episodes)
         seeds = read_seeds(state["seed"])
         self._table.set_state(draws, envs)
         self._backend.set_state(physics, envs, self._table)
         self._backend.observations[envs] = state["observation"][envs]
-        self._autoreset.set_state(part_of("episodes", state), envs)
+        self._autoreset.set_state(episodes, envs)
         self._elapsed[envs] = state["episodes/elapsed"][envs]
         for i in envs.tolist():
             self._seeds[i] = seeds[i]

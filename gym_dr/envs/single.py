@@ -15,7 +15,16 @@ from gym_dr.compiled import pcg64
 from gym_dr.envs.backend import CompiledBackend
 from gym_dr.envs.info import Info
 from gym_dr.envs.native import warn_diverged
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, read_seeds, write_seeds
+from gym_dr.envs.states import (
+    EnvState,
+    check_layout,
+    check_state,
+    fingerprint,
+    part_of,
+    put_under,
+    read_seeds,
+    write_seeds,
+)
 from gym_dr.envs.vector_arguments import check_render_mode
 from gym_dr.errors import EnvStateError, InvalidActionError, shortened
 from gym_dr.randomization.episode import BuiltEnv
@@ -36,6 +45,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
     def _build(self, *, render_mode: str | None = None, **kwargs: Any) -> ParamSpace:
         self._backend = self.backend_class(**kwargs)
+        self._fingerprint = fingerprint(self._backend, kwargs)
         frames = [mode for mode in self._backend.metadata["render_modes"] if mode != "human"]
         self.metadata = {**self._backend.metadata, "render_modes": ["human", *frames] if frames else []}
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
@@ -117,7 +127,8 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
     def get_state(self) -> EnvState:
         """All that the next steps of this environment depend on, as arrays by name.
 
-        It is a row of ``NativeVectorEnv.get_state``. Wrappers, such as Gymnasium's limit of steps, keep their own.
+        A row of ``NativeVectorEnv.get_state`` fits too. Wrappers, such as Gymnasium's limit of steps, keep their own;
+        exact values for the next reset are not part of it.
 
         Raises:
             EnvStateError: There was no reset yet.
@@ -128,6 +139,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
             **put_under("physics", self._backend.get_state()),
             **put_under("draws", self.episode.table.get_state()),
             "seed": write_seeds([self.np_random_seed]),
+            "environment": np.array([self._fingerprint]),
             "observation": self._backend.observations.copy(),
         }
         return {name: values[0] for name, values in state.items()}
@@ -147,15 +159,28 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         own = {name: np.asarray(values)[None] for name, values in self.get_state().items()}
         if not isinstance(state, Mapping):
             raise EnvStateError(f"Expected a state from get_state(), a mapping of names, got {shortened(state)}.")
-        rows = {name: np.asarray(values)[None] for name, values in state.items()}
+        try:
+            rows = {name: np.asarray(values)[None] for name, values in state.items()}
+        except ValueError as error:  # numpy's, of lists of different lengths
+            raise EnvStateError(f"Expected a state from get_state(), a mapping of names to arrays: {error}.") from None
+        check_state(rows, 1)
+        for text in rows.keys() & {"seed", "environment"}:  # a single text is as long as it is
+            rows[text] = rows[text].astype(own[text].dtype) if rows[text].dtype.kind == "U" else rows[text]
         draws, physics = part_of("draws", rows), part_of("physics", rows)
         kept = ("draws/", "episodes/")  # of the draws more may have been set by hand; the others are a vector's
         rest = {name: values for name, values in rows.items() if not name.startswith(kept)}
         check_layout(rest, {name: values for name, values in own.items() if not name.startswith(kept)})
+        if rows["environment"][0] != own["environment"][0]:
+            raise EnvStateError(
+                "State 'environment': expected that of an environment with the same physics and keywords, got another."
+            )
         self.episode.table.check_state(draws)
         self._backend.check_state(physics)
         (seed,) = read_seeds(rows["seed"])
         self.episode.restore(draws)
+        given = int(draws["given_index"][0])
+        names = self.episode.randomization
+        self._given_draw = ({name: float(draws[f"given/{name}"][0]) for name in names}, given) if given >= 0 else None
         self._backend.set_state(physics, _ONLY, self.episode.table)
         self._backend.observations[0] = rows["observation"][0]
         self._np_random_seed = seed

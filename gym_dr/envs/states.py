@@ -7,6 +7,7 @@ sub-environment, eight times.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,23 +17,78 @@ import numpy.typing as npt
 from gym_dr.errors import EnvStateError, shortened
 
 EnvState = dict[str, npt.NDArray[Any]]  # name -> (N, ...)
-_SEED = "U40"  # a seed of 128 bits has 39 digits; empty if there is none
+_SEED = "U100"  # digits of a seed; empty if there is none
+_HAS_HALF, _HALF = 4, 5  # columns of a random stream, see ``compiled.pcg64``
+
+
+def fingerprint(backend: Any, keywords: Mapping[str, Any]) -> str:
+    """What environments must have in common for their states to fit, beyond the layout: physics and its keywords."""
+    drawn = ("width", "height", "camera_name", "camera_id", "default_camera_config", "max_geom", "visual_options")
+    given = sorted((name, value) for name, value in keywords.items() if name not in drawn)
+    text = f"{type(backend).__qualname__} {backend.space.name} {given!r}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def state_inside(env: Any) -> EnvState:
+    """The state of a wrapped environment.
+
+    Raises:
+        EnvStateError: It does not offer its state.
+    """
+    state: EnvState = _offering(env).get_state()
+    return state
+
+
+def set_state_inside(env: Any, state: EnvState, mask: Any) -> npt.NDArray[Any]:
+    """Has a wrapped environment go on from a state; returns its observations.
+
+    Raises:
+        EnvStateError: It does not offer its state, or the state does not fit.
+    """
+    observations: npt.NDArray[Any] = _offering(env).set_state(state, mask)
+    return observations
+
+
+def _offering(env: Any) -> Any:
+    if not hasattr(env, "get_state"):
+        raise EnvStateError(
+            f"{type(env).__name__} does not offer its state. Native environments do, and gym_dr's wrappers around them."
+        )
+    return env
 
 
 def write_seeds(seeds: Sequence[int | None]) -> npt.NDArray[Any]:
-    """Seeds as an array of their digits."""
-    return np.array(["" if seed is None else str(seed) for seed in seeds], _SEED)
+    """Seeds as an array of their digits.
+
+    Raises:
+        EnvStateError: One has more than 100.
+    """
+    digits = ["" if seed is None else str(seed) for seed in seeds]
+    if max(map(len, digits), default=0) > 100:
+        raise EnvStateError("Expected seeds of at most 100 digits, to write a state.")
+    return np.array(digits, _SEED)
 
 
 def read_seeds(written: npt.NDArray[Any]) -> list[int | None]:
-    """Seeds from their digits.
+    """Seeds from their digits; -1 is Gymnasium's mark of a generator that was set by hand.
 
     Raises:
         EnvStateError: They are something else.
     """
-    if not all(text == "" or (text.isascii() and text.isdigit()) for text in written.tolist()):
-        raise EnvStateError(f"State 'seed': expected digits, got {shortened(written.tolist())}.")
-    return [int(text) if text else None for text in written.tolist()]
+    texts = np.asarray(written, _SEED).tolist()
+    if not all(text in ("", "-1") or (text.isascii() and text.isdigit()) for text in texts):
+        raise EnvStateError(f"State 'seed': expected digits, got {shortened(texts)}.")
+    return [int(text) if text else None for text in texts]
+
+
+def check_streams(name: str, streams: npt.NDArray[np.uint64]) -> None:
+    """Checks random streams ``(N, STREAM)``.
+
+    Raises:
+        EnvStateError: Half of an output that is left over has more than 32 bits.
+    """
+    check_within(f"{name}, has half", streams[:, _HAS_HALF], 0, 1)
+    check_within(f"{name}, half", streams[:, _HALF], 0, 2**32 - 1)
 
 
 def put_under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:
@@ -62,7 +118,8 @@ def check_state(state: Any, num_envs: int) -> None:
     Raises:
         EnvStateError: It is something else.
     """
-    if not isinstance(state, Mapping) or not all(isinstance(values, np.ndarray) for values in state.values()):
+    good = isinstance(state, Mapping) and all(isinstance(name, str) for name in state)
+    if not good or not all(isinstance(values, np.ndarray) for values in state.values()):
         raise EnvStateError(f"Expected a state from get_state(), a mapping of names to arrays, got {shortened(state)}.")
     for name, values in state.items():
         if values.shape[:1] != (num_envs,):
@@ -72,12 +129,13 @@ def check_state(state: Any, num_envs: int) -> None:
             )
 
 
-def check_layout(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, npt.NDArray[Any]]) -> None:
+def check_layout(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, npt.NDArray[Any]], within: str = "") -> None:
     """Checks names, shapes and types of arrays.
 
     Args:
         state: What is checked.
         like: The environment's own state.
+        within: Begins the names in messages.
 
     Raises:
         EnvStateError: Something differs.
@@ -87,13 +145,13 @@ def check_layout(state: Mapping[str, npt.NDArray[Any]], like: Mapping[str, npt.N
         if values is None or (values.shape, values.dtype) != (own.shape, own.dtype):
             got = "nothing" if values is None else f"shape {values.shape} and {values.dtype}"
             raise EnvStateError(
-                f"State {name!r}: expected shape {own.shape} and {own.dtype}, got {got}. States fit environments with "
-                "the same id, keywords and wrappers."
+                f"State {within + name!r}: expected shape {own.shape} and {own.dtype}, got {got}. States fit "
+                "environments with the same id, keywords and wrappers."
             )
     unknown = [name for name in state if name not in like]
     if unknown:
         raise EnvStateError(
-            f"State {unknown[0]!r}: expected nothing of this name, which another environment or wrapper has. "
+            f"State {within + unknown[0]!r}: expected nothing of this name, which another environment or wrapper has. "
             "States fit environments with the same id, keywords and wrappers."
         )
 

@@ -161,26 +161,45 @@ class ParamTable:
         """Checks a state before anything changes.
 
         Raises:
-            EnvStateError: An array is missing or has another type, or draws are given that the sampler does not make.
-            UnknownNameError: A parameter is unknown.
+            EnvStateError: An array is missing, unknown or of another type or shape; a value is impossible; or draws are
+                given that the sampler does not make.
         """
-        names: dict[str, Any] = {"word": np.uint64, "draw_index": np.int64, "given_index": np.int64}
-        for name in state:
+        kinds = {"word": np.uint64, "draw_index": np.int64, "given_index": np.int64}
+        for name in kinds:
+            if name not in state:
+                raise EnvStateError(f"State of draws: expected {name!r}, got {', '.join(state)}.")
+        for name, values in state.items():
             kind, slash, param = name.partition("/")
-            if slash and kind in ("value", "pin", "given"):
-                self.space[param]
-                names[name] = np.float64
-        missing = [name for name in self.space.nominal if f"value/{name}" not in state]
-        wrong = [name for name, kind in names.items() if name not in state or state[name].dtype != kind]
-        wrong += [f"value/{name}" for name in missing] + [name for name in state if name not in names]
-        given = {name.removeprefix("given/") for name in state if name.startswith("given/")}
-        if not wrong and (state["given_index"] >= 0).any() and given != set(self.sampler.support):
-            wrong = [f"given/{name}" for name in given ^ set(self.sampler.support)]
-        if wrong:
+            expected: Any = kinds.get(name, np.float64)
+            if name not in kinds and not (slash and kind in ("value", "pin", "given") and param in self.space):
+                raise EnvStateError(f"State of draws {name!r}: expected a parameter of {self.space.name}.")
+            if values.shape != (self.num_envs,) or values.dtype != expected:
+                raise EnvStateError(
+                    f"State of draws {name!r}: expected shape ({self.num_envs},) and {np.dtype(expected)}, got shape "
+                    f"{values.shape} and {values.dtype}."
+                )
+            if name not in kinds:
+                self._check_values(name, values)
+        if min(state["draw_index"].min(), state["given_index"].min()) < -1:
+            raise EnvStateError("State of draws: expected indices of at least -1.")
+        chosen = state["given_index"] >= 0
+        given = {name.removeprefix("given/"): row for name, row in state.items() if name.startswith("given/")}
+        known = given.keys() == set(self.sampler.support)
+        if chosen.any() and not (known and np.isfinite([row[chosen] for row in given.values()]).all()):
             raise EnvStateError(
-                f"State of draws: {wrong[0]!r} is missing, unknown or of another type. States fit environments with "
-                "the same id, keywords and wrappers."
+                f"State of draws: expected values given for {', '.join(self.sampler.support) or 'nothing'}, which this "
+                f"environment draws, got {', '.join(given) or 'none'}."
             )
+
+    def _check_values(self, name: str, values: Array) -> None:
+        """Refuses values that the parameter cannot have, with which physics may not be able to deal; nan is none."""
+        param = self.space[name.partition("/")[2]]
+        good = (values >= param.low) & (values <= param.high) & np.isfinite(values)
+        if param.kind != "float":
+            good &= values == np.floor(values)
+        good |= (values == param.nominal) | np.isnan(values)
+        if not good.all():
+            raise EnvStateError(f"State of draws {name!r}: expected {param.bounds_text()}, got {values[~good][0]}.")
 
     def set_state(self, state: Mapping[str, Any], envs: Indices) -> None:
         """Restores the rows of some sub-environments, from a state that was checked."""
@@ -197,7 +216,8 @@ class ParamTable:
             self.pin(pins, envs)
         self.current[:, envs] = self._base[:, None]
         for name, row in values.items():
-            self.current[self.names.index(name), envs] = row[envs]
+            k = self.names.index(name)
+            self.current[k, envs] = np.where(np.isnan(row[envs]), self._base[k], row[envs])
 
     def params(self) -> dict[str, Array]:
         """Current values: name -> shape ``(num_envs,)``, nominal where a sub-environment reports none."""

@@ -482,10 +482,18 @@ def a_single_environment_goes_on_from_a_state_or_says_why_not(mode: Mode) -> Non
         go_on(inner, 2)
         state = inner.get_state()
         expected = go_on(inner, 5)
-        fresh.reset(seed=SEED + 1)
+        fresh.reset(seed=12345)  # of more digits
         for each in (inner, fresh.unwrapped):
             each.set_state(state)
             assert_same(go_on(each, 5), expected)
+        if gym.spec(mode.env_id.rpartition(":")[2]).vector_entry_point is not None:
+            with Mode(env_id=mode.env_id, name="native").opened() as envs:
+                envs.reset(seed=SEED - 1)
+                go_on(envs, 2)
+                row = {name: values[1] for name, values in envs.get_state().items()}
+                inner.set_state(row)
+                actions = actions_of(envs)
+                assert_same(inner.step(actions[1])[0], envs.step(actions)[0][1])
 
 
 @promised("single", "native")
@@ -498,7 +506,16 @@ def a_state_that_does_not_fit_changes_nothing(mode: Mode) -> None:
         state = inner.get_state()
         physics = next(name for name in state if name.startswith("physics/"))
         wrong: list[Any] = [None, {}, [state], {**state, "no such": state["seed"]}]
-        wrong += [{name: values for name, values in state.items() if name != left_out} for left_out in state]
+        needed = [name for name in state if not name.startswith("draws/value/")]  # others are nominal
+        wrong += [{name: values for name, values in state.items() if name != left_out} for left_out in needed]
+        value, shape = next(name for name in state if name.startswith("draws/value/")), np.shape(state["draws/word"])
+        wrong += [{**state, value: np.full(shape, number)} for number in (np.inf, -1e300)]
+        wrong += [{**state, value: np.zeros((*shape, 2))}, {**state, "draws/draw_index": np.full(shape, -2)}]
+        wrong += [{**state, "draws/given_index": np.zeros((*shape, 2), np.int64)}, {**state, 3: state["seed"]}]
+        wrong += [{**state, "environment": np.full(shape, "another")}]
+        streams = np.array(state["physics/streams"])
+        streams[..., -1] = 2**40
+        wrong += [{**state, "physics/streams": streams}]
         wrong += [{**state, physics: state[physics][..., :-1]}, {**state, physics: state[physics].astype(np.complex64)}]
         for given in wrong:
             with refused(GymDrError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState, check_layout, put_under, split_state
+from gym_dr.envs.states import EnvState, check_layout, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
 from gym_dr.errors import ConfigError, RandomizationError
 from gym_dr.randomization.context import OBSERVATION, Context, check_context
@@ -96,7 +96,7 @@ class DrawContext(ParamsWrapper):
             EnvStateError: The environment does not offer its state.
         """
         own = {name: values.copy() for name, values in self._params.items()}
-        return {**cast(Any, self.env).get_state(), **put_under("context", own)}
+        return {**state_inside(self.env), **put_under("context", own)}
 
     def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
         """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
@@ -105,8 +105,8 @@ class DrawContext(ParamsWrapper):
             EnvStateError: The state does not fit; nothing has changed.
         """
         rest, own = split_state("context", state, self.num_envs)
-        check_layout(own, self._params)
-        observations = cast(Any, self.env).set_state(rest, mask)
+        check_layout(own, self._params, "context/")
+        observations = set_state_inside(self.env, rest, mask)
         chosen = check_mask(mask, self.num_envs)
         self._params = {name: np.where(chosen, own[name], values) for name, values in self._params.items()}
         extended: npt.NDArray[Any] = self.context.extend(observations, self._params)

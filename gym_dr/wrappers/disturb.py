@@ -14,9 +14,9 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, split_state
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
-from gym_dr.errors import EnvStateError, RandomizationError
+from gym_dr.errors import EnvStateError, RandomizationError, shortened
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -111,7 +111,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             EnvStateError: The environment does not offer its state.
         """
         own = {name: values[0] for name, values in self._state.get_state().items()}
-        return {**self.env.get_wrapper_attr("get_state")(), **put_under("disturb", own)}
+        return {**self._offering("get_state")(), **put_under("disturb", own)}
 
     def set_state(self, state: Mapping[str, Any]) -> Any:
         """Goes on from a state; see ``CompiledEnv.set_state``.
@@ -122,13 +122,21 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             EnvStateError: The state does not fit; nothing has changed.
         """
+        if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+            raise EnvStateError(f"Expected a state from get_state(), a mapping of names, got {shortened(state)}.")
         own = {name: np.asarray(values)[None] for name, values in part_of("disturb", state).items()}
         self._state.check_state(own)
         rest = {name: values for name, values in state.items() if not name.startswith("disturb/")}
-        observation = self.env.get_wrapper_attr("set_state")(rest)
+        observation = self._offering("set_state")(rest)
         self._begun = True
         self._state.set_state(own, np.zeros(1, np.int64))
         return self._state.observe(np.asarray(observation)[None], fresh=np.zeros(1, np.bool_))[0]
+
+    def _offering(self, call: str) -> Any:
+        """A method of the environment inside, if that offers its state."""
+        if not (self.env.has_wrapper_attr("get_state") and self.env.has_wrapper_attr(call)):
+            raise EnvStateError(f"{type(self.env.unwrapped).__name__} does not offer its state.")
+        return self.env.get_wrapper_attr(call)
 
     def _with_params(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {name: float(values[0]) for name, values in self._state.table.params().items()}
@@ -254,7 +262,7 @@ class DisturbVector(ParamsWrapper):
             EnvStateError: The environment does not offer its state.
         """
         own = {**self._state.get_state(), **put_under("episodes", self._autoreset.get_state())}
-        return {**cast(Any, self.env).get_state(), **put_under("disturb", own)}
+        return {**state_inside(self.env), **put_under("disturb", own)}
 
     def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
         """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
@@ -264,10 +272,11 @@ class DisturbVector(ParamsWrapper):
         """
         rest, own = split_state("disturb", state, self.num_envs)
         episodes = part_of("episodes", own)
-        check_layout(episodes, self._autoreset.get_state())
+        check_layout(episodes, self._autoreset.get_state(), "disturb/episodes/")
+        self._autoreset.check_state(episodes)
         own = {name: values for name, values in own.items() if not name.startswith("episodes/")}
         self._state.check_state(own)
-        observations = cast(Any, self.env).set_state(rest, mask)
+        observations = set_state_inside(self.env, rest, mask)
         envs = np.flatnonzero(check_mask(mask, self.num_envs))
         self._state.set_state(own, envs)
         self._autoreset.set_state(episodes, envs)

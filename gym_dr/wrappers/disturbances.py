@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array, Indices, Mask
-from gym_dr.envs.states import EnvState, check_layout, check_within, part_of
+from gym_dr.envs.states import EnvState, check_layout, check_state, check_within, part_of
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.conditions import NotZero
@@ -202,16 +202,20 @@ class Disturbances:
         Raises:
             EnvStateError: It does not fit.
         """
+        check_state(state, self.num_envs)
         own, draws = self.get_state(), part_of("draws", state)
         rest = {name: values for name, values in state.items() if not name.startswith("draws/")}
+        depths: dict[str, int] = {}
         for name in ("sent", "seen"):  # as deep as the longest delay so far
-            if name in rest and rest[name].ndim == 3 and rest[name].shape[1] > 0:
+            if name in rest and rest[name].ndim == 3 and 0 < rest[name].shape[1] <= _MAX_DELAY + 1:
+                depths[name] = rest[name].shape[1]
                 own[name], rest[name] = own[name][:, :1], rest[name][:, :1]
-        check_layout(rest, {name: values for name, values in own.items() if not name.startswith("draws/")})
+        check_layout(rest, {name: values for name, values in own.items() if not name.startswith("draws/")}, "disturb/")
         self.table.check_state(draws)
-        for name in ("action_delay", "obs_delay"):
-            longest = draws.get(f"value/{name}", np.zeros(1)).max()
-            check_within(f"draws/value/{name}", np.asarray(longest), 0, _MAX_DELAY)
+        check_within("disturb/age", rest["age"], 0, 2**62)
+        for name, history in (("action_delay", "sent"), ("obs_delay", "seen")):
+            if f"value/{name}" in draws:
+                check_within(f"disturb/draws/value/{name}", draws[f"value/{name}"], 0, depths[history] - 1)
 
     def set_state(self, state: EnvState, envs: Indices) -> None:
         """Restores the rows of some sub-environments, from a state that was checked."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gym_dr.arrays import Floats, Mask
-from gym_dr.envs.states import EnvState
+from gym_dr.envs.states import EnvState, set_state_inside, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds
 from gym_dr.errors import NotFiniteError
 from gym_dr.wrappers.record import seeds_of_draws
@@ -61,12 +61,11 @@ class RequireFinite(ParamsWrapper):
 
     def get_state(self) -> EnvState:
         """See ``NativeVectorEnv.get_state``."""
-        state: EnvState = cast(Any, self.env).get_state()
-        return state
+        return state_inside(self.env)
 
     def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
         """See ``NativeVectorEnv.set_state``."""
-        return cast(Any, self.env).set_state(state, mask)
+        return set_state_inside(self.env, state, mask)
 
     def _check(self, what: str, values: Any, info: dict[str, Any]) -> None:
         """Checks an array with the sub-environments along its first axis."""

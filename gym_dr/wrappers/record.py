@@ -12,7 +12,17 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gym_dr.arrays import Floats, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.stack import stack_of
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, read_seeds, split_state, write_seeds
+from gym_dr.envs.states import (
+    EnvState,
+    check_layout,
+    part_of,
+    put_under,
+    read_seeds,
+    set_state_inside,
+    split_state,
+    state_inside,
+    write_seeds,
+)
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
@@ -99,7 +109,7 @@ class RecordEpisodes(ParamsWrapper):
         Raises:
             EnvStateError: The environment does not offer its state.
         """
-        return {**cast(Any, self.env).get_state(), **put_under("record", self._own_state())}
+        return {**state_inside(self.env), **put_under("record", self._own_state())}
 
     def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
         """See ``NativeVectorEnv.set_state``; episodes that are played again are recorded again.
@@ -108,12 +118,16 @@ class RecordEpisodes(ParamsWrapper):
             EnvStateError: The state does not fit; nothing has changed.
         """
         rest, own = split_state("record", state, self.num_envs)
-        check_layout(own, self._own_state())
-        observations = cast(Any, self.env).set_state(rest, mask)
-        envs, seeds = np.flatnonzero(check_mask(mask, self.num_envs)), read_seeds(own["seed"])
+        check_layout(own, self._own_state(), "record/")
+        seeds = read_seeds(own["seed"])
+        self._autoreset.check_state(part_of("episodes", own))
+        observations = set_state_inside(self.env, rest, mask)
+        envs = np.flatnonzero(check_mask(mask, self.num_envs))
         for values, name in ((self._returns, "return"), (self._lengths, "length"), (self.paused, "paused")):
             values[envs] = own[name][envs]
-        self._seeds = [seeds[i] if i in set(envs.tolist()) else seed for i, seed in enumerate(self._seeds)]
+        self._seeds = list(self._seeds)
+        for i in envs.tolist():
+            self._seeds[i] = seeds[i]
         self._autoreset.set_state(part_of("episodes", own), envs)
         return observations
 

@@ -9,7 +9,17 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask, Words
-from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, read_seeds, split_state, write_seeds
+from gym_dr.envs.states import (
+    EnvState,
+    check_layout,
+    part_of,
+    put_under,
+    read_seeds,
+    set_state_inside,
+    split_state,
+    state_inside,
+    write_seeds,
+)
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_reset_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.draws import seed_word
@@ -155,7 +165,7 @@ class ResampleParams(ParamsWrapper):
             "steps": np.full(self.num_envs, self._steps),
             **put_under("drawn", {name: values.copy() for name, values in self._drawn.items()}),
         }
-        return {**self._params_env.get_state(), **put_under("resample", own)}
+        return {**state_inside(self._params_env), **put_under("resample", own)}
 
     def set_state(self, state: EnvState, mask: Mask | None = None) -> Any:
         """See ``NativeVectorEnv.set_state``; the schedule is restored only if all sub-environments are.
@@ -165,6 +175,8 @@ class ResampleParams(ParamsWrapper):
         """
         rest, own = split_state("resample", state, self.num_envs)
         chosen = check_mask(mask, self.num_envs)
+        if self._seeds is None and not chosen.all():
+            raise EnvStateError("ResampleParams: expected reset() before set_state() of some sub-environments alone.")
         some = np.zeros(self.num_envs, np.uint64) if self._seeds is None else self._seeds
         drawn = {name: np.zeros(self.num_envs) for name in self.randomization}
         like = {
@@ -175,7 +187,7 @@ class ResampleParams(ParamsWrapper):
         }
         check_layout(own, {**like, **put_under("drawn", drawn)})
         seeds = read_seeds(own["seed"])
-        observations = self._params_env.set_state(rest, mask)
+        observations = set_state_inside(self._params_env, rest, mask)
         self._seeds = np.where(chosen, own["word"], some)
         self._next_index = np.where(chosen, own["index"], self._next_index)
         self.draw_seeds = tuple(seeds[i] if chosen[i] else seed for i, seed in enumerate(self.draw_seeds))

@@ -152,6 +152,14 @@ class VectorParams(_VectorWrapper):
             "Sync and async environments do not offer their state. Native ones do: gym.make_vec(id, n)."
         )
 
+    def set_state(self, state: Any, mask: Any = None) -> None:
+        """Refuses, as ``get_state`` does.
+
+        Raises:
+            EnvStateError: Always.
+        """
+        self.get_state()
+
     def set_sampler(self, sampler: ParamSampler) -> None:
         """See ``NativeVectorEnv.set_sampler``."""
         check_support(sampler, self.randomization)

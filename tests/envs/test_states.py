@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from gym_dr.envs.box2d.solver.layout import C_BODY, C_GROUND, C_POINTS, S_BOXES, S_CONTACTS, S_FRESH
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import EnvStateError
 from gym_dr.testing.playing import assert_same
@@ -88,24 +89,109 @@ def test_values_set_by_hand_come_with_a_state() -> None:
         assert_same(each.reset()[1]["params"]["density"], np.full(2, 2.0))
 
 
+STATUS, INTS = "physics/world.status", "physics/world.contact_ints"
+
+
+@pytest.mark.parametrize("value", [32_000, -1])
 @pytest.mark.parametrize(
-    ("array", "value"),
-    [
-        ("physics/world.contact_ints", 32_000),
-        ("physics/world.contact_ints", -1),
-        ("physics/world.status", 10**9),
-        ("physics/world.status", -(10**9)),
-    ],
+    ("array", "place"),
+    [(STATUS, S_CONTACTS), (STATUS, S_FRESH), (STATUS, S_BOXES), (INTS, C_BODY), (INTS, C_GROUND), (INTS, C_POINTS)],
 )
-def test_numbers_with_which_compiled_code_finds_its_memory_are_checked(array: str, value: int) -> None:
+def test_numbers_with_which_compiled_code_finds_its_memory_are_checked(array: str, place: int, value: int) -> None:
     for env_id in ("gym_dr/LunarLanderDR-v3", "gym_dr/BipedalWalkerHardcoreDR-v3"):
-        envs, twin = (gym.make_vec(env_id, 2) for _ in range(2))
-        envs.reset(seed=1), twin.reset(seed=1)
-        state: dict[str, Any] = envs.get_state()  # type: ignore[attr-defined]
-        state[array][...] = value
-        with pytest.raises(EnvStateError, match="expected whole numbers from"):
-            envs.set_state(state)  # type: ignore[attr-defined]
-        assert_same(play(envs, 1, 3), play(twin, 1, 3))
+        refuse(env_id, lambda state: state[array][..., place].fill(value), "expected whole numbers from")
+
+
+def refuse(env_id: str, spoil: Any, match: str) -> None:
+    """Asserts that a spoiled state is refused, and that nothing changes."""
+    envs, twin = (gym.make_vec(env_id, 2) for _ in range(2))
+    envs.reset(seed=1), twin.reset(seed=1)
+    state: dict[str, Any] = envs.get_state()  # type: ignore[attr-defined]
+    play(envs, 1, 3), play(twin, 1, 3)
+    spoil(state)
+    with pytest.raises(EnvStateError, match=match):
+        envs.set_state(state)  # type: ignore[attr-defined]
+    assert_same(envs.get_state(), twin.get_state())  # type: ignore[attr-defined]
+
+
+def test_the_winds_place_in_its_table_is_checked() -> None:
+    refuse("gym_dr/LunarLanderDR-v3", lambda state: state[STATUS][:, -2:].fill(-(10**6)), "wind.*expected whole")
+
+
+@pytest.mark.parametrize("array", ["physics/world.rows", "physics/world.boxes", "physics/world.contact_floats"])
+def test_nan_in_box2d_is_refused_which_its_loops_would_not_leave(array: str) -> None:
+    refuse("gym_dr/BipedalWalkerHardcoreDR-v3", lambda state: state[array].fill(np.nan), "expected numbers, got nan")
+
+
+@pytest.mark.parametrize(("kind", "value"), [("pin", 300.0), ("value", 1e6), ("value", -np.inf)])
+def test_values_beyond_a_parameters_bounds_are_refused_as_elsewhere(kind: str, value: float) -> None:
+    def spoil(state: Any) -> None:
+        state[f"draws/{kind}/stair_steps"] = np.full(2, value)
+
+    refuse("gym_dr/BipedalWalkerHardcoreDR-v3", spoil, "stair_steps.*: expected a value from 1 to 9")
+
+
+def test_draws_that_the_environment_does_not_make_are_refused() -> None:
+    def spoil(state: Any) -> None:
+        state["draws/given_index"][:] = 3
+
+    refuse("gym_dr/CartPoleDR-v1", spoil, "expected values given for force_mag, gravity")
+
+
+def test_a_state_of_other_physics_or_another_mode_is_refused() -> None:
+    for one, other in (
+        ({"id": "gym_dr/HalfCheetahDR-v5"}, {"id": "gym_dr/Walker2dDR-v5"}),
+        ({"id": "gym_dr/LunarLanderDR-v3"}, {"id": "gym_dr/LunarLanderContinuousDR-v3"}),
+        ({"id": "gym_dr/HopperDR-v5"}, {"id": "gym_dr/HopperDR-v5", "frame_skip": 8}),
+    ):
+        left, right = (gym.make_vec(**given, num_envs=2, randomization="none") for given in (one, other))
+        left.reset(seed=1), right.reset(seed=1)
+        with pytest.raises(EnvStateError):
+            right.set_state(left.get_state())  # type: ignore[attr-defined]
+    ended, same = (
+        gym.make_vec("gym_dr/CartPoleDR-v1", 2, max_episode_steps=2, **k) for k in ({}, {"autoreset_mode": "SameStep"})
+    )
+    ended.reset(seed=1), same.reset(seed=1)
+    play(ended, 0, 2)
+    with pytest.raises(EnvStateError, match="with the same autoreset mode"):
+        same.set_state(ended.get_state())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("env_id", ["gym_dr/HopperDR-v5", "gym_dr/CartPoleDR-v1", "gym_dr/InvertedPendulumDR-v5"])
+def test_a_state_fits_an_environment_with_another_randomization(env_id: str) -> None:
+    drawn, nominal = gym.make_vec(env_id, 3), gym.make_vec(env_id, 3, randomization="none")
+    for one, other in ((drawn, nominal), (nominal, drawn)):
+        one.reset(seed=1), other.reset(seed=2)
+        play(one, 0, 4)
+        state: dict[str, Any] = one.get_state()  # type: ignore[attr-defined]
+        expected = [row[:4] for row in play(one, 1, 3)]
+        other.set_state(state)  # type: ignore[attr-defined]
+        assert_same([row[:4] for row in play(other, 1, 3)], expected)
+
+
+def test_a_generator_that_was_set_by_hand_and_long_seeds_are_told() -> None:
+    env: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
+    env.np_random = np.random.default_rng(3)
+    env.reset()
+    state = env.get_state()
+    env.set_state(state)
+    assert env.np_random_seed == -1
+    envs: Any = gym.make_vec("gym_dr/CartPoleDR-v1", 2)
+    envs.reset(seed=[10**90, 3])
+    envs.set_state(envs.get_state())
+    assert envs.np_random_seed == (10**90, 3)
+    envs.reset(seed=[10**120, 3])
+    with pytest.raises(EnvStateError, match="at most 100 digits"):
+        envs.get_state()
+
+
+def test_draws_given_to_a_single_environment_come_with_its_state() -> None:
+    env, fresh = (gym.make("gym_dr/CartPoleDR-v1", randomization={"length": (0.3, 0.7)}).unwrapped for _ in range(2))
+    env.given_draw = ({"length": 0.6}, 5)  # type: ignore[attr-defined]
+    env.reset(seed=1), fresh.reset(seed=2)
+    fresh.set_state(env.get_state())  # type: ignore[attr-defined]
+    assert fresh.given_draw == ({"length": 0.6}, 5)  # type: ignore[attr-defined]
+    assert fresh.reset()[1]["params"]["length"] == env.reset()[1]["params"]["length"] == 0.6
 
 
 def test_seeds_that_are_none_are_refused() -> None:

@@ -25,13 +25,17 @@ DELAYED = {
     "push_speed": (0.0, 1.0),
     "push_probability": (0.0, 0.5),
 }
+NOISE = {"obs_noise": (0.0, 0.1)}
 WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "delays": lambda envs: DisturbVector(envs, DELAYED),
     "draws every few steps": lambda envs: ResampleParams(envs, rollout_steps=5),
     "one draw for all": lambda envs: ResampleParams(envs, rollout_steps=5, shared=True),
     "what the policy sees": lambda envs: DrawContext(envs, "observation"),
     "all of them": lambda envs: RequireFinite(
-        DrawContext(DisturbVector(ResampleParams(envs, rollout_steps=3), DELAYED), "observation")
+        DrawContext(
+            RecordEpisodes(DisturbVector(ResampleParams(envs, rollout_steps=3), DELAYED), lambda record: None),
+            "observation",
+        )
     ),
 }
 
@@ -139,7 +143,14 @@ def test_a_state_of_other_wrappers_is_refused_and_nothing_changes() -> None:
     good = envs.get_state()
     wrong: list[Any] = [plain.get_state(), {**good, "disturb/sent": good["disturb/sent"][:, :, :0]}]  # type: ignore[attr-defined]
     wrong += [{**good, "disturb/age": good["disturb/age"].astype(np.float64)}, {**good, "disturb/more": good["seed"]}]
-    wrong += [{**good, "disturb/draws/value/obs_delay": np.full(NUM_ENVS, 1e9)}]
+    delays = [1e9, -3.0, 0.5, good["disturb/seen"].shape[1]]
+    wrong += [{**good, "disturb/draws/value/obs_delay": np.full(NUM_ENVS, delay)} for delay in delays]
+    wrong += [{**good, "disturb/draws/pin/obs_delay": np.full(NUM_ENVS, 1e12)}, {**good, "disturb/age": good["seed"]}]
+    ends = {
+        "disturb/episodes/done": np.ones(NUM_ENVS, np.bool_),
+        "disturb/episodes/begun": np.zeros(NUM_ENVS, np.bool_),
+    }
+    wrong += [{**good, **ends}]
     for state in wrong:
         with pytest.raises(EnvStateError):
             envs.set_state(state)
@@ -155,8 +166,46 @@ def test_who_learns_from_episodes_or_steps_processes_says_why_there_is_no_state(
         adapting.get_state()
     with pytest.raises(EnvStateError, match="learn from the same episodes twice"):
         adapting.set_state({})
-    with pytest.raises(EnvStateError, match="Native ones do"):
-        workers.get_state()
+    for call in (workers.get_state, lambda: workers.set_state({})):
+        with pytest.raises(EnvStateError, match="Native ones do"):
+            call()
+    stock = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync")
+    for wrapped in (DisturbVector(stock, NOISE), RecordEpisodes(stock, print)):
+        with pytest.raises(EnvStateError, match="SyncVectorEnv does not offer its state"):
+            wrapped.get_state()
+    with pytest.raises(EnvStateError, match="CartPoleEnv does not offer its state"):
+        Disturb(gym.make("CartPole-v1"), NOISE).get_state()
+    with pytest.raises(EnvStateError, match="Expected a state from get_state"):
+        Disturb(gym.make("gym_dr/CartPoleDR-v1"), NOISE).set_state(None)  # type: ignore[arg-type]
     draws = ResampleParams(gym.make_vec("gym_dr/CartPoleDR-v1", 2), rollout_steps=3)
     with pytest.raises(EnvStateError, match=r"expected reset\(\) before get_state"):
         draws.get_state()
+
+
+def test_records_with_other_seeds_are_refused_before_anything_changes() -> None:
+    envs, twin = (RecordEpisodes(gym.make_vec("gym_dr/CartPoleDR-v1", 2), lambda record: None) for _ in range(2))
+    envs.reset(seed=1), twin.reset(seed=1)
+    state = envs.get_state()
+    play_two(envs), play_two(twin)
+    state["record/seed"] = np.array(["x", "-1"], state["record/seed"].dtype)
+    with pytest.raises(EnvStateError, match="expected digits"):
+        envs.set_state(state)
+    assert_same(envs.get_state(), twin.get_state())
+
+
+def play_two(envs: Any) -> None:
+    for _ in range(3):
+        envs.step(np.ones(2, np.int64))
+
+
+def test_the_schedule_of_draws_is_restored_as_a_whole_or_not_at_all() -> None:
+    envs, fresh = made("draws every few steps"), made("draws every few steps")
+    envs.reset(seed=1)
+    play(envs, 0, 3)
+    state = envs.get_state()
+    with pytest.raises(EnvStateError, match="of some sub-environments alone"):
+        fresh.set_state(state, np.array([True, False, False, False]))
+    play(envs, 1, 4)
+    steps = envs.get_state()["resample/steps"]
+    envs.set_state(state, np.array([True, False, False, False]))
+    np.testing.assert_array_equal(envs.get_state()["resample/steps"], steps)

@@ -19,7 +19,7 @@ from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
-from gym_dr.envs.states import EnvState, part_of, put_under
+from gym_dr.envs.states import EnvState, check_streams, part_of, put_under
 from gym_dr.envs.stock import stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
@@ -117,6 +117,9 @@ class MujocoBackend(Backend):
         outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.mdp.fields})
         return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
 
+    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        check_streams("physics/streams", state["streams"])
+
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         from gym_dr.compiled.pcg64 import generator
 
@@ -124,7 +127,7 @@ class MujocoBackend(Backend):
         self.engine.write(self.model_fields(table.current[:, envs].T), envs)
         self.engine.set_state(state["state"], part_of("outputs", state), envs)
         for i in envs.tolist():
-            self._rngs[i] = generator(state["streams"][i]) if state["streams"][i].any() else None
+            self._rngs[i] = generator(state["streams"][i])
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes the root, or the first joint if there is no free root."""

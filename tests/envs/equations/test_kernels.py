@@ -190,6 +190,7 @@ def test_an_error_in_compiled_code_ends_a_training_instead_of_being_ignored(tmp_
         envs.step(np.zeros(3, np.int64))
     with pytest.raises(EquationsError, match="a compiled function raised IndexError"):
         [envs.step(np.zeros(3, np.int64)) for _ in range(2)]
+    pytest.importorskip("torch")
     budget: dict[str, Any] = {"updates": 2, "num_envs": 4, "rollout_steps": 32, "eval_episodes": 0}
     with pytest.raises(EquationsError, match="'tests/Swing-v0': a compiled function raised IndexError"):
         gym_dr.train("ppo", env="tests/Swing-v0", run_dir=tmp_path / "run", progress=False, **budget)

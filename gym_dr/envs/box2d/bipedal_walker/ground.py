@@ -56,6 +56,8 @@ def _whole(streams, env, low, high):
 
 @njit(**KERNEL)
 def _add_box(boxes, count, left, right, top, bottom):
+    if count == boxes.shape[0]:  # parameters within their bounds never make as many
+        return count
     boxes[count, 0] = left
     boxes[count, 1] = right
     boxes[count, 2] = top

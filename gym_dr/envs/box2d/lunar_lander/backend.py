@@ -92,7 +92,7 @@ class LunarLanderBackend(Box2DBackend):
 
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)
-        check_within("physics: wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
+        check_within("physics/world, wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""

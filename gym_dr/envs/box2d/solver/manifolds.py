@@ -289,7 +289,7 @@ def _best_face(one, other):
     while True:
         following = _neighbor(face, back, count)
         s = _face_separation(one, other, following)
-        if s <= best:
+        if not s > best:  # also if it is nan
             return face, best
         face = following
         best = s
