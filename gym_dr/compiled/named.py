@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -26,20 +27,36 @@ def named_by(function: FunctionType) -> Iterator[Named]:
 
 def globals_of(code: CodeType, known: Mapping[str, Any]) -> Iterator[Named]:
     """The globals that code reads, of those ``known``, with attributes of modules and functions inside of it."""
-    found: Named | None = None  # what the last instruction has loaded
+    for name, *attributes in _paths_in(code):
+        if name not in known:
+            continue
+        found = Named(name, known[name])
+        yield found
+        for attribute in attributes:
+            if not isinstance(found.value, ModuleType) or attribute not in vars(found.value):
+                break
+            found = Named(f"{found.path}.{attribute}", vars(found.value)[attribute])
+            yield found
+
+
+@cache
+def _paths_in(code: CodeType) -> tuple[tuple[str, ...], ...]:
+    """Names of globals that code loads, each with the attributes that it reads of it at once, without repetitions."""
+    paths: dict[tuple[str, ...], None] = {}
+    path: tuple[str, ...] = ()
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            found = Named(instruction.argval, known[instruction.argval]) if instruction.argval in known else None
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and found and isinstance(found.value, ModuleType):
-            path, attributes = f"{found.path}.{instruction.argval}", vars(found.value)
-            found = Named(path, attributes[instruction.argval]) if instruction.argval in attributes else None
+            path = (instruction.argval,)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and path:
+            path = (*path, instruction.argval)
         else:
-            found = None
-        if found:
-            yield found
+            path = ()
+        if path:
+            paths[path] = None
     for constant in code.co_consts:
         if isinstance(constant, CodeType):  # of a function inside
-            yield from globals_of(constant, known)
+            paths |= dict.fromkeys(_paths_in(constant))
+    return tuple(paths)
 
 
 def plain(value: Any) -> Any:
