@@ -31,7 +31,7 @@ _ADVICE = (
     (r"getitem|index", "Fields are floats: index with int(s.n)."),
     (r"yield|closure|generator", "Write the sum or the loop out, without a comprehension."),
     (r"context manager|'with", "Leave the with statement out."),
-    (r"f-string|unicode|str\b", "Leave text out."),
+    (r"f-string|FORMAT_|unicode|str\b", "Leave text out."),
     (r"array|list\(|\*args|NRT", "Make no lists or arrays: use numbers and write all fields of a named tuple out."),
     (r"bind args|keyword", "Give arguments by position, without defaults."),
     (r"tuple index out of range", "Give named tuples no default values."),

@@ -15,6 +15,7 @@ from tests.envs.equations.bad_lines import EXPECTED
 from tests.envs.equations.swing import register
 
 
+@pytest.mark.filterwarnings("ignore:Assigning a code object:DeprecationWarning")  # by numba, on Python 3.13
 @pytest.mark.parametrize("function", EXPECTED, ids=lambda function: function.__name__)
 def test_the_message_names_function_line_and_remedy(function: Any) -> None:
     named, line, remedy = EXPECTED[function]
