@@ -57,6 +57,8 @@ class EquationsBackend(CompiledBackend):
             "render_modes": ["rgb_array"] if self.family.render else [],
             "render_fps": self.family.render_fps,
         }
+        space = self.action_space
+        self._first_choice = int(space.start) if isinstance(space, Discrete) else None
         self.push_size = len(self.equations.pushed)
         self.random_steps = bool(self.equations.process_noise)
 
@@ -105,10 +107,10 @@ class EquationsBackend(CompiledBackend):
 
     def step(self, actions: npt.NDArray[Any], begun: Indices | None, table: ParamTable) -> Outcome:
         simulation, exchange = self.simulation, self.simulation.exchange
-        if isinstance(self.action_space, Discrete):
-            np.subtract(actions, self.action_space.start, out=exchange.choices)
-        else:
+        if self._first_choice is None:
             exchange.numbers[:] = actions
+        else:
+            exchange.choices[:] = actions - self._first_choice if self._first_choice else actions
         if begun is not None:
             self.begin(begun)
         simulation.step()
