@@ -22,6 +22,7 @@ from gym_dr.envs.info import merge_info
 from gym_dr.envs.states import (
     EnvState,
     check_layout,
+    check_physics,
     check_state,
     fingerprint,
     part_of,
@@ -370,10 +371,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         # of the draws more may have been set by hand
         rest = {name: values for name, values in state.items() if not name.startswith("draws/")}
         check_layout(rest, self._state_layout)
-        if (state["environment"] != self._fingerprint).any():
-            raise EnvStateError(
-                "State 'environment': expected that of an environment with the same physics and keywords, got another."
-            )
+        check_physics(state, self._fingerprint)
         self._table.check_state(draws)
         self._backend.check_state(physics)
         self._autoreset.check_state(episodes)

@@ -18,6 +18,7 @@ from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.states import (
     EnvState,
     check_layout,
+    check_physics,
     check_state,
     fingerprint,
     part_of,
@@ -170,10 +171,7 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
         kept = ("draws/", "episodes/")  # of the draws more may have been set by hand; the others are a vector's
         rest = {name: values for name, values in rows.items() if not name.startswith(kept)}
         check_layout(rest, {name: values for name, values in own.items() if not name.startswith(kept)})
-        if rows["environment"][0] != own["environment"][0]:
-            raise EnvStateError(
-                "State 'environment': expected that of an environment with the same physics and keywords, got another."
-            )
+        check_physics(rows, self._fingerprint)
         self.episode.table.check_state(draws)
         self._backend.check_state(physics)
         (seed,) = read_seeds(rows["seed"])

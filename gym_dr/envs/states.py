@@ -81,14 +81,24 @@ def read_seeds(written: npt.NDArray[Any]) -> list[int | None]:
     return [int(text) if text else None for text in texts]
 
 
-def check_streams(name: str, streams: npt.NDArray[np.uint64]) -> None:
-    """Checks random streams ``(N, STREAM)``.
+def check_physics(state: Mapping[str, npt.NDArray[Any]], environment: str) -> None:
+    """Checks what the states of all kinds of physics have: where they come from, and random streams ``(N, STREAM)``.
+
+    Args:
+        state: Of the right layout.
+        environment: The environment's own ``fingerprint``.
 
     Raises:
-        EnvStateError: Half of an output that is left over has more than 32 bits.
+        EnvStateError: It comes from other physics, or half of an output that is left over has more than 32 bits.
     """
-    check_within(f"{name}, has half", streams[:, _HAS_HALF], 0, 1)
-    check_within(f"{name}, half", streams[:, _HALF], 0, 2**32 - 1)
+    if (state["environment"] != environment).any():
+        raise EnvStateError(
+            "State 'environment': expected that of an environment with the same physics and keywords, got another."
+        )
+    for name, values in state.items():
+        if name in ("physics/streams", "physics/clouds"):
+            check_within(f"{name}, has half", values[:, _HAS_HALF], 0, 1)
+            check_within(f"{name}, half", values[:, _HALF], 0, 2**32 - 1)
 
 
 def put_under(prefix: str, state: Mapping[str, npt.NDArray[Any]]) -> EnvState:

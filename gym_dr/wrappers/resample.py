@@ -185,7 +185,7 @@ class ResampleParams(ParamsWrapper):
             "seed": write_seeds(self.draw_seeds),
             "steps": self._next_index,
         }
-        check_layout(own, {**like, **put_under("drawn", drawn)})
+        check_layout(own, {**like, **put_under("drawn", drawn)}, "resample/")
         seeds = read_seeds(own["seed"])
         observations = set_state_inside(self._params_env, rest, mask)
         self._seeds = np.where(chosen, own["word"], some)

@@ -24,7 +24,7 @@ from gym_dr.envs.box2d.solver.layout import (
 )
 from gym_dr.envs.box2d.solver.memory import World
 from gym_dr.envs.box2d.stepping import Stepper
-from gym_dr.envs.states import EnvState, check_streams, check_within
+from gym_dr.envs.states import EnvState, check_within
 from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.randomization.table import ParamTable
 
@@ -128,9 +128,7 @@ class Box2DBackend(CompiledBackend):
         ):
             check_within(f"physics/world, {name}", values, 0, high)
         for name, values in state.items():
-            if name in ("streams", "clouds"):
-                check_streams(f"physics/{name}", values)
-            elif values.dtype.kind == "f" and np.isnan(values).any():
+            if values.dtype.kind == "f" and np.isnan(values).any():
                 raise EnvStateError(f"State 'physics/{name}': expected numbers, got nan.")
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:

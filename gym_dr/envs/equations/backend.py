@@ -17,7 +17,7 @@ from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
-from gym_dr.envs.states import EnvState, check_streams
+from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import EquationsError, located, shortened
 from gym_dr.randomization.distributions import Uniform
@@ -119,9 +119,6 @@ class EquationsBackend(CompiledBackend):
     def get_state(self) -> EnvState:
         state: EnvState = self.simulation.get_state()
         return state
-
-    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        check_streams("physics/streams", state["streams"])
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         self.simulation.set_state(state, envs)

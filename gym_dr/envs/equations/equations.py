@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -13,10 +13,6 @@ from gym_dr.randomization.distributions import Distribution, Normal
 
 # of each random number that begins an episode: lowest and highest value if it is uniform, mean and deviation if normal
 Bounds = tuple[tuple[float, float], ...]
-
-
-class Nothing(NamedTuple):
-    """Of an environment whose steps are not random."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,13 +32,17 @@ class EquationsFamily(EnvFamily):
     """A family of one environment whose physics is equations; see ``equations_family``."""
 
     equations: Equations
-    param_space: ParamSpace  # the first parameters of the equations; the options are the others
     keywords: tuple[str, ...]
     options: Mapping[str, float]
     reset_options: Callable[[Mapping[str, Any], Bounds], Bounds] | None
     render: Callable[[Any, Any], Any] | None
     render_fps: int
     described: Interface | None
+
+    @property
+    def param_space(self) -> ParamSpace:
+        """The first parameters of the equations; the options are the others."""
+        return cast(ParamSpace, self.space)
 
     def with_keywords(self, keywords: Mapping[str, Any]) -> tuple[ParamSpace, tuple[float, ...]]:
         """The parameters and the options of an environment made with some keywords.
@@ -179,7 +183,6 @@ def equations_family(
         defaults=defaults or {},
         interface=f"{_HERE}.family:interface_of" if interface else "",
         equations=equations,
-        param_space=space,
         keywords=tuple(keywords),
         options=options or {},
         reset_options=reset_options,

@@ -1,4 +1,4 @@
-"""Checks of the functions of equations, and calls of them in Python that tell of errors in the user's lines."""
+"""Checks of the functions of equations, and calls of them in Python whose errors name the user's lines."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def _check_ends(name: str, function: FunctionType) -> None:
         line = instruction.positions.lineno if instruction.positions else None
         where = f"{name}: {function.__name__} at {line_of(function.__code__.co_filename, line or 0)}"
         if instruction.opname in ("RAISE_VARARGS", "LOAD_ASSERTION_ERROR"):
-            raise EquationsError(f"{where} raises an error, which compiled code cannot tell. End the episode instead.")
+            raise EquationsError(
+                f"{where} raises an error, which compiled code cannot report. End the episode instead."
+            )
         loaded = last is not None and last.opname == "LOAD_CONST" and last.argval is None
         if (instruction.opname == "RETURN_CONST" and instruction.argval is None) or (
             instruction.opname == "RETURN_VALUE" and loaded

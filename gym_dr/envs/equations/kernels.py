@@ -65,7 +65,7 @@ class Kernels(NamedTuple):
 
 
 class _Places:
-    """Hands out the fields of a block, and writes functions that read and write them."""
+    """Hands out the fields of a block, one after the other."""
 
     def __init__(self) -> None:
         self.fields = 0

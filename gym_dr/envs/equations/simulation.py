@@ -82,14 +82,14 @@ class Simulation:
         try:
             self._begin(self._world, envs, self._bounds if bounds is None else np.array(bounds).reshape(-1, 2))
         except Exception as error:
-            raise self._told(error) from error
+            raise self._named(error) from error
 
     def step(self) -> None:
         """Steps all sub-environments except those whose episode has just begun, through ``exchange``."""
         try:
             self._step(self._world, self._all, 0, self.num_envs)
         except Exception as error:
-            raise self._told(error) from error
+            raise self._named(error) from error
 
     def _rollout(
         self, policy: SmallPolicy, noise: Floats, steps: Steps, elapsed: Indices, max_steps: int, rows: tuple[int, int]
@@ -104,8 +104,8 @@ class Simulation:
             self.step()  # again, since only a call from Python passes the error on
         return last
 
-    def _told(self, error: Exception) -> EquationsError:
-        """Says of an error in a compiled function whose it is."""
+    def _named(self, error: Exception) -> EquationsError:
+        """An error of a compiled function, with the name of the equations."""
         return EquationsError(
             f"Equations {self.equations.name!r}: a compiled function raised {type(error).__name__}: {error}. It may "
             "read a tuple beyond its end."

@@ -21,7 +21,7 @@ from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
 _STEPS = 10
-_EPISODES = 3  # with nominal values, and with draws of each preset one
+_EPISODES = 3  # with nominal values; the draws of each preset get one more
 
 # of this process: what the equations computed then, and with which values
 _tried: WeakKeyDictionary[Equations, set[Any]] = WeakKeyDictionary()
@@ -39,8 +39,8 @@ def try_out(
         presets: By name.
 
     Raises:
-        EquationsError: A function fails, returns something else than numbers, or nan; or an observation is outside of
-            its space.
+        EquationsError: A function fails, returns anything but numbers, or nan; or an observation is outside its
+            space.
     """
     key = content_of(equations), tuple(space.nominal.values()), rest
     if key in _tried.setdefault(equations, set()):

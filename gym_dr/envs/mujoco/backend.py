@@ -19,7 +19,7 @@ from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
-from gym_dr.envs.states import EnvState, check_streams, part_of, put_under
+from gym_dr.envs.states import EnvState, part_of, put_under
 from gym_dr.envs.stock import stock_class
 from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.table import ParamTable
@@ -116,9 +116,6 @@ class MujocoBackend(Backend):
         streams = [np.zeros(STREAM, np.uint64) if r is None else pack(r.bit_generator.state) for r in self._rngs]
         outputs = put_under("outputs", {name: self.engine.field(name).copy() for name in self.mdp.fields})
         return {"state": self.engine.get_state(), **outputs, "streams": np.stack(streams)}
-
-    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        check_streams("physics/streams", state["streams"])
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         from gym_dr.compiled.pcg64 import generator

@@ -24,7 +24,7 @@ from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
 from gym_dr.envs.mujoco.space import field_array
-from gym_dr.envs.states import EnvState, check_streams
+from gym_dr.envs.states import EnvState
 from gym_dr.randomization.table import ParamTable
 
 _WARMSTART = "qacc_warmstart"  # of MjData: where its solver starts
@@ -123,9 +123,6 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
 
     def get_state(self) -> EnvState:
         return {**self.simulation.get_state(), "params": self.simulation.params.T.copy()}
-
-    def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        check_streams("physics/streams", state["streams"])
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         self._table = table
