@@ -10,7 +10,9 @@ from gym_dr.envs.mujoco.robots import register_robot
 from gym_dr.envs.mujoco.wrapper import RandomizeMujoco
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.experiments.evaluate import evaluate
+from gym_dr.experiments.fit import fit
 from gym_dr.experiments.pretrained import pretrained
+from gym_dr.experiments.record import record
 from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.study import study
@@ -77,9 +79,11 @@ __all__ = [
     "add_preset",
     "equations_family",
     "evaluate",
+    "fit",
     "load_plugins",
     "load_run",
     "pretrained",
+    "record",
     "register_equations",
     "register_robot",
     "report",

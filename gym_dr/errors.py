@@ -38,6 +38,10 @@ class EquationsError(GymDrError, ValueError):
     """Equations that cannot be compiled, or whose functions return invalid values."""
 
 
+class LogError(GymDrError, ValueError):
+    """A log that cannot be used."""
+
+
 class ConfigError(GymDrError, ValueError):
     """A configuration file or option that cannot be used."""
 

@@ -6,6 +6,7 @@ runs README and the tutorials with their whole budgets, in a fresh environment, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -91,29 +92,39 @@ def following(arguments: list[str], option: str) -> str | None:
 
 
 TRAININGS = {following(line.split(), "--run-dir"): line for line in COMMANDS if line.startswith("gymdr train")}
+PRINTS_AS_SHOWN = ("gymdr train", "gymdr record", "gymdr fit")  # others need a trained policy: .ci/tutorials
+DEFAULT_OUTPUT = {"fit": "fitted.toml"}
+LOGS = {  # and ranges that were fitted to them
+    following(line.split(), "--output") or DEFAULT_OUTPUT[line.split()[1]]: line
+    for line in COMMANDS
+    if line.startswith(("gymdr record", "gymdr fit")) and "--check" not in line
+}
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands run; the trainings that several need are made once."""
+    """Where the commands run; the trainings and logs that several need are made once."""
     path = tmp_path_factory.mktemp("docs")
     shutil.copytree(ROOT / "examples", path / "examples")
     return path
 
 
 def run(line: str) -> None:
-    """Runs a command with a small budget, after the trainings that it needs."""
+    """Runs a command with a small budget, after those that make what it needs."""
     program, *arguments = shlex.split(line)
     assert program == "gymdr"
+    makers = LOGS if arguments[0] == "train" else LOGS | TRAININGS
+    for path in makers.keys() & set(arguments):
+        if path and makers[path] != line and not Path(path).exists():
+            with contextlib.redirect_stdout(None):
+                run(makers[path])
+    if arguments[0] == "record":  # which never overwrites
+        shutil.rmtree(arguments[arguments.index("--output") + 1], ignore_errors=True)
     if arguments[0] == "train":
         arguments = [a for a in arguments if a not in ("--updates", "1000")] + ["--overwrite"]
         arguments += TINY if "a2c" in arguments else TINY_REINFORCE
         if line in SHOWN:  # it prints the evaluations
             arguments += ["--eval-episodes", "2"]
-    else:
-        for path in TRAININGS.keys() & set(arguments):
-            if path and not Path(path).exists():
-                run(TRAININGS[path])
     if arguments[0] == "evaluate":
         arguments = ["2" if a == "1024" else a for a in arguments] + ["--episodes", "2"]
     if arguments[0] == "play":
@@ -144,13 +155,14 @@ def test_a_command_runs_and_writes_what_it_names(
         run(line)
     except SystemExit as stop:
         raise AssertionError(capsys.readouterr().err) from stop
-    if line in SHOWN and line.startswith("gymdr train"):  # others print what only a trained policy does: .ci/tutorials
+    if line in SHOWN and line.startswith(PRINTS_AS_SHOWN):
         check_printed(SHOWN[line], capsys.readouterr().out)
     for option in ("--output", "--video", "--run-dir"):
         written = following(shlex.split(line), option)
         if written is not None:
             path = workplace / written
-            assert path.stat().st_size > 1000 or (path.is_dir() and any(path.iterdir()))
+            smallest = 100 if path.suffix == ".toml" else 1000
+            assert path.stat().st_size > smallest or (path.is_dir() and any(path.iterdir()))
 
 
 def test_the_pages_show_every_command_of_the_command_line() -> None:

@@ -62,6 +62,21 @@ def test_equations_of_ones_own_are_one_short_file_which_trains_and_evaluates(
     assert (config["env"], config["num_envs"]) == ("own_equations:mine/Quadrotor-v0", 32)  # as the file says
 
 
+def test_a_policy_comes_from_a_log_in_one_short_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The robot of one's own; the other systems take the same way through the file."""
+    path = EXAMPLES / "from_log.py"
+    assert len(path.read_text().splitlines()) <= 120
+    monkeypatch.setattr(sys, "argv", [path.name, "cart", str(tmp_path), "2"])
+    with forgotten_afterwards():
+        runpy.run_path(str(path), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "Determined: body_mass:cart, body_mass:pole, dof_damping:rail." in out  # the log is free of noise
+    assert "Return on the hidden system:" in out
+    assert (tmp_path / "fitted.html").is_file()
+
+
 def test_the_tutorial_on_equations_shows_the_whole_file() -> None:
     page = EXAMPLES.parent / "docs" / "tutorials" / "own_equations.md"
     _, file = (EXAMPLES / "own_equations.py").read_text().split('"""\n\n', 1)
@@ -97,6 +112,7 @@ def test_the_documented_studies_are_those_that_there_are() -> None:
     assert {path.name for path in STUDIES} == set(re.findall(r"examples/studies/(\w+\.toml)\)", page))
 
 
+@pytest.mark.filterwarnings("ignore::gym_dr.errors.NominalNotDrawnWarning")  # of ranges that come from a log
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_known(
     path: Path, monkeypatch: pytest.MonkeyPatch

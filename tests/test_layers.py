@@ -16,6 +16,7 @@ LAYERS = (
     ("compiled",),
     ("envs",),
     ("wrappers",),
+    ("fitting",),
     ("integrations",),
     ("training",),
     ("runs",),

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.info import Info
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_actions
 from gym_dr.errors import EnvStateError
@@ -46,8 +47,8 @@ class Backend(Protocol):
 
     A subclass may omit ``num_threads`` (1), ``rollout`` (none), ``begin`` and ``rollout_report`` (needed only by a
     rollout), ``check_actions`` (checks against ``action_space``), ``check_options`` (no options), ``reset_info``
-    (nothing to report), ``get_state``, ``check_state`` and ``set_state`` (states are refused) and ``close`` (nothing to
-    release).
+    (nothing to report), ``get_state``, ``check_state`` and ``set_state`` (states are refused), ``replay`` (logs are
+    refused) and ``close`` (nothing to release).
     """
 
     space: ParamSpace  # parameters that may vary
@@ -159,6 +160,14 @@ class Backend(Protocol):
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         """Restores the rows of some sub-environments; the table has their values already."""
         ...
+
+    def replay(self, table: ParamTable) -> LogReplay:
+        """Replays logged motion in all sub-environments, which are of no other use from then on.
+
+        Raises:
+            EnvStateError: What observations leave open of this physics is too much.
+        """
+        raise EnvStateError(f"{type(self).__name__} does not say what of its state an observation determines.")
 
     def render(self, env: int) -> Any:
         """One frame of a sub-environment."""

@@ -19,6 +19,7 @@ from gym_dr.arrays import Array, Floats, Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.backend import Backend, Outcome
 from gym_dr.envs.info import merge_info
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import (
     EnvState,
     check_layout,
@@ -384,6 +385,15 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         for i in envs.tolist():
             self._seeds[i] = seeds[i]
         return self._observe()
+
+    def replay(self) -> LogReplay:
+        """Takes over all sub-environments to replay logged motion; step them through what it returns only.
+
+        Raises:
+            EnvStateError: The environment is closed, or does not say what of its state an observation determines.
+        """
+        self._check_open()
+        return self._backend.replay(self._table)
 
     @property
     def supports_rollout(self) -> bool:

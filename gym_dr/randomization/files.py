@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from gym_dr.errors import ConfigError, located
 from gym_dr.randomization.spec import Randomization
 
@@ -29,6 +31,17 @@ def load_randomization(path: str | Path) -> Randomization:
         raise ConfigError(f"{path}: expected a table of parameters, got {inner!r}.")
     with located(path):
         return Randomization.from_dict(inner)
+
+
+def randomization_text(randomization: Randomization, comment: str) -> str:
+    """A randomization as the content of a TOML file, which ``load_randomization`` reads.
+
+    Args:
+        randomization: What to write.
+        comment: Lines of text for the beginning.
+    """
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    return "\n".join([*lines, "", tomli_w.dumps(randomization.to_dict())])
 
 
 def read_table(path: str | Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import copysign, cos, floor, pi, sin
+from math import atan2, copysign, cos, floor, pi, sin
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,6 +201,11 @@ def observe(c: Physics, s: State) -> tuple[float, float, float, float, float, fl
     return cos(s.theta1), sin(s.theta1), cos(s.theta2), sin(s.theta2), s.dtheta1, s.dtheta2
 
 
+def state_from(o: tuple[float, ...]) -> State:
+    """The angles of the links from their directions."""
+    return State(atan2(o[1], o[0]), atan2(o[3], o[2]), o[4], o[5])
+
+
 _HIGH = np.array([1.0, 1.0, 1.0, 1.0, SPACE["max_vel_1"].nominal, SPACE["max_vel_2"].nominal], np.float32)
 
 FAMILY = equations_family(
@@ -238,4 +243,6 @@ FAMILY = equations_family(
     begin=begin,
     step=step,
     observe=observe,
+    state_from=state_from,
+    time_step="dt",
 )

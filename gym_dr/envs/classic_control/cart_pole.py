@@ -173,4 +173,5 @@ FAMILY = equations_family(
     begin=begin,
     step=step,
     observe=observe,
+    time_step="tau",
 )

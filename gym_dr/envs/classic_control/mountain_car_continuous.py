@@ -110,6 +110,11 @@ def step(c: Params, s: State, action: float) -> tuple[State, float, bool]:
     return State(single(position), single(velocity), 1.0), reward, ended
 
 
+def state_from(o: tuple[float, ...]) -> State:
+    """A state that was observed is float32."""
+    return State(o[0], o[1], 1.0)
+
+
 FAMILY = equations_family(
     "gym_dr/MountainCarContinuousDR-v0",
     name=SPACE.name,
@@ -135,4 +140,5 @@ FAMILY = equations_family(
     begin=begin,
     step=step,
     observe=observe,
+    state_from=state_from,
 )

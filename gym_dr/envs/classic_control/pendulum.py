@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import cos, fmod, nan, pi, pow, sin
+from math import atan2, cos, fmod, nan, pi, pow, sin
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,6 +115,11 @@ def observe(c: Physics, s: State) -> tuple[float, float, float]:
     return cos(s.theta), sin(s.theta), s.theta_dot
 
 
+def state_from(o: tuple[float, ...]) -> State:
+    """The torque of the last step, which is only drawn, stays open."""
+    return State(atan2(o[1], o[0]), o[2], nan)
+
+
 _HIGH = np.array([1.0, 1.0, SPACE["max_speed"].nominal], np.float32)
 
 FAMILY = equations_family(
@@ -150,4 +155,6 @@ FAMILY = equations_family(
     begin=begin,
     step=step,
     observe=observe,
+    state_from=state_from,
+    time_step="dt",
 )

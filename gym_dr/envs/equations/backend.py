@@ -15,8 +15,10 @@ from gym_dr.envs.backend import CompiledBackend, Outcome, PlayRollout
 from gym_dr.envs.equations.equations import Bounds, spread_of
 from gym_dr.envs.equations.family import family_with
 from gym_dr.envs.equations.functions import called
+from gym_dr.envs.equations.replay import EquationsLogReplay
 from gym_dr.envs.equations.simulation import Simulation
 from gym_dr.envs.equations.trial import try_out
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import check_choices, check_numbers
 from gym_dr.errors import EquationsError, located, shortened
@@ -122,6 +124,9 @@ class EquationsBackend(CompiledBackend):
 
     def set_state(self, state: Mapping[str, npt.NDArray[Any]], envs: Indices, table: ParamTable) -> None:
         self.simulation.set_state(state, envs)
+
+    def replay(self, table: ParamTable) -> LogReplay:
+        return EquationsLogReplay(self, table)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         self.simulation.push(velocities, envs)

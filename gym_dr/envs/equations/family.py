@@ -38,6 +38,8 @@ class EquationsFamily(EnvFamily):
     render: Callable[[Any, Any], Any] | None
     render_fps: int
     described: Interface | None
+    state_from: Callable[[tuple[float, ...]], tuple[float, ...]] | None
+    time_step: float | str | None
 
     @property
     def param_space(self) -> ParamSpace:
@@ -87,6 +89,8 @@ def equations_family(
     options: Mapping[str, float] | None = None,
     reset_options: Callable[[Mapping[str, Any], Bounds], Bounds] | None = None,
     clip_actions: bool = True,
+    state_from: Callable[[tuple[float, ...]], tuple[float, ...]] | None = None,
+    time_step: float | str | None = None,
     name: str = "",
     stock: str = "",
 ) -> EquationsFamily:
@@ -124,6 +128,9 @@ def equations_family(
         options: Other keywords, such as the kind of reward -> default, a number.
         reset_options: Options of ``reset`` and the pairs of numbers of the uniform ``start`` -> those of this episode.
         clip_actions: Whether ``step`` gets numbers clipped to the bounds of ``action_space``.
+        state_from: Observation, a tuple, -> the fields of the state that it determines, nan for what it leaves open;
+            to fit parameters to logs. None if observations are the state itself; not compiled.
+        time_step: Duration of a step in s, or the parameter that is it; None if that means nothing.
         name: Name of its parameters, under which presets are registered; empty for the id.
         stock: Id of an environment that has the same physics with nominal values.
 
@@ -157,7 +164,7 @@ def equations_family(
             ),
             [*space.nominal.values(), *(options or {}).values()],
         )
-        functions = {"render": render, "reset_options": reset_options}
+        functions = {"render": render, "reset_options": reset_options, "state_from": state_from}
         checks.check_appearance(equations, functions, keys or {}, interface)
         if not all(isinstance(given, Mapping) for given in (defaults or {}, *(defaults or {}).values())):
             raise EquationsError(f"defaults: expected algorithm -> name -> value, got {defaults!r}.")
@@ -189,6 +196,8 @@ def equations_family(
         render=render,
         render_fps=check_whole_number("render_fps", render_fps),
         described=interface,
+        state_from=state_from,
+        time_step=time_step,
     )
 
 

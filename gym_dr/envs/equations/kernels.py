@@ -102,7 +102,6 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
     draw_noise = _drawer(noise, equations.process_noise, map(spread_of, equations.process_noise.values()))
     take_action, advance = _action_reader(equations, action), _stepper(equations, step_one, action, noise)
 
-    @njit(**ENTRY)
     def begin(world, envs, bounds):
         memory, params, streams, exchange = world
         for k in range(len(envs)):
@@ -119,7 +118,6 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                 exchange.observations[env, j] = block[lane + seen_at + j * LANES]
             exchange.fresh[env] = 1
 
-    @njit(**ENTRY)
     def step(world, envs, first, last):
         memory, _, streams, exchange = world
         for at in range(first, last, LANES):
@@ -147,9 +145,20 @@ def _kernels_of(equations: Equations, content: str) -> Kernels:
                     exchange.observations[at + lane, j] = block[lane + seen_at + j * LANES]
 
     name = re.sub(r"\W+", "_", equations.name)
-    for kernel in (begin, step):
+    begin_all, step_all = (_named(kernel, content) for kernel in (begin, step))
+    for kernel in (begin_all, step_all):
         cache_on_disk(kernel, f"the native {equations.name}", name=name[:60], content=content)
-    return Kernels(begin, step, places.fields, len(physics))
+    return Kernels(begin_all, step_all, places.fields, len(physics))
+
+
+def _named(kernel, content):
+    """Compiles a kernel under a name that no other equations have.
+
+    Machine code from the cache finds functions by name. Kernels that were compiled in different processes may have got
+    the same one from numba, which counts functions; then a rollout would step other equations.
+    """
+    kernel.__qualname__ = f"{kernel.__name__}_{hashlib.blake2b(content.encode(), digest_size=8).hexdigest()}"
+    return njit(**ENTRY)(kernel)
 
 
 def content_of(equations: Equations) -> str:

@@ -17,8 +17,10 @@ from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco import mdp
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine, Engine, OwnDataEngine
+from gym_dr.envs.mujoco.replay import MujocoLogReplay
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState, part_of, put_under
 from gym_dr.envs.stock import stock_class
 from gym_dr.envs.vector_arguments import check_numbers
@@ -125,6 +127,10 @@ class MujocoBackend(Backend):
         self.engine.set_state(state["state"], part_of("outputs", state), envs)
         for i in envs.tolist():
             self._rngs[i] = generator(state["streams"][i])
+
+    def replay(self, table: ParamTable) -> LogReplay:
+        """See ``Backend.replay``; positions and velocities of the joints."""
+        return MujocoLogReplay(self, table)
 
     def push(self, velocities: Array, envs: Indices) -> None:
         """Pushes the root, or the first joint if there is no free root."""

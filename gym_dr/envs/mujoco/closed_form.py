@@ -23,7 +23,9 @@ from gym_dr.envs.mujoco import inverted_pendulum
 from gym_dr.envs.mujoco.backend import MujocoBackend
 from gym_dr.envs.mujoco.editor import ModelFields
 from gym_dr.envs.mujoco.engine import BatchEngine
+from gym_dr.envs.mujoco.replay import ClosedFormLogReplay
 from gym_dr.envs.mujoco.space import field_array
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.states import EnvState
 from gym_dr.randomization.table import ParamTable
 
@@ -129,6 +131,9 @@ class ClosedFormBackend(CompiledBackend, MujocoBackend):
         self.simulation.set_state(state, envs)
         self.simulation.params[:, envs] = state["params"][envs].T
         self._stale[envs] = True  # MuJoCo has another model
+
+    def replay(self, table: ParamTable) -> LogReplay:
+        return ClosedFormLogReplay(self, table)
 
     def render(self, env: int) -> Any:
         """One frame, drawn by Gymnasium's renderer from a copy of the simulation."""

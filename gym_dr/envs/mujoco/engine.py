@@ -51,6 +51,10 @@ class Engine(ABC):
     def start(self, envs: Indices, qpos: Array, qvel: Array) -> None:
         """Resets some simulations to states ``(len(envs), nq)`` and ``(len(envs), nv)``, and runs ``mj_forward``."""
 
+    @abstractmethod
+    def place(self, qpos: Array, qvel: Array) -> None:
+        """Moves all simulations to states ``(num_envs, nq)`` and ``(num_envs, nv)``, without a warm start."""
+
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         """Adds ``velocities``, of shape ``(len(envs), len(dofs))``, to those of some simulations."""
         self.qvel[envs[:, None], dofs] += velocities
@@ -127,6 +131,11 @@ class BatchEngine(Engine):
         self._counts[envs] = QUIET  # only warnings of a step count
         for name, restored in self._restored.items():
             restored[envs] = self._fields[name][envs]
+
+    def place(self, qpos: Array, qvel: Array) -> None:
+        self._batch.state[:] = self._first_state
+        self.qpos[:], self.qvel[:] = qpos, qvel
+        self._counts[...] = QUIET
 
     def field(self, name: str) -> Array:
         return self._restored.get(name, self._fields[name])
@@ -222,6 +231,13 @@ class OwnDataEngine(Engine):
         self.ctrl[envs] = 0.0  # as the reset left it
         for source, copied in self._sources:
             source.read_rows(copied, envs)
+
+    def place(self, qpos: Array, qvel: Array) -> None:
+        for env, data in enumerate(self._data):
+            mujoco.mj_resetData(self._models[env], data)
+            data.warning.number[:] = QUIET
+            data.qpos[:], data.qvel[:] = qpos[env], qvel[env]
+        self.qpos[:], self.qvel[:] = qpos, qvel
 
     def push(self, envs: Indices, dofs: Sequence[int], velocities: Array) -> None:
         super().push(envs, dofs, velocities)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gym_dr.arrays import Array, Mask
 from gym_dr.envs.info import Info
 from gym_dr.envs.mujoco.engine import Engine
+from gym_dr.errors import EnvStateError
 
 Rows = slice | npt.NDArray[np.int64]
 Feedback = tuple[Array, Mask, Info]  # rewards (N,), terminations (N,), info
@@ -35,6 +36,9 @@ class Mdp:
 
     fields: tuple[str, ...] = ()  # of MjData, besides qpos and qvel
     contact_forces = False  # whether it needs cfrc_ext, which a batch does not compute
+    velocity_limit: float | None = None  # where observed velocities are clipped
+    unseen: Sequence[int] = ()  # degrees of freedom whose position is not observed and does not matter
+    still: Sequence[int] = ()  # those that never move
 
     def __init__(self, env: Any) -> None:
         """Reads weights and ranges.
@@ -73,6 +77,14 @@ class Mdp:
     def observe(self, engine: Engine, rows: Rows) -> Array:
         """Observations of some sub-environments, ``(n, size)``."""
         raise NotImplementedError
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        """Positions ``(n, nq)`` and velocities ``(n, nv)`` that observations ``(n, size)`` determine, nan for others.
+
+        Raises:
+            EnvStateError: An observation does not determine enough.
+        """
+        return observations[:, : self.nq], observations[:, self.nq : self.nq + self.nv]
 
     def outcome(self, engine: Engine, actions: npt.NDArray[Any], before: Any) -> Feedback:
         """Rewards, terminations and ``info`` of a step."""
@@ -129,6 +141,11 @@ class InvertedDoublePendulum(Mdp):
 
     fields = ("site_xpos", "qfrc_constraint")
     noise = _normal_noise
+    velocity_limit = 10.0
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        angles = np.arctan2(observations[:, 1:3], observations[:, 3:5])
+        return np.concatenate([observations[:, :1], angles], axis=1), observations[:, 5:8]
 
     def observe(self, engine: Engine, rows: Rows) -> Array:
         qpos = engine.qpos[rows]
@@ -152,7 +169,24 @@ class InvertedDoublePendulum(Mdp):
         return alive - distance - velocity, terminated, info
 
 
-class _Runner(Mdp):
+class _Roamer(Mdp):
+    """Does not observe how far it has come, unless it is asked to; all its other positions and its velocities."""
+
+    places = 1  # positions left out, the first ones
+
+    @property
+    def unseen(self) -> Sequence[int]:  # type: ignore[override]  # a keyword decides
+        """See ``Mdp``; where a robot is does not matter, even if it is observed."""
+        return range(self.places)
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        skipped = self.places * int(self.env._exclude_current_positions_from_observation)
+        where = np.zeros((len(observations), skipped))
+        qpos = np.concatenate([where, observations[:, : self.nq - skipped]], axis=1)
+        return qpos, observations[:, self.nq - skipped : self.nq - skipped + self.nv]
+
+
+class _Runner(_Roamer):
     """Rewarded for moving forward; observes velocities, and positions except the first."""
 
     def before(self, engine: Engine) -> Any:
@@ -191,6 +225,8 @@ class HalfCheetah(_Runner):
 class Walker2d(_Runner):
     """Two legs; ends when it falls."""
 
+    velocity_limit = 10.0
+
     def _velocities(self, qvel: Array) -> Array:
         return np.clip(qvel, -10, 10)
 
@@ -225,8 +261,10 @@ class Hopper(Walker2d):
         return good
 
 
-class _Planar(Mdp):
+class _Planar(_Roamer):
     """Moves in a plane; reports x and y positions and velocities."""
+
+    places = 2
 
     def reset_info(self, engine: Engine) -> Info:
         xy = engine.qpos[:, :2]
@@ -394,6 +432,13 @@ class _Manipulator(Mdp):
 class Reacher(_Manipulator):
     """An arm of two links."""
 
+    still = (2, 3)  # the target
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        angles = np.arctan2(observations[:, 2:4], observations[:, :2])
+        qpos = np.concatenate([angles, observations[:, 4:6]], axis=1)
+        return qpos, np.concatenate([observations[:, 6:8], np.zeros((len(observations), 2))], axis=1)
+
     def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
         qpos = rng.uniform(-0.1, 0.1, self.nq) + self.init_qpos
         goal = rng.uniform(-0.2, 0.2, 2)
@@ -421,6 +466,14 @@ class Reacher(_Manipulator):
 
 class Pusher(_Manipulator):
     """An arm of seven joints and a cylinder."""
+
+    still = (9, 10)  # the goal
+
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        raise EnvStateError(
+            "The observation leaves open how fast the cylinder moves. Log qpos, shape (T + 1, 11), and qvel, the same, "
+            "beside observations."
+        )
 
     def noise(self, rng: np.random.Generator) -> tuple[Array, Array]:
         qpos = self.init_qpos.copy()

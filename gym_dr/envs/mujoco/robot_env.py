@@ -26,7 +26,7 @@ from gym_dr.envs.mujoco.robots import ROBOTS, Robot
 from gym_dr.envs.mujoco.space import ModelSpace, model_space
 from gym_dr.envs.mujoco.stock import quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.errors import RobotError, unknown_name
+from gym_dr.errors import EnvStateError, RobotError, unknown_name
 from gym_dr.randomization.table import ParamTable
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
@@ -133,6 +133,22 @@ class RobotMdp(mdp.Mdp):
         """Observations ``(n, size)``, a new array."""
         return np.array(self._checked("observe", self.robot.observe(state), (len(state.qpos), self.size)))
 
+    def state_from(self, observations: Array) -> tuple[Array, Array]:
+        found: Any = super().state_from(observations)
+        if self.robot.state_from is not None:
+            found = self.robot.state_from(observations)
+        elif not self._shows_state:
+            raise EnvStateError(
+                f"Robot {self.robot.id!r}: observations do not begin with all positions and velocities. Log qpos, "
+                f"shape (T + 1, {self.nq}), and qvel, shape (T + 1, {self.nv}), beside them, or pass state_from to "
+                "register_robot."
+            )
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise self._wrong("state_from", f"a pair of positions (n, {self.nq}) and velocities", repr(found))
+        sizes = zip(found, (self.nq, self.nv), strict=True)
+        qpos, qvel = (np.array(self._checked("state_from", x, (len(observations), size))) for x, size in sizes)
+        return qpos, qvel
+
     def rewards(self, before: RobotState, after: RobotState) -> Array:
         """Rewards ``(n,)``, a new array."""
         return np.array(self._checked("reward", self.robot.reward(before, after), (len(after.qpos),)))
@@ -200,6 +216,9 @@ class RobotMdp(mdp.Mdp):
         if observed.ndim != 2 or len(observed) != 1:
             raise self._wrong("observe", "shape (n, size), (1, size) for one simulation", f"shape {observed.shape}")
         self.size = observed.shape[1]
+        whole = np.concatenate([together.qpos, together.qvel], axis=1)
+        seen = self.observations(together)[:, : whole.shape[1]]
+        self._shows_state = seen.shape == whole.shape and bool(np.allclose(seen, whole))
         for name, alone, all_of_them in (
             ("observe", self.observations(one), self.observations(together)),
             ("reward", self.rewards(one, one), self.rewards(together, together)),

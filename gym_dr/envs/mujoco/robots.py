@@ -37,6 +37,7 @@ class Robot:
     observe: Callable[[RobotState], Array]
     reward: Callable[[RobotState, RobotState], Array]
     terminated: Callable[[RobotState], Mask] | None
+    state_from: Callable[[Array], tuple[Array, Array]] | None
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
@@ -59,6 +60,7 @@ def register_robot(
     reward_threshold: float | None = None,
     presets: Mapping[str, Any] | None = None,
     camera: str | None = None,
+    state_from: Callable[[Array], tuple[Array, Array]] | None = None,
 ) -> None:
     """Registers an environment: a MuJoCo model, and functions that define observations and rewards.
 
@@ -82,6 +84,9 @@ def register_robot(
         presets: Name -> randomization, as a mapping or a ``Randomization``. The presets of our robots ("default",
             "wide", "random" and "extreme") exist too, unless given here.
         camera: A camera of the model for rendering; None for the one called "track", or a view of everything.
+        state_from: Observations ``(n, size)`` -> the positions ``(n, nq)`` and velocities ``(n, nv)`` that they
+            determine, to fit parameters to logs. None if observations begin with positions and velocities, or if
+            logs have them.
 
     Raises:
         RobotError: There is no such file, a function is not callable, or the id is malformed or already taken.
@@ -91,9 +96,10 @@ def register_robot(
     path = _folder(observe) / model
     if not path.is_file():
         raise RobotError(f"Robot {id!r}: expected a model file, got {str(path)!r}, which does not exist.")
-    functions = {"observe": observe, "reward": reward, "reset": reset, "terminated": terminated}
+    functions: dict[str, Any] = {"observe": observe, "reward": reward, "reset": reset}
+    functions |= {"terminated": terminated, "state_from": state_from}
     for name, function in functions.items():
-        if not (callable(function) or (function is None and name == "terminated")):
+        if not (callable(function) or (function is None and name in ("terminated", "state_from"))):
             raise RobotError(f"Robot {id!r}: expected a function as {name}, got {function!r}.")
     try:
         parse_env_id(id)
@@ -107,6 +113,7 @@ def register_robot(
         observe=observe,
         reward=reward,
         terminated=terminated,
+        state_from=state_from,
         reset=reset,
         frame_skip=check_whole_number("frame_skip", frame_skip),
         fields=(fields,) if isinstance(fields, str) else tuple(fields),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 
 from gym_dr.errors import ConfigError, RunFolderError
 from gym_dr.evaluation.report.comparison import Comparison, Group
 from gym_dr.evaluation.report.curves import along_parameters, distributions, sensitivity
 from gym_dr.evaluation.report.film_strips import MAX_GROUPS, film_strips
 from gym_dr.evaluation.report.maps import difference_maps, heat_maps
-from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table
+from gym_dr.evaluation.report.page import FilmStrip, Provenance, Report, Table, versions_of
 from gym_dr.evaluation.report.tables import (
     config_diff,
     difference_tables,
@@ -64,7 +62,6 @@ def assemble(
     success = "" if document["success"] is None else f"success: a return of at least {document['success']:g}"
     facts = [document["env"], f"{count} {words}", f"{episodes:,} episodes a {word}", success]
     sentences, first = compared or (findings(comparison), ())
-    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
     tables = [
         *first,
         *config_diff(comparison.groups),
@@ -83,7 +80,7 @@ def assemble(
         film_strip_notes=notes,
         provenance=[_provenance(group) for group in comparison.groups],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
-        versions=f"{', '.join(versions)} on {platform.system()} {platform.machine()}.",
+        versions=versions_of(PACKAGES),
     )
 
 

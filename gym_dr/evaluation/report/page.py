@@ -6,8 +6,10 @@ import base64
 import hashlib
 import html
 import json
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +54,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table with a row for each policy."""
+    """A table whose rows have names."""
 
     caption: str
     columns: Sequence[str]
@@ -93,8 +95,15 @@ class Report:
     film_strips: Sequence[FilmStrip]
     film_strip_notes: Sequence[str]
     provenance: Sequence[Provenance]
-    command: str  # command line of the report
+    command: str  # command line of the report; empty if there is none
     versions: str  # of Python and packages
+    next_commands: Sequence[tuple[str, str]] = ()  # what to do with the findings: description, command
+
+
+def versions_of(packages: Sequence[str]) -> str:
+    """The versions of Python and some packages, and the kind of machine."""
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]
+    return f"{', '.join(versions)} on {platform.system()} {platform.machine()}."
 
 
 def check_installed() -> None:

@@ -303,3 +303,11 @@ GAIN = 1.0
 
 def gained(p: Any, s: Swing, action: float) -> Any:
     return Swing(s.angle, GAIN), 0.0, False
+
+
+def test_machine_code_of_different_equations_has_different_names() -> None:
+    """Code from the cache is found by name, and numba's own count may be the same in two processes."""
+    families = [family_with(f"gym_dr/{name}") for name in ("CartPoleDR-v1", "AcrobotDR-v1", "PendulumDR-v1")]
+    made = [kernels_of(family.equations) for family in families]
+    for which in ("begin", "step"):
+        assert len({getattr(each, which).py_func.__qualname__ for each in made}) == len(made)

@@ -199,6 +199,17 @@ def test_a_phone_shows_everything_within_its_width(opened: Any) -> None:
     screen(opened, width=1280)
 
 
+def test_plots_keep_their_height_when_the_window_changes(opened: Any) -> None:
+    size = "return [...document.querySelectorAll('.view:not([hidden]) .js-plotly-plot')].map((e) => e"
+    before = opened.execute_script(f"{size}._fullLayout.height)")
+    screen(opened, width=700)
+    wait(opened, lambda b: max(b.execute_script(f"{size}._fullLayout.width)")) < 700)
+    assert opened.execute_script(f"{size}.clientHeight)") == before
+    screen(opened, width=1280)
+    wait(opened, lambda b: max(b.execute_script(f"{size}._fullLayout.width)")) > 700)
+    assert opened.execute_script(f"{size}.clientHeight)") == before
+
+
 def test_names_and_commands_are_text_and_never_code(opened: Any) -> None:
     assert opened.execute_script("return window.hacked") is None
     body = opened.find_element(By.TAG_NAME, "body").text

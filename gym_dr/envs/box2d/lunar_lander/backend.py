@@ -23,13 +23,16 @@ from gym_dr.envs.box2d.lunar_lander.native.memory import Actions, Environments, 
 from gym_dr.envs.box2d.lunar_lander.native.step import step
 from gym_dr.envs.box2d.lunar_lander.params import KEYWORDS, LUNAR_LANDER
 from gym_dr.envs.box2d.lunar_lander.physics import wind_strength
+from gym_dr.envs.box2d.lunar_lander.replay import LanderLogReplay
 from gym_dr.envs.box2d.solver.layout import S_FRESH
 from gym_dr.envs.box2d.solver.memory import Scratch
 from gym_dr.envs.box2d.stepping import Stepper, threads_for
 from gym_dr.envs.native import NativeVectorEnv
+from gym_dr.envs.replay import LogReplay
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.states import check_within
 from gym_dr.envs.vector_arguments import check_choices, check_keywords, check_numbers
+from gym_dr.randomization.table import ParamTable
 
 cache_on_disk(step, "the native LunarLander")
 
@@ -93,6 +96,10 @@ class LunarLanderBackend(Box2DBackend):
     def check_state(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         super().check_state(state)
         check_within("physics/world, wind", state["world.status"][:, [S_WIND, S_TURBULENCE]], WIND_INDEX_LOW, 2**31)
+
+    def replay(self, table: ParamTable) -> LogReplay:
+        """See ``Backend.replay``; flights up to the first touch."""
+        return LanderLogReplay(self, table, _gusts())
 
     def render(self, env: int) -> Any:
         """An array ``(400, 600, 3)`` uint8 of Gymnasium's scene, without the engines' sparks."""

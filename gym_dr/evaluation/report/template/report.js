@@ -35,6 +35,7 @@ function template() {
 
 function draw(div) {
   const { data, layout } = figures[div.id];
+  div.style.height = `${layout.height}px`; // Plotly drops the layout's height when the window's size changes
   const config = { responsive: true, displaylogo: false, modeBarButtons: BUTTONS, displayModeBar: true };
   Plotly.newPlot(div, data, { ...layout, template: template() }, config);
   div.addEventListener("keydown", (event) => walk(div, event));

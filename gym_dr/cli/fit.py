@@ -1,0 +1,106 @@
+"""``gymdr fit LOG --env ID``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gym_dr.cli.options import command_line, read_params, read_randomize
+from gym_dr.errors import ConfigError
+from gym_dr.experiments.fit import METHODS, check, fit
+from gym_dr.wording import flag
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--env", required=True, metavar="ID", help="environment with the physics of the logged system")
+@click.option(
+    "--randomize",
+    multiple=True,
+    metavar="NAME=PRIOR",
+    help="a parameter to find and where it may be, such as gravity=-12:-6; also action_delay=integer:0:3 or obs_delay, "
+    "and obs_noise=0:1; repeatable",
+)
+@click.option(
+    "--randomization", metavar="PRESET|FILE", help="a whole prior; --randomize replaces single parameters of it"
+)
+@click.option(
+    "--set",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="a parameter that is known not to be nominal; repeatable",
+)
+@click.option(
+    "--varies", is_flag=True, help="the system varies between episodes: find the distribution of its parameters"
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="auto",
+    show_default=True,
+    help="least-squares is fast; particles simulates each of them, where likelihoods are not quadratic; auto chooses",
+)
+@click.option(
+    "--held-out",
+    type=click.FloatRange(0.0, 0.5),
+    default=0.2,
+    show_default=True,
+    help="share of the episodes that are not fitted but replayed",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(1.0, 100.0),
+    default=1.0,
+    show_default=True,
+    help="how many times wider than the log allows the ranges become",
+)
+@click.option(
+    "--output",
+    metavar="FILE.toml",
+    help="file for the ranges; particles and report go beside it  [default: fitted.toml]",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of random numbers")
+@click.option("--check", "only_check", is_flag=True, help="say what can be fitted from the log, and stop")
+def command(
+    logs: tuple[str, ...],
+    randomize: tuple[str, ...],
+    params: tuple[str, ...],
+    output: str | None,
+    only_check: bool,
+    env: str,
+    randomization: str | None,
+    **options: Any,
+) -> None:
+    """Find the ranges of physics that logs of the real system leave possible.
+
+    LOG is an .npz file of one episode (observations, actions), a folder of them, or a data set of Minari. The result is
+    a TOML file that every --randomization takes, with correlations, and a report. What the log cannot tell is said.
+    """
+    asked: Any = {"env": env, "randomize": read_randomize(randomize), "params": read_params(params)}
+    asked["randomization"] = randomization
+    log: Any = list(logs)
+    if only_check:
+        if output is not None:
+            raise ConfigError(f"{flag('check')} writes nothing: leave out {flag('output')}.")
+        for sentence in check(log, **asked):
+            click.echo(sentence)
+        return
+    path = output or "fitted.toml"
+    found = fit(log, output=path, command=command_line(), **asked, **options)
+    for row in _table(found):
+        click.echo(row)
+    for sentence in found.findings:
+        click.echo(sentence)
+    click.echo(f"Wrote {path}")
+
+
+def _table(found: Any) -> list[str]:
+    """The parameters with their 90 % intervals."""
+    rows = [("parameter", "prior", "90 % interval", "unit", "")]
+    for name, row in found.parameters.iterrows():
+        prior = f"{row['prior_low']:.4g} to {row['prior_high']:.4g}"
+        rows.append((str(name), prior, f"{row['low']:.4g} to {row['high']:.4g}", row["unit"], row["told"]))
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,139 @@
+"""Logged motion of MuJoCo's robots: positions and velocities of their joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.envs.replay import Coordinate, LogReplay, Reading, logged
+
+_JOINT = mujoco.mjtJoint
+_AXES = "xyz"
+
+
+class MujocoLogReplay(LogReplay):
+    """States are ``qpos`` and ``qvel``; what cannot matter, such as how far a robot has come, is no coordinate."""
+
+    def __init__(self, backend: Any, table: Any) -> None:
+        """Names the coordinates."""
+        super().__init__(backend, table)
+        self._mdp, self._model = backend.mdp, backend.nominal
+        self.time_step = float(self._model.opt.timestep) * int(backend.stock.frame_skip)
+        nv = int(self._model.nv)
+        self._flat = bool(self._model.nq == nv)  # no quaternions
+        hidden = self._mdp.unseen
+        named = _named_dofs(self._model)
+        kept = [k for k in range(nv) if k not in hidden]
+        moving = [k for k in range(nv) if k not in self._mdp.still]
+        self._kept = np.array([k for k in kept if k in moving] + [nv + k for k in moving], np.int64)
+        names = [*(coordinate for coordinate, _ in named), *(coordinate for _, coordinate in named)]
+        self.coordinates = tuple(names[k] for k in self._kept)
+
+    def read(self, observations: Array, others: Mapping[str, npt.NDArray[Any]]) -> Reading:
+        nq, nv, count = int(self._model.nq), int(self._model.nv), len(observations)
+        qpos, qvel = (logged(others, name, (count, size)) for name, size in (("qpos", nq), ("qvel", nv)))
+        usable, reasons = np.ones(count - 1, np.bool_), {}
+        if qpos is None or qvel is None:
+            seen = self._mdp.state_from(observations)
+            qpos, qvel = seen[0] if qpos is None else qpos, seen[1] if qvel is None else qvel
+            limit = self._mdp.velocity_limit
+            if limit is not None:
+                clipped = (np.abs(qvel) >= limit).any(axis=1)
+                lost = clipped[:-1] | clipped[1:]
+                usable &= ~lost
+                reasons[f"a velocity is clipped at {limit:g} in the observation; log qvel"] = lost
+        return Reading(states=np.concatenate([qpos, qvel], axis=1), usable=usable, reasons=reasons)
+
+    @property
+    def size(self) -> int:
+        return int(self._model.nq + self._model.nv)
+
+    @property
+    def places(self) -> Indices:
+        """See ``LogReplay.places``; of a rotation one of the numbers of its quaternion."""
+        nq, nv = int(self._model.nq), int(self._model.nv)
+        of_dof = []
+        for joint in range(self._model.njnt):
+            first, kind = int(self._model.jnt_qposadr[joint]), self._model.jnt_type[joint]
+            free = [first, first + 1, first + 2, first + 4, first + 5, first + 6]
+            ball = [first + 1, first + 2, first + 3]
+            of_dof += free if kind == _JOINT.mjJNT_FREE else ball if kind == _JOINT.mjJNT_BALL else [first]
+        everything = np.array([*of_dof, *range(nq, nq + nv)], np.int64)
+        chosen: Indices = everything[self._kept]
+        return chosen
+
+    def add(self, states: Array, deltas: Array) -> Array:
+        nq, nv = int(self._model.nq), int(self._model.nv)
+        full = np.zeros((len(states), 2 * nv))
+        full[:, self._kept] = deltas
+        moved = states.copy()
+        moved[:, nq:] += full[:, nv:]
+        if self._flat:
+            moved[:, :nq] += full[:, :nv]
+        else:
+            for row, delta in zip(moved, full, strict=True):
+                mujoco.mj_integratePos(self._model, row[:nq], delta[:nv], 1.0)
+        return moved
+
+    def difference(self, states: Array, origins: Array) -> Array:
+        nq, nv = int(self._model.nq), int(self._model.nv)
+        full = np.zeros((len(states), 2 * nv))
+        full[:, nv:] = states[:, nq:] - origins[:, nq:]
+        if self._flat:
+            full[:, :nv] = states[:, :nq] - origins[:, :nq]
+        else:
+            for row, before, after in zip(full, origins, states, strict=True):
+                mujoco.mj_differentiatePos(self._model, row[:nv], 1.0, before[:nq], after[:nq])
+        deltas: Array = full[:, self._kept]
+        turning = [k for k, coordinate in enumerate(self.coordinates) if coordinate.angle]
+        deltas[:, turning] = np.remainder(deltas[:, turning] + np.pi, 2 * np.pi) - np.pi
+        return deltas
+
+    def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
+        engine: Any = self._backend.engine  # type: ignore[attr-defined]
+        nq = int(self._model.nq)
+        engine.place(states[:, :nq], states[:, nq:])
+
+    def _states(self) -> Array:
+        engine: Any = self._backend.engine  # type: ignore[attr-defined]
+        return np.concatenate([engine.qpos, engine.qvel], axis=1)
+
+
+class ClosedFormLogReplay(MujocoLogReplay):
+    """The same where compiled equations step the robot."""
+
+    def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
+        simulation: Any = self._backend.simulation  # type: ignore[attr-defined]
+        padding = np.zeros((len(states), simulation.states(self._all[:1]).shape[1] - states.shape[1]))
+        simulation.put(self._all, np.concatenate([states, padding], axis=1))
+
+    def _states(self) -> Array:
+        simulation: Any = self._backend.simulation  # type: ignore[attr-defined]
+        states: Array = simulation.states(self._all)[:, : int(self._model.nq + self._model.nv)]
+        return states
+
+
+def _named_dofs(model: Any) -> list[tuple[Coordinate, Coordinate]]:
+    """Position and velocity of each degree of freedom."""
+    found: list[tuple[Coordinate, Coordinate]] = []
+    for k in range(model.njnt):
+        name, kind = model.joint(k).name, model.jnt_type[k]
+        if kind == _JOINT.mjJNT_SLIDE:
+            found.append((Coordinate(name=name, unit="m"), Coordinate(name=f"{name} velocity", unit="m/s")))
+        elif kind == _JOINT.mjJNT_HINGE:
+            angle = Coordinate(name=name, unit="rad", angle=True)
+            found.append((angle, Coordinate(name=f"{name} velocity", unit="rad/s")))
+        else:
+            if kind == _JOINT.mjJNT_FREE:
+                for axis in _AXES:
+                    moved = Coordinate(name=f"{name} {axis}", unit="m")
+                    found.append((moved, Coordinate(name=f"{name} {axis} velocity", unit="m/s")))
+            for axis in _AXES:
+                turned = Coordinate(name=f"{name} rotation about {axis}", unit="rad")
+                found.append((turned, Coordinate(name=f"{name} angular velocity about {axis}", unit="rad/s")))
+    return found

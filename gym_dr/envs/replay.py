@@ -1,0 +1,210 @@
+"""Logged motion in simulation: states go in, one step later states come out, for many states at once.
+
+A log has observations; physics has states. ``LogReplay.read`` says what of its state an observation determines. What it
+leaves open is nan there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.errors import EnvStateError
+
+if TYPE_CHECKING:
+    from gym_dr.envs.backend import Backend
+    from gym_dr.randomization.table import ParamTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordinate:
+    """One number of a state, as it is compared with a log."""
+
+    name: str  # "angle of the pole"
+    unit: str = ""  # "rad"
+    angle: bool = False  # whether a full turn changes nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """An influence that changes over an episode in a known way, from an unknown step on.
+
+    Its effect in step t is ``power * strength(phase + t)``.
+    """
+
+    power: str  # the parameter: "wind_power"
+    strength: Callable[[npt.NDArray[np.int64]], Array]  # steps -> fractions of the power
+    low: int  # first possible phase
+    high: int  # one after the last
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """What a logged episode says about the states of the physics."""
+
+    states: Array  # (T + 1, size); nan where the observation leaves them open
+    usable: Mask  # (T,) steps that can be replayed
+    reasons: Mapping[str, Mask] = field(default_factory=dict)  # why others cannot: words -> (T,)
+
+
+class LogReplay(ABC):
+    """Places many sub-environments in states, and steps them once.
+
+    A subclass may omit ``add``, ``difference`` and ``seen`` if states are numbers that add up.
+
+    Attributes:
+        coordinates: What states are compared by, in order.
+        columns: The observation's numbers that ``read`` uses, and what they must be, for people.
+        time_step: Duration of a step, s, or the parameter that is it; None if the physics has none.
+        courses: Influences with an unknown phase.
+        inexact: Deviations of what a replayed step misses because something was guessed, one for each coordinate; empty
+            for none.
+        untold: Parameters that no motion that can be replayed depends on: name -> what it would take.
+        random_steps: Whether steps draw random numbers.
+        num_envs: How many sub-environments there are.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    time_step: float | str | None = None
+    courses: tuple[Course, ...] = ()
+    inexact: tuple[float, ...] = ()
+    untold: Mapping[str, str] = {}
+    random_steps: bool = False
+
+    def __init__(self, backend: Backend, table: ParamTable) -> None:
+        """Takes over the sub-environments of a backend."""
+        self._backend, self._table = backend, table
+        self.num_envs = table.num_envs
+        self._all: Indices = np.arange(table.num_envs)
+        self._seeded = False
+
+    # ---- what a family defines ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def read(self, observations: Array, others: Mapping[str, npt.NDArray[Any]]) -> Reading:
+        """Reads a logged episode.
+
+        Args:
+            observations: Shape ``(T + 1, size)``.
+            others: What else was logged, by name.
+
+        Raises:
+            EnvStateError: Something has the wrong shape.
+        """
+
+    @abstractmethod
+    def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
+        """Moves all sub-environments to states ``(num_envs, size)``, and courses to phases ``(num_envs, courses)``."""
+
+    @abstractmethod
+    def _states(self) -> Array:
+        """The states of all sub-environments, a copy."""
+
+    def seen(self, known: Mask) -> Mask:
+        """Which coordinates are measured, if these numbers of states are; others are followed in simulation only."""
+        return known if len(known) == len(self.coordinates) else np.ones(len(self.coordinates), np.bool_)
+
+    def add(self, states: Array, deltas: Array) -> Array:
+        """States ``(n, size)`` moved by ``(n, coordinates)``."""
+        return states + deltas
+
+    def difference(self, states: Array, origins: Array) -> Array:
+        """The deltas ``(n, coordinates)`` that ``add`` needs to come from ``origins`` to ``states``."""
+        deltas = states - origins
+        turning = [k for k, coordinate in enumerate(self.coordinates) if coordinate.angle]
+        if turning:
+            deltas[:, turning] = np.remainder(deltas[:, turning] + np.pi, 2 * np.pi) - np.pi
+        return deltas
+
+    # ---- what all share ----------------------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> Indices:
+        """Where coordinates are among the numbers of a state, as closely as one number can say it."""
+        return np.arange(len(self.coordinates))
+
+    @property
+    def per_observation(self) -> Array:
+        """How far a coordinate moves for each unit of its number in an observation, ``(n,)``."""
+        return np.ones(len(self.coordinates))
+
+    @property
+    def size(self) -> int:
+        """Numbers of a state."""
+        return len(self.coordinates)
+
+    def begin(self, params: Mapping[str, Any]) -> None:
+        """Begins an episode in every sub-environment.
+
+        Args:
+            params: Exact values: name -> number or ``(num_envs,)``; the others stay nominal.
+
+        Raises:
+            UnknownNameError: There is no such parameter.
+            RandomizationError: A value is impossible.
+        """
+        exact = self._table.space.check_vector(params, self.num_envs)
+        if not self._seeded:
+            self._backend.seed(range(self.num_envs), range(self.num_envs))
+            self._seeded = True
+        self._table.begin(self._all, exact)
+        self._backend.reset(self._all, self._table)
+
+    @property
+    def first(self) -> Array:
+        """A state in which an episode begins, ``(size,)``, after ``begin``."""
+        first: Array = self._states()[0]
+        return first
+
+    def step(
+        self, states: Array, actions: npt.NDArray[Any], hold: int = 1, phases: npt.NDArray[np.int64] | None = None
+    ) -> Array:
+        """One logged step from each state; ends of episodes do not count.
+
+        Args:
+            states: Shape ``(num_envs, size)``.
+            actions: Shape ``(num_envs, ...)``, as ``check_actions`` returns them.
+            hold: Steps of the environment that each action acts.
+            phases: Shape ``(num_envs, courses)``; None without courses.
+
+        Returns:
+            The states afterwards, ``(num_envs, size)``.
+        """
+        self._place(states, phases)
+        return self.go_on(actions, hold)
+
+    def go_on(self, actions: npt.NDArray[Any], hold: int = 1) -> Array:
+        """``step`` from where the sub-environments are."""
+        for _ in range(hold):
+            self._backend.step(actions, None, self._table)
+        return self._states()
+
+    def streams(self, seed: int) -> npt.NDArray[np.uint64]:
+        """Random streams of all sub-environments, for ``rewind``; sub-environment i has ``seed + i``."""
+        self._backend.seed(range(self.num_envs), range(seed, seed + self.num_envs))
+        copied: npt.NDArray[np.uint64] = self._backend.streams.copy()  # type: ignore[attr-defined]  # random_steps says so
+        return copied
+
+    def rewind(self, streams: npt.NDArray[np.uint64]) -> None:
+        """Restores random streams."""
+        self._backend.streams[:] = streams  # type: ignore[attr-defined]
+
+
+def logged(others: Mapping[str, npt.NDArray[Any]], name: str, shape: Sequence[int]) -> Array | None:
+    """A column that may be logged besides observations, checked; None if it is not there.
+
+    Raises:
+        EnvStateError: It has another shape.
+    """
+    if name not in others:
+        return None
+    values = np.asarray(others[name], np.float64)
+    if values.shape != tuple(shape):
+        raise EnvStateError(f"Log, {name!r}: expected shape {tuple(shape)}, got {values.shape}.")
+    return values

@@ -1,0 +1,529 @@
+"""``gym_dr.fit``: from a log of the real system to a randomization."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError, EnvStateError, LogError, check_known
+from gym_dr.experiments.fit_files import FitFiles, Unfinished
+from gym_dr.experiments.logs import open_log
+from gym_dr.experiments.progress import Progress
+from gym_dr.fitting.logs import LoggedEpisode, check_log, resample
+from gym_dr.fitting.prior import NOISE, Prior, make_prior
+from gym_dr.fitting.results import Fit
+from gym_dr.plugins.loading import load_plugins
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.environments import check_env_id
+from gym_dr.runs.stopping import explain_interrupt
+from gym_dr.wording import counted, either, spelled
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
+
+    from gym_dr.envs.replay import LogReplay
+    from gym_dr.fitting.estimate import Estimate, Likelihood, Round
+    from gym_dr.fitting.motion import LoggedMotion
+    from gym_dr.fitting.simulator import Simulator
+
+METHODS = ("auto", "least-squares", "particles")
+_SLOTS = 512  # sub-environments, at most
+_PARTICLES = 4000
+_EXACT_PARTICLES = 500  # whose likelihood is simulated
+_EXACT_MOVES = 4  # of each of them in a stage
+_CHECKED = 24  # particles at which the quadratic likelihood is compared with the exact one
+_BENT = 0.5  # deviation of that difference from which on the particle method is used
+_AFFORDABLE = 120.0  # s that the particle method may take unless it is asked for
+_DELAY_ROWS = 600  # steps that decide on a delay
+_PARTS = 12  # of a fit, about
+_STALE = 3  # times that hidden numbers and phases are guessed again
+
+
+def fit(
+    log: Any,
+    *,
+    env: str,
+    randomize: Mapping[str, Any] | None = None,
+    randomization: Any = None,
+    params: Mapping[str, float] | None = None,
+    varies: bool = False,
+    method: str = "auto",
+    held_out: float = 0.2,
+    margin: float = 1.0,
+    output: str | Path | None = None,
+    seed: int = 0,
+    command: str = "",
+    progress: bool = True,
+) -> Fit:
+    """Finds the ranges of parameters that a log of the real system leaves possible, as ``gymdr fit`` does.
+
+    Example:
+        >>> found = gym_dr.fit("flights", env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6)})
+        >>> run = gym_dr.train("ppo", env="gym_dr/LunarLanderDR-v3", randomization=found.randomization)
+
+    Args:
+        log: Episodes, in any form that ``gym_dr.fitting.logs.read_log`` reads, or a data set of Minari.
+        env: Id of an environment with a native vector environment.
+        randomize: Parameters to find -> their priors; ``action_delay`` or ``obs_delay`` and ``obs_noise`` too.
+        randomization: A whole prior instead, a preset or a file; ``randomize`` replaces parts of it.
+        params: Parameters that are known not to be nominal: name -> value.
+        varies: Whether the system varies between episodes; the result is then the distribution of its parameters.
+        method: "least-squares" takes the likelihood to be quadratic around its maximum, "particles" simulates every
+            particle; "auto" chooses the latter where the likelihood is not quadratic and it is affordable.
+        held_out: Share of the episodes that are not fitted but replayed, from 0 to 0.5.
+        margin: How many times wider than the posterior the ranges are, at least 1.
+        output: A file to write the randomization to, such as "fitted.toml"; the particles go beside it, into
+            "fitted.npz", and the report into "fitted.html". A fit that was killed goes on from where it was. None
+            writes nothing.
+        seed: Of random numbers.
+        command: The command line, for the report.
+        progress: Whether to show progress.
+
+    Raises:
+        LogError: The log cannot be used; the message says why.
+        ConfigError: An argument is impossible, or the environment cannot replay logs.
+        UnknownNameError: An environment, parameter or preset is unknown.
+        RandomizationError: A prior is impossible.
+        RunFolderError: The output cannot be written.
+        Interrupted: A signal stopped it.
+    """
+    check_known("method", method, METHODS)
+    _check_number("held_out", "a share of the episodes from 0 to 0.5", held_out, 0.0, 0.5)
+    _check_number("margin", "a factor from 1 to 100", margin, 1.0, 100.0)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"{spelled('seed')}: expected a whole number of at least 0, got {seed!r}.")
+    if not (output is None or isinstance(output, str | os.PathLike)):
+        raise ConfigError(f"{spelled('output')}: expected a path, got {output!r}.")
+    if not isinstance(env, str):
+        raise ConfigError(f"{spelled('env')}: expected the id of an environment, got {env!r}.")
+    files = None if output is None else FitFiles(Path(output))
+    began = time.monotonic()
+    problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
+    with Progress("", "bar" if progress else "nothing") as display, explain_interrupt(_go_on(files)):
+        job = _Job(problem=problem, files=files, display=display, rng=np.random.default_rng(seed), varies=varies)
+        try:
+            found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+        finally:
+            problem.close()
+    if files is not None:
+        files.write(found, command)
+    return found
+
+
+def _check_number(name: str, expected: str, value: Any, low: float, high: float) -> None:
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool) and low <= value <= high
+    if not good:
+        raise ConfigError(f"{spelled(name)}: expected {expected}, got {value!r}.")
+
+
+def _go_on(files: FitFiles | None) -> str:
+    return "Stopped." if files is None else "Stopped. The same command goes on from here."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitProblem:
+    """A log, an environment and a prior that fit together."""
+
+    env: str
+    episodes: Sequence[LoggedEpisode]  # with a step of the environment, or ``hold`` of them, between two rows
+    hold: int  # steps of the environment a logged step
+    prior: Prior
+    envs: Any  # the native vector environment
+    replay: LogReplay
+
+    def close(self) -> None:
+        """Frees the environment."""
+        self.envs.close()
+
+    @property
+    def key(self) -> str:
+        """A digest of all that decides on the estimate."""
+        digest = hashlib.sha256(repr((self.env, self.hold, self.prior.randomization, self.prior.known)).encode())
+        digest.update(repr((self.prior.delay, self.prior.delays)).encode())
+        for episode in self.episodes:
+            digest.update(np.ascontiguousarray(episode.observations).tobytes())
+            digest.update(np.ascontiguousarray(episode.actions).tobytes())
+            for name in sorted(episode.others):  # some are states
+                digest.update(name.encode() + np.ascontiguousarray(episode.others[name]).tobytes())
+        return digest.hexdigest()
+
+
+def open_problem(
+    log: Any,
+    *,
+    env: str,
+    randomize: Mapping[str, Any] | None = None,
+    randomization: Any = None,
+    params: Mapping[str, float] | None = None,
+) -> FitProblem:
+    """Reads a log and checks it against an environment, before anything runs; arguments as for ``fit``."""
+    load_plugins()
+    check_env_id(env)
+    episodes = open_log(log)
+    envs = _native(env, min(_SLOTS, max(16, sum(map(len, episodes)))))
+    try:
+        episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
+        replay: LogReplay = _replay(envs, env)
+        prior = make_prior(envs.unwrapped.param_space, randomize, randomization, params or {})
+        episodes, hold = resample(episodes, _time_step(replay, prior))
+    except BaseException:
+        envs.close()
+        raise
+    return FitProblem(env=env, episodes=episodes, hold=hold, prior=prior, envs=envs, replay=replay)
+
+
+def _native(env: str, slots: int) -> Any:
+    import gymnasium as gym
+
+    try:
+        envs: Any = gym.make_vec(env, num_envs=slots, randomization="none")
+    except TypeError:
+        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
+        raise ConfigError(f"{env}: expected an environment with parameters. {listing} shows them.") from None
+    if not hasattr(envs.unwrapped, "replay"):
+        envs.close()
+        raise ConfigError(f"{env}: expected an environment with a native vector environment, whose states can be set.")
+    envs.reset(seed=0)
+    return envs
+
+
+def _replay(envs: Any, env: str) -> LogReplay:
+    try:
+        replay: LogReplay = envs.unwrapped.replay()
+    except EnvStateError as error:
+        raise ConfigError(f"{env}: a log of it cannot be replayed. {error}") from None
+    return replay
+
+
+def _time_step(replay: LogReplay, prior: Prior) -> float | None:
+    """Duration of a step, s, if no parameter to find changes it."""
+    step = replay.time_step
+    if isinstance(step, str):
+        return None if step in prior.names else prior.known.get(step, prior.space[step].nominal)
+    return step
+
+
+@dataclass(kw_only=True, eq=False)
+class _Job:
+    """One fit."""
+
+    problem: FitProblem
+    files: FitFiles | None
+    display: Progress
+    rng: np.random.Generator
+    varies: bool
+    done: int = 0
+
+    def tell(self, text: str) -> None:
+        """Shows what is done."""
+        self.done += 1
+        self.display("Fitting", min(self.done, _PARTS - 1), _PARTS, result=text)
+
+    # ---- the parts, in order -----------------------------------------------------------------------------------------
+
+    def result(self, *, method: str, held_out: float, margin: float, began: float) -> Fit:
+        """All of it."""
+        import pandas as pd
+
+        from gym_dr.fitting.findings import findings, replay_sentences
+        from gym_dr.fitting.misfit import find_misfit
+        from gym_dr.fitting.summary import error_table, parameter_table, residual_table
+
+        problem, prior = self.problem, self.problem.prior
+        count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
+        used, kept = (
+            problem.episodes[: len(problem.episodes) - count],
+            problem.episodes[len(problem.episodes) - count :],
+        )
+        delay, chances = self._delay(used)
+        likelihood, estimate = self._estimate(used, delay)
+        self.tell("sampling the posterior")
+        points, how, estimate = self._particles(likelihood, estimate, method)
+        misfit = find_misfit(likelihood.motion, estimate)
+        values = prior.values(points)
+        table = parameter_table(prior, values)
+        self.tell("replaying held-out episodes")
+        replayed = self._replayed(
+            kept, estimate, delay, {str(k): float(v) for k, v in table["mean"].items()}, likelihood
+        )
+        said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
+        if prior.delay:
+            said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
+        said += replay_sentences(replayed, count)
+        seconds = time.monotonic() - began
+        return Fit(
+            env=problem.env,
+            randomization=self._randomization(values, table, likelihood, estimate, chances, margin),
+            prior=prior.randomization,
+            parameters=table,
+            particles=pd.DataFrame(dict(values)),
+            errors=error_table(likelihood.motion, estimate),
+            replay=replayed,
+            residuals=residual_table(likelihood.motion, estimate),
+            suspicious=misfit.suspicious(self.varies),
+            findings=said,
+            facts={
+                "episodes": f"{len(used)} fitted, {len(kept)} held out",
+                "steps": f"{len(likelihood.motion):,} fitted",
+                "method": how,
+                "simulated": f"{likelihood.simulator.steps:,} steps of the environment",
+                "time": f"{seconds:.1f} s",
+            },
+        )
+
+    def _randomization(
+        self,
+        values: Mapping[str, Array],
+        table: pd.DataFrame,
+        likelihood: Likelihood,
+        estimate: Estimate,
+        chances: Array,
+        margin: float,
+    ) -> Randomization:
+        """What is left possible, disturbances included."""
+        from gym_dr.fitting.posterior import delay_distribution, noise_distribution, randomization_of
+
+        prior, others = self.problem.prior, {}
+        if prior.delay:
+            others[prior.delay] = delay_distribution(prior.delays, chances)
+        if prior.noise is not None:
+            seen = likelihood.motion.seen
+            measured = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
+            others[NOISE] = noise_distribution(measured, margin)
+        shrink = {str(name): float(value) for name, value in table["shrink"].items()}
+        return randomization_of(prior, values, shrink, others, margin)
+
+    def _simulator(self) -> Simulator:
+        from gym_dr.fitting.simulator import Simulator
+
+        return Simulator(self.problem.replay, self.problem.hold)
+
+    def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
+        from gym_dr.fitting.motion import read_motion
+
+        return read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
+
+    def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
+        """The most likely delay, and the probabilities of all possible ones."""
+        from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+
+        prior = self.problem.prior
+        if len(prior.delays) == 1:
+            return prior.delays[0], np.ones(1)
+        simulator, found = self._simulator(), []
+        middle = np.full(len(prior.names), 0.5)
+        whole = self._motion(episodes, middle, 0, simulator)
+        for delay in prior.delays:
+            motion = whole.delayed(delay)
+            late = motion.time >= whole.time.min() + max(prior.delays)  # the same steps for every delay
+            if not late.any():
+                raise LogError(f"Expected episodes of more than {max(prior.delays)} steps, to find the delay.")
+            part = motion.rows(np.flatnonzero(late)[:_DELAY_ROWS])
+            likelihood = Likelihood(part, simulator, prior)
+            tried = estimate(likelihood, first_guess(likelihood, middle), rounds=3)
+            found.append(tried.log_likelihood)
+            self.tell(f"tried a delay of {counted(delay, 'step')}")
+        logs = np.array(found) + np.log(np.maximum(prior.delay_weights, 1e-300))
+        chances = np.exp(logs - logs.max())
+        return prior.delays[int(np.argmax(chances))], chances / chances.sum()
+
+    def _estimate(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Estimate]:
+        """Maximum of the likelihood, from where an earlier attempt was."""
+        from gym_dr.fitting.estimate import estimate
+
+        key = f"{self.problem.key} {delay} {len(episodes)}"
+        begun = None if self.files is None else self.files.load_round(key)
+        if begun is None:
+            likelihood, u, guessed = self._begin(episodes, delay)
+        else:
+            u, guessed = begun.round.u, begun.guessed
+            likelihood = self._likelihood(episodes, guessed, delay, begun.phases)
+            likelihood.moving = begun.moving
+
+        def save(done: Round) -> None:
+            if self.files is not None:
+                saved = Unfinished(round=done, guessed=guessed, moving=likelihood.moving, phases=likelihood.phases)
+                self.files.save_round(key, saved)
+            self.tell(f"round {done.number}, parameters moved by {done.way:.2g} standard deviations")
+
+        return likelihood, estimate(likelihood, u, begun=None if begun is None else begun.round, save=save)
+
+    def _likelihood(
+        self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None
+    ) -> Likelihood:
+        from gym_dr.fitting.estimate import Likelihood
+
+        simulator = self._simulator()
+        likelihood = Likelihood(self._motion(episodes, u, delay, simulator), simulator, self.problem.prior)
+        likelihood.phases = phases
+        return likelihood
+
+    def _begin(self, episodes: Sequence[LoggedEpisode], delay: int) -> tuple[Likelihood, Array, Array]:
+        """A first guess of parameters, of hidden numbers and of phases, in turn.
+
+        Returns:
+            The likelihood, the parameters, and those with which hidden numbers were simulated.
+        """
+        from gym_dr.fitting.courses import blowing, find_phases
+        from gym_dr.fitting.estimate import first_guess
+
+        prior, replay = self.problem.prior, self.problem.replay
+        courses = list(replay.courses)
+        blows = bool(blowing(prior, courses))
+        u, phases = np.full(len(prior.names), 0.5), None
+        for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
+            likelihood, guessed = self._likelihood(episodes, u, delay, phases), u
+            if blows and turn == 0:
+                likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
+                likelihood.forced = {course.power: 0.0 for course in courses}
+                u = first_guess(likelihood, u)
+                likelihood.forced = {}
+            if blows:
+                phases = likelihood.phases = find_phases(likelihood, u, courses)
+            if turn < _STALE - 1:
+                u = first_guess(likelihood, u)
+            self.tell("guessed parameters")
+        return likelihood, u, guessed
+
+    def _particles(self, likelihood: Likelihood, estimate: Estimate, method: str) -> tuple[Array, str, Estimate]:
+        """Draws of the posterior, how they were made, and the estimate whose residuals count."""
+        from gym_dr.fitting.particles import tempered_particles
+        from gym_dr.fitting.straight import straightened
+        from gym_dr.fitting.varying import drawn, episode_estimates, population
+
+        size = len(estimate.u)
+        if self.varies:
+            *alone, innovations = episode_estimates(likelihood, estimate, self.tell)
+            points = drawn(*population(*alone), _PARTICLES, self.rng)
+            return points, "a distribution over episodes", dataclasses.replace(estimate, innovations=innovations)
+        straight = straightened(self.problem.prior)
+
+        def quadratic(u: Array) -> Array:
+            return estimate.quadratic(u, straight)
+
+        points = tempered_particles(quadratic, straight, self.rng, count=_PARTICLES)
+        if method == "least-squares" or not size or (method == "auto" and likelihood.replicates > 1):
+            return points, "least squares", estimate
+        exact = _exact(likelihood, estimate)
+        chosen = points[self.rng.integers(len(points), size=_CHECKED)]
+        start = time.monotonic()
+        bent = float(np.std(exact(chosen) - quadratic(chosen)))
+        expected = (time.monotonic() - start) / _CHECKED * _EXACT_PARTICLES * 30
+        if method == "auto" and bent < _BENT:
+            return points, "least squares", estimate
+        if method == "auto" and expected > _AFFORDABLE:
+            return (
+                points,
+                f"least squares, for a likelihood that is not quadratic; particles would take {expected:.0f} s",
+                estimate,
+            )
+
+        def wide(u: Array) -> Array:
+            return 0.25 * quadratic(u)
+
+        found = tempered_particles(
+            exact,
+            straight,
+            self.rng,
+            count=_EXACT_PARTICLES,
+            moves=_EXACT_MOVES,
+            reference=wide,
+            points=tempered_particles(wide, straight, self.rng, count=_EXACT_PARTICLES),
+            progress=lambda power: self.tell(f"particles at {100 * power:.0f} % of the likelihood"),
+        )
+        return found, "particles", estimate
+
+    def _replayed(
+        self,
+        episodes: Sequence[LoggedEpisode],
+        estimate: Estimate,
+        delay: int,
+        fitted: Mapping[str, float],
+        likelihood: Likelihood,
+    ) -> Any:
+        """Replay errors of held-out episodes; of the fitted ones if none is held out."""
+        from gym_dr.fitting.courses import blowing, find_phases
+        from gym_dr.fitting.held_out import known_physics, replay_errors
+
+        prior, courses = self.problem.prior, list(self.problem.replay.courses)
+        shown = likelihood
+        if episodes:
+            try:
+                shown = self._likelihood(episodes, estimate.u, delay, None)
+            except LogError:  # none of their steps can be replayed
+                episodes = ()
+        if episodes and blowing(prior, courses):
+            shown.phases = find_phases(shown, estimate.u, courses)
+        physics = {"nominal": dict(prior.known), "fitted": {**prior.known, **fitted}}
+        truth = known_physics(self.problem.episodes, prior.names)
+        if truth is not None:
+            inside = {name: value for name, value in truth.items() if name in prior.space}
+            physics["true"] = inside
+        return replay_errors(shown.motion, shown.simulator, physics, shown.phases)
+
+
+def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:
+    """The log-likelihood of points ``(count, parameters)``, simulated, relative to that of the estimate."""
+    at = estimate.at
+    best = float(np.square(estimate.innovations).sum())
+
+    def log_likelihood(points: Array) -> Array:
+        found = np.empty(len(points))
+        for k, u in enumerate(points):
+            white = at.factor.whiten(likelihood.residuals(u, at.states, at.offsets))
+            found[k] = -0.5 * (float(np.square(white).sum()) - best)
+        return found
+
+    return log_likelihood
+
+
+def check(log: Any, **asked: Any) -> list[str]:
+    """Says what can be fitted from a log, before anything runs; arguments as for ``fit``.
+
+    Returns:
+        Sentences.
+    """
+    from gym_dr.fitting.motion import read_motion
+    from gym_dr.fitting.simulator import Simulator
+
+    problem = open_problem(log, **asked)
+    try:
+        prior, replay = problem.prior, problem.replay
+        simulator = Simulator(replay, problem.hold)
+        middle = prior.params(np.full(len(prior.names), 0.5))
+        motion = read_motion(problem.episodes, simulator, middle)
+        steps = sum(map(len, problem.episodes))
+        found = [
+            f"{counted(len(problem.episodes), 'episode')}, {counted(steps, 'step')}; {len(motion):,} can be replayed."
+        ]
+        found += [f"{counted(count, 'step')} cannot: {reason}." for reason, count in motion.skipped]
+        if problem.hold > 1:
+            found.append(f"Each logged action acts for {problem.hold} steps of the environment.")
+        known = [
+            f"{c.name}{f' ({c.unit})' if c.unit else ''}"
+            for c, s in zip(motion.coordinates, motion.seen, strict=True)
+            if s
+        ]
+        found.append(f"Compared: {', '.join(known)}.")
+        hidden = [c.name for c, s in zip(motion.coordinates, motion.seen, strict=True) if not s]
+        if hidden:
+            found.append(f"Not observed, followed in simulation: {', '.join(hidden)}.")
+        found += [
+            f"{name} would keep its prior: {replay.untold[name]}." for name in prior.names if name in replay.untold
+        ]
+        rest = [name for name in prior.names if name not in replay.untold]
+        if rest:
+            found.append(f"Parameters to find: {', '.join(rest)}.")
+        return found
+    finally:
+        problem.close()

@@ -1,0 +1,52 @@
+"""Opens logs of episodes, in whatever form they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gym_dr.errors import LogError
+from gym_dr.fitting.archives import SUFFIX
+from gym_dr.fitting.logs import EXPECTED, LoggedEpisode, read_log
+from gym_dr.integrations.minari import find_dataset, read_minari, root
+
+
+def open_log(source: Any) -> list[LoggedEpisode]:
+    """Opens a log: what ``read_log`` reads, data sets of Minari, or a list of these.
+
+    Args:
+        source: See ``gym_dr.fitting.logs.read_log``; a text may also be the path of a data set of Minari, or its id in
+            Minari's folder if there is no file or folder of this name.
+
+    Returns:
+        The episodes, at least one, checked.
+
+    Raises:
+        LogError: There is no such log, it is damaged, or does not fit together.
+        ConfigError: It is a data set of Minari, which is not installed.
+    """
+    return read_log(_read(source))
+
+
+def _read(source: Any) -> Any:
+    """The source, with episodes in place of data sets of Minari."""
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return [_read(one) for one in source]
+    if not isinstance(source, str | os.PathLike):
+        return source
+    path = Path(os.fspath(source))
+    if find_dataset(path) is not None:
+        return read_minari(path)
+    if not path.exists():
+        raise LogError(
+            f"{path}: expected {EXPECTED}, or a data set of Minari, its folder or its id in {root()}; got nothing of "
+            "this name."
+        )
+    if path.is_file() and path.suffix.lower() != SUFFIX:
+        raise LogError(
+            f"{path}: expected {EXPECTED}, or a data set of Minari, got a file that does not end in {SUFFIX}. Write "
+            f"each episode with numpy.savez, or read a table in Python: pandas.read_csv({str(path)!r})."
+        )
+    return path

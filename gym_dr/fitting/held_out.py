@@ -1,0 +1,96 @@
+"""Replay of episodes that a fit has not seen: how far simulation departs from the log within some steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.simulator import Simulator
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
+
+STEPS = (1, 2, 5, 10, 20, 50)
+_APART = 5  # steps between two starts
+_MOST = 400  # starts
+
+
+def replay_errors(
+    motion: LoggedMotion,
+    simulator: Simulator,
+    physics: Mapping[str, Mapping[str, float]],
+    phases: npt.NDArray[np.int64] | None = None,
+) -> pd.DataFrame:
+    """Replays from measured states under logged actions.
+
+    Args:
+        motion: Of held-out episodes.
+        simulator: Of the environment.
+        physics: name -> parameters that are not nominal.
+        phases: See ``Likelihood.phases``.
+
+    Returns:
+        A row for each physics, number of steps and coordinate: ``error``, the root mean square in the coordinate's
+        unit, and ``share``, over the coordinate's deviation in the log.
+    """
+    import pandas as pd
+
+    rows = []
+    for name, params in physics.items():
+        for steps, errors in _departures(motion, simulator, params, phases).items():
+            for k, coordinate in enumerate(motion.coordinates):
+                if motion.seen[k]:
+                    error = float(np.sqrt(np.mean(np.square(errors[:, k]))))
+                    share = error / float(motion.scale[k])
+                    rows.append((name, steps, coordinate.name, coordinate.unit, error, share))
+    return pd.DataFrame(rows, columns=["physics", "steps", "coordinate", "unit", "error", "share"])
+
+
+def _departures(
+    motion: LoggedMotion, simulator: Simulator, params: Mapping[str, float], phases: npt.NDArray[np.int64] | None
+) -> dict[int, Array]:
+    """Steps -> simulated less measured states, ``(starts, n)``."""
+    starts, lengths = _starts(motion)
+    replay, slots = simulator.replay, simulator.replay.num_envs
+    errors: dict[int, list[Array]] = {step: [] for step in STEPS}
+    for first in range(0, len(starts), slots):
+        chosen = np.minimum(np.arange(first, first + slots), len(starts) - 1)
+        fresh = np.arange(first, first + slots) < len(starts)
+        rows, left = starts[chosen], lengths[chosen]
+        simulator.begin(params)
+        for step in range(1, int(left.max()) + 1):
+            here = np.minimum(rows + step - 1, len(motion) - 1)
+            if step == 1:
+                at = None if phases is None else phases[here]
+                after = replay.step(motion.before[here], motion.actions[here], simulator.hold, at)
+            else:
+                after = replay.go_on(motion.actions[here], simulator.hold)
+            if step in errors:
+                valid = fresh & (left >= step)
+                errors[step].append(np.nan_to_num(replay.difference(after, motion.after[here])[valid]))
+    return {step: np.concatenate(parts) for step, parts in errors.items() if parts and sum(map(len, parts))}
+
+
+def _starts(motion: LoggedMotion) -> tuple[Indices, Indices]:
+    """Rows to start from, and how many rows follow without a gap, at most as many as the most steps."""
+    ends = np.flatnonzero(~motion.joined)
+    lengths = ends[np.searchsorted(ends, np.arange(len(motion)))] - np.arange(len(motion)) + 1
+    starts = np.arange(0, len(motion), max(_APART, len(motion) // _MOST))
+    return starts, np.minimum(lengths[starts], STEPS[-1])
+
+
+def known_physics(episodes: Any, names: Any) -> dict[str, float] | None:
+    """True parameters, where a log has them and they are the same in all episodes; None otherwise."""
+    found: dict[str, set[float]] = {}
+    for episode in episodes:
+        for key, value in episode.others.items():
+            if key.startswith("params/") and np.size(value) == 1:
+                found.setdefault(key.removeprefix("params/"), set()).add(float(np.ravel(value)[0]))
+    if not found or not all(name in found for name in names) or any(len(values) > 1 for values in found.values()):
+        return None
+    return {name: values.pop() for name, values in found.items()}

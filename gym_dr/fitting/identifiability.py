@@ -1,0 +1,126 @@
+"""What a log determines: parameters, combinations of them, and what motion would tell the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import scipy.stats
+
+from gym_dr.arrays import Array
+from gym_dr.fitting.estimate import Likelihood
+from gym_dr.fitting.posterior import KEPT
+from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
+
+_DETERMINED = 0.3  # share of the prior's deviation up to which a parameter is determined
+_TOGETHER = 0.9  # correlation from which on only a combination is determined
+_SHARPER = 3.0  # how many times better a combination is determined than its parts
+_PROBES = 1024  # states in which a silent parameter is tried
+_WIDER = 4.0  # their deviation, in units of the logged coordinates'
+_EFFECT = 1e-9  # of a coordinate's deviation that counts as none
+
+
+def told(shrink: float) -> str:
+    """What a log says of a parameter, by its deviation over that of the prior."""
+    return DETERMINED if shrink < _DETERMINED else NARROWED if shrink < KEPT else UNTOLD
+
+
+def combinations(values: Mapping[str, Array], sure: Collection[str] = ()) -> dict[tuple[str, str], str]:
+    """Pairs of parameters of which a ratio, a product or another combination is better determined than each.
+
+    Args:
+        values: name -> values of all particles.
+        sure: Parameters that are determined; pairs of these need no sentence.
+
+    Returns:
+        A sentence for each of these pairs, the best determined one first, and at most four.
+    """
+    names = list(values)
+    found: list[tuple[float, str, tuple[str, str]]] = []
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            known = first in sure and second in sure
+            sentence = None if known else _pair(first, second, values[first], values[second])
+            if sentence:
+                found.append((*sentence, (first, second)))
+    return {pair: text for _, text, pair in sorted(found)[:4]}
+
+
+def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | None:
+    straight = all((v > 0).all() or (v < 0).all() for v in (a, b))
+    x, y = (np.log(np.abs(a)), np.log(np.abs(b))) if straight else (a, b)
+    if min(x.std(), y.std()) < 1e-9 or abs(rho := float(np.corrcoef(x, y)[0, 1])) < _TOGETHER:
+        return None
+    slope = float(x.std() / y.std()) * np.sign(rho)
+    rest = x - slope * y
+    spread = float(rest.std())
+    if spread * _SHARPER > x.std():
+        return None
+    if not straight:
+        sign = "-" if slope > 0 else "+"
+        text = f"{first} {sign} {abs(slope):.3g} x {second} = {rest.mean():.4g}, give or take {spread:.2g}"
+        return spread / float(x.std()), f"Only a combination of {first} and {second} is determined: {text}."
+    sure = f"to {100 * spread:.2g} %"
+    if abs(abs(slope) - 1.0) < 0.15:
+        whole = float((a / b if slope > 0 else a * b).mean())
+        kind = f"ratio of {first} to {second}" if slope > 0 else f"product of {first} and {second}"
+        return spread / float(x.std()), f"Of {first} and {second} only the {kind} is determined: {whole:.4g}, {sure}."
+    power = f"{first} x {second}^{-slope:.2g}"
+    return spread / float(x.std()), f"Of {first} and {second} only {power} is determined, {sure}."
+
+
+def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """For parameters that keep their prior: what they would show in.
+
+    Each is moved across its range in states around the logged ones, four times as far out, with random actions.
+
+    Args:
+        likelihood: Of the logged steps.
+        u: Point of the prior for the others.
+        names: The parameters.
+        rng: Of states and actions.
+
+    Returns:
+        A sentence for each.
+    """
+    prior, motion, replay = likelihood.prior, likelihood.motion, likelihood.replay
+    rows = rng.integers(len(motion), size=_PROBES)
+    shuffled = rng.integers(len(motion), size=_PROBES)
+    deltas = _WIDER * motion.scale * rng.standard_normal((_PROBES, len(motion.scale)))
+    states, actions = replay.add(motion.before[rows], deltas), motion.actions[shuffled]
+    sentences = []
+    for name in names:
+        if name in replay.untold:
+            sentences.append(f"{name} keeps its prior: {replay.untold[name]}.")
+            continue
+        ends = []
+        for end in (0.05, 0.95):
+            moved = u.copy()
+            moved[prior.names.index(name)] = end
+            ends.append(likelihood.simulator.predict(states, actions, prior.params(moved)))
+        effect = np.abs(replay.difference(*ends) / motion.scale).max(axis=1)
+        if not np.isfinite(effect).all() or effect.max() < _EFFECT:
+            sentences.append(f"{name} keeps its prior: no step that can be replayed depends on it.")
+            continue
+        sentences.append(f"{name} keeps its prior: it shows when {_where(likelihood, states, actions, effect)}.")
+    return sentences
+
+
+def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array) -> str:
+    """In which of some steps an effect is largest."""
+    motion = likelihood.motion
+    middle = motion.before.mean(axis=0)
+    columns: list[tuple[str, Array]] = []
+    for k, coordinate in enumerate(motion.coordinates):
+        values = states[:, motion.places[k]] - middle[motion.places[k]]
+        columns += [
+            (f"{coordinate.name} is far above its mean", values),
+            (f"{coordinate.name} is far below its mean", -values),
+        ]
+    flat = actions.reshape(len(actions), -1).astype(np.float64)
+    columns += [(f"action {k} is large", np.abs(flat[:, k])) for k in range(flat.shape[1])]
+    columns = [(text, values) for text, values in columns if values.std() > 0]
+    strengths = [float(scipy.stats.spearmanr(values, effect).statistic) for _, values in columns]
+    best = int(np.nanargmax(strengths))
+    seen = float(np.mean(effect > 0.1 * effect.max()))
+    return f"{columns[best][0]} (in {100 * seen:.2g} % of wider motions than those of the log)"

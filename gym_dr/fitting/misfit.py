@@ -1,0 +1,164 @@
+"""Whether noise explains the residuals, or the model is wrong.
+
+If the model is right, innovations are independent of everything before them: states, actions, earlier innovations. So a
+regression on those must find nothing. What the simulator lacks (friction, a delay, another time step) depends on
+them. The statistic is that of Wooldridge (1991, "On the application of robust, regression-based diagnostics"), which
+holds when noise is larger in some steps than in others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.stats
+
+from gym_dr.arrays import Array
+from gym_dr.fitting.estimate import Estimate
+from gym_dr.fitting.motion import LoggedMotion
+
+LEVEL = 0.01  # share of right models that are suspected
+_STEPS_A_FEATURE = 8  # at least, of a regression
+_CLEAR = 0.01  # largest share of noise in the variance of a state that can be a feature
+_ROUNDING = 1e-5  # errors, over the deviation of a coordinate, that are taken for rounding
+_NEGLIGIBLE = 0.01  # share of the assumed variance that may depend on anything
+# the same where the simulator draws random numbers: those are not normal, so innovations are not quite independent
+_NEGLIGIBLE_RANDOM = 0.1
+_LARGEST = 5.0  # deviations to which innovations count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """Evidence against a model."""
+
+    coordinate: str  # whose residuals depend on it most
+    feature: str  # of what they depend on
+    p: float  # probability of as much by chance, over all coordinates
+    episodes_p: float  # that parameters differ as much between episodes by chance; nan for one episode
+    explained: float  # share of that coordinate's variance, as estimated
+
+    def suspicious(self, varies: bool) -> bool:
+        """Whether noise does not explain the residuals, if parameters may vary between episodes or not."""
+        return self.p < LEVEL or self.episodes_differ(varies)
+
+    def episodes_differ(self, varies: bool) -> bool:
+        """Whether episodes have different parameters, unless they may."""
+        return not varies and self.episodes_p < LEVEL / 2
+
+
+def find_misfit(motion: LoggedMotion, estimate: Estimate) -> Misfit:
+    """Looks for what innovations depend on."""
+    names, features = _features(motion, estimate)
+    follows = np.concatenate([[False], motion.joined[:-1]])
+    rows = follows if follows.mean() > 0.5 else np.ones_like(follows)
+    features = features[rows]
+    most = max(1, len(features) // _STEPS_A_FEATURE)
+    names, features = names[:most], features[:, :most]
+    found = []
+    negligible = _NEGLIGIBLE if estimate.at.links.spread is None else _NEGLIGIBLE_RANDOM
+    noticed = np.sqrt(estimate.at.sizes.measured + estimate.at.sizes.process) > _ROUNDING * motion.scale
+    for k, coordinate in enumerate(motion.coordinates):
+        if motion.seen[k] and noticed[k]:
+            z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
+            chance = _chance(z, features) if _predicted(z, features) > negligible else 1.0
+            found.append((chance, coordinate.name, k))
+    if not found:  # simulation and log agree to the last digits
+        return Misfit(coordinate="", feature="", p=1.0, episodes_p=float("nan"), explained=0.0)
+    p, name, k = min(found)
+    z = np.clip(estimate.innovations[rows, k], -_LARGEST, _LARGEST)
+    pulls = np.abs(features[:, 1:].T @ z) / np.sqrt(np.square(features[:, 1:] * z[:, None]).sum(axis=0) + 1e-300)
+    return Misfit(
+        coordinate=name,
+        feature=names[1:][int(np.argmax(pulls))] if len(names) > 1 else "its mean",
+        p=min(1.0, p * len(found)),
+        episodes_p=_between_episodes(motion, estimate),
+        explained=_predicted(z, features),
+    )
+
+
+def _predicted(z: Array, features: Array) -> float:
+    """The variance of innovations ``(T,)``, 1 as assumed, that features ``(T, k)`` predict."""
+    solved = np.linalg.lstsq(features, z, rcond=None)[0]
+    return float(np.square(features @ solved).mean())
+
+
+def _chance(z: Array, features: Array) -> float:
+    """The p-value of a robust regression of innovations ``(T,)`` on features ``(T, k)``."""
+    scores = features * z[:, None]
+    scale = np.sqrt(np.square(scores).mean(axis=0))
+    scores = scores[:, scale > 1e-9] / scale[scale > 1e-9]
+    if not scores.shape[1]:
+        return 1.0
+    ones = np.ones(len(z))
+    solved, _, rank, _ = np.linalg.lstsq(scores, ones, rcond=1e-8)
+    statistic = float(np.square(scores @ solved).sum())
+    return float(scipy.stats.chi2.sf(statistic, rank))
+
+
+def _features(motion: LoggedMotion, estimate: Estimate) -> tuple[list[str], Array]:
+    """What is known before each step, standardized: names and ``(T, k)``; the first one is constant.
+
+    States that are mostly noise are left out: where episodes begin alike, measured states tell more of the errors than
+    of the states.
+    """
+    innovations = estimate.innovations
+    sharp = motion.seen & (estimate.at.sizes.measured < _CLEAR * np.square(motion.scale))
+    clear = np.flatnonzero(sharp).tolist()
+    follows = np.concatenate([[False], motion.joined[:-1]])
+    states = np.stack([np.zeros(len(motion)), *(_coordinate(motion, k) for k in clear)], axis=1)[:, 1:]
+    actions, labels = _as_numbers(motion.actions)
+    earlier = np.where(follows[:, None], np.roll(actions, 1, axis=0), 0.0)
+    residuals = np.where(follows[:, None], np.roll(np.clip(innovations, -_LARGEST, _LARGEST), 1, axis=0), 0.0)
+    every = [c.name for c in motion.coordinates]
+    named = [every[k] for k in clear]
+    columns = [
+        (labels, actions),
+        (named, states),
+        ([f"{label} one step before" for label in labels], earlier),
+        ([f"the residual of {name} one step before" for name in every], residuals),
+        ([f"the direction of {name}" for name in named], np.sign(states)),
+    ]
+    names = [name for group, _ in columns for name in group]
+    table = np.concatenate([values for _, values in columns], axis=1)
+    spread = table.std(axis=0)
+    varying = spread > 1e-9
+    table = (table[:, varying] - table[:, varying].mean(axis=0)) / spread[varying]
+    kept = [name for name, keep in zip(names, varying, strict=True) if keep]
+    return ["its mean", *kept], np.concatenate([np.ones((len(table), 1)), table], axis=1)
+
+
+def _coordinate(motion: LoggedMotion, k: int) -> Array:
+    """The measured values of a coordinate before each step; those of an angle between -pi and pi."""
+    values = motion.before[:, motion.places[k]]
+    return np.remainder(values + np.pi, 2 * np.pi) - np.pi if motion.coordinates[k].angle else values
+
+
+def _as_numbers(actions: npt.NDArray[Any]) -> tuple[Array, Sequence[str]]:
+    """Actions as columns: numbers as they are, of choices all but the first as 0 or 1."""
+    if actions.ndim == 1:
+        choices = np.unique(actions)[1:]
+        return (actions[:, None] == choices).astype(np.float64), [f"action {choice}" for choice in choices.tolist()]
+    flat = actions.reshape(len(actions), -1).astype(np.float64)
+    return flat, [f"action {k}" for k in range(flat.shape[1])]
+
+
+def _between_episodes(motion: LoggedMotion, estimate: Estimate) -> float:
+    """The p-value of a score test that all episodes have the same parameters."""
+    episodes = np.unique(motion.episode)
+    if len(episodes) < 2 or not len(estimate.u):
+        return float("nan")
+    statistic, degrees = 0.0, 0
+    for episode in episodes:
+        rows = motion.episode == episode
+        slopes = estimate.slopes[rows].reshape(-1, len(estimate.u))
+        score = slopes.T @ np.clip(estimate.innovations[rows], -_LARGEST, _LARGEST).reshape(-1)
+        values, vectors = np.linalg.eigh(slopes.T @ slopes)
+        good = values > max(1e-6 * values.max(), 12.0)
+        statistic += float(np.square((vectors[:, good].T @ score) / np.sqrt(values[good])).sum())
+        degrees += int(good.sum())
+    total = np.linalg.eigvalsh(estimate.information)
+    degrees -= int((total > max(1e-6 * total.max(), 12.0)).sum())
+    return float(scipy.stats.chi2.sf(statistic, degrees)) if degrees > 0 else float("nan")

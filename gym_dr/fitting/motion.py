@@ -1,0 +1,123 @@
+"""Logged steps that can be replayed, of all episodes in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.arrays import Array, Indices, Mask
+from gym_dr.envs.replay import Coordinate
+from gym_dr.errors import LogError, located
+from gym_dr.fitting.logs import LoggedEpisode
+from gym_dr.fitting.simulator import Simulator
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedMotion:
+    """T steps of n coordinates."""
+
+    coordinates: Sequence[Coordinate]  # n
+    before: Array  # (T, size) measured states before the steps
+    after: Array  # (T, size) and after them
+    actions: npt.NDArray[Any]  # (T, ...), what was logged
+    episode: Indices  # (T,) the episode of each step
+    time: Indices  # (T,) its number in the episode
+    seen: Mask  # (n,) whether the coordinate is measured; others are guessed in ``before`` and ``after``
+    scale: Array  # (n,) how much each coordinate varies
+    places: Indices  # (n,) of the coordinates among the numbers of a state
+    inexact: Array  # (n,) deviations of what a replayed step misses
+    skipped: Sequence[tuple[str, int]] = ()  # why other steps cannot be replayed, and how many
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    @property
+    def joined(self) -> Mask:
+        """Whether each step ends where the next one begins, ``(T,)``."""
+        same = (np.diff(self.episode) == 0) & (np.diff(self.time) == 1)
+        return np.append(same, False)
+
+    def rows(self, chosen: npt.NDArray[Any]) -> LoggedMotion:
+        """Some of the steps, in order."""
+        picked = {name: getattr(self, name)[chosen] for name in ("before", "after", "actions", "episode", "time")}
+        return replace(self, **picked)
+
+    def delayed(self, steps: int) -> LoggedMotion:
+        """The same motion if each action acts ``steps`` steps after it was logged; the first ones have none."""
+        if steps == 0:
+            return self
+        place = {key: row for row, key in enumerate(zip(self.episode.tolist(), self.time.tolist(), strict=True))}
+        wanted = zip(self.episode.tolist(), (self.time - steps).tolist(), strict=True)
+        sources = np.array([place.get(key, -1) for key in wanted])
+        kept = sources >= 0
+        return replace(self.rows(kept), actions=self.actions[sources[kept]])
+
+
+def read_motion(episodes: Sequence[LoggedEpisode], simulator: Simulator, params: Mapping[str, float]) -> LoggedMotion:
+    """Reads states from observations; what they leave open is simulated from the start of each episode.
+
+    Args:
+        episodes: The log.
+        simulator: Of the environment.
+        params: Of that simulation: name -> value.
+
+    Raises:
+        LogError: No step can be replayed.
+        EnvStateError: A logged column has the wrong shape.
+    """
+    replay = simulator.replay
+    readings = []
+    for episode in episodes:
+        with located(episode.source):
+            readings.append(replay.read(episode.observations, episode.others))
+    lost: dict[str, int] = {}
+    for reading in readings:
+        for reason, mask in reading.reasons.items():
+            lost[reason] = lost.get(reason, 0) + int(mask.sum())
+    skipped = tuple((reason, count) for reason, count in lost.items() if count)
+    usable = [np.flatnonzero(reading.usable) for reading in readings]
+    if sum(map(len, usable)) == 0:
+        why = "; ".join(f"{count} steps: {reason}" for reason, count in skipped)
+        raise LogError(f"No logged step can be replayed. {why}")
+    states = [reading.states for reading in readings]
+    open_numbers: Mask = np.asarray(np.isnan(np.concatenate(states)).any(axis=0))  # of the raw state
+    if open_numbers.any():
+        states = _guessed(states, open_numbers, [episode.actions for episode in episodes], simulator, params)
+    before = np.concatenate([s[:-1][rows] for s, rows in zip(states, usable, strict=True)])
+    middle = np.repeat(before.mean(axis=0)[None], len(before), axis=0)
+    spread = replay.difference(before, middle).std(axis=0)
+    return LoggedMotion(
+        coordinates=replay.coordinates,
+        before=before,
+        after=np.concatenate([s[1:][rows] for s, rows in zip(states, usable, strict=True)]),
+        actions=np.concatenate([e.actions[rows] for e, rows in zip(episodes, usable, strict=True)]),
+        episode=np.repeat(np.arange(len(episodes)), list(map(len, usable))),
+        time=np.concatenate(usable),
+        seen=replay.seen(~open_numbers),
+        places=replay.places,
+        inexact=np.array(replay.inexact or np.zeros(len(replay.coordinates))),
+        scale=np.maximum(spread, 1e-9),
+        skipped=skipped,
+    )
+
+
+def _guessed(
+    states: list[Array], open_numbers: Mask, actions: list[Any], simulator: Simulator, params: Mapping[str, float]
+) -> list[Array]:
+    """States whose open numbers come from a simulation that follows the measured ones."""
+    filled = [s.copy() for s in states]
+    start = np.nan_to_num(simulator.start(params))  # what is only drawn may be nothing at first
+    for s in filled:
+        s[0] = np.where(np.isnan(s[0]), start, s[0])
+    for t in range(max(map(len, actions))):
+        alive = [k for k, a in enumerate(actions) if t < len(a)]
+        rows = np.stack([filled[k][t] for k in alive])
+        after = simulator.predict(rows, np.stack([actions[k][t] for k in alive]), params)
+        for k, row in zip(alive, after, strict=True):
+            missing = np.isnan(filled[k][t + 1])
+            filled[k][t + 1, missing] = row[missing]
+    return filled

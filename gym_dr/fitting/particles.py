@@ -1,0 +1,112 @@
+"""Samples of a posterior: a tempered particle method.
+
+Particles start as draws of the prior, uniform in the unit cube. The likelihood comes in by and by, as powers from 0 to
+1, each as large as keeps half of the particles effective; then particles are resampled and moved by a random walk of
+their own covariance, in coordinates that make valleys of the likelihood straight (Del Moral, Doucet and Jasra 2006,
+"Sequential Monte Carlo samplers"; Jasra et al. 2011 for the choice of the powers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.fitting.straight import Straight
+
+_EFFECTIVE = 0.5  # share of particles that stay effective in a stage
+_ACCEPTED = 0.25  # of the random walk, aimed at
+_MAX_STAGES = 500
+
+
+def tempered_particles(
+    log_likelihood: Callable[[Array], Array],
+    straight: Straight,
+    rng: np.random.Generator,
+    *,
+    count: int = 4000,
+    moves: int = 8,
+    reference: Callable[[Array], Array] | None = None,
+    points: Array | None = None,
+    progress: Callable[[float], None] = lambda power: None,
+) -> Array:
+    """Draws from a prior that is uniform in the unit cube, times a likelihood.
+
+    Args:
+        log_likelihood: Points ``(count, p)`` of the cube -> ``(count,)``.
+        straight: Coordinates of the random walk.
+        rng: Source of randomness.
+        count: Particles.
+        moves: Of each particle in each stage.
+        reference: An approximation of the likelihood to begin with, in place of the prior alone; None for that.
+        points: Draws of the prior times the reference, ``(count, dimensions)``.
+        progress: Gets the power of the likelihood after each stage.
+
+    Returns:
+        Points ``(count, dimensions)``, equally likely.
+    """
+    dimensions = len(straight.images)
+    points = rng.uniform(size=(count, dimensions)) if points is None else points
+    if not dimensions:
+        return points
+    known = np.zeros(len(points)) if reference is None else reference(points)
+    values, power, size = log_likelihood(points), 0.0, 2.38 / np.sqrt(dimensions)
+    for _ in range(_MAX_STAGES):
+        step = _next_step(values - known, 1.0 - power)
+        power = min(1.0, power + step)
+        gained = values - known
+        chosen = _resampled(step * (gained - gained.max()), rng)
+        points, values, known = points[chosen], values[chosen], known[chosen]
+        places = straight.there(points)
+        root = _root_of_covariance(places)
+        for _ in range(moves):
+            proposed = places + size * rng.standard_normal(places.shape) @ root.T
+            inside = straight.inside(proposed)
+            moved = np.where(inside[:, None], straight.back(proposed), points)
+            found = log_likelihood(moved)
+            before = np.zeros(len(moved)) if reference is None else reference(moved)
+            change = power * (found - values) + (1.0 - power) * (before - known)
+            change += np.log(straight.slope(moved)).sum(axis=1) - np.log(straight.slope(points)).sum(axis=1)
+            accepted = inside & (np.log(rng.uniform(size=len(points))) < change)
+            points[accepted], places[accepted] = moved[accepted], proposed[accepted]
+            values[accepted], known[accepted] = found[accepted], before[accepted]
+            size = float(np.clip(size * np.exp(accepted.mean() - _ACCEPTED), 1e-3, 3.0))
+        progress(power)
+        if power >= 1.0:
+            break
+    return points
+
+
+def _next_step(values: Array, left: float) -> float:
+    """The largest increase of the power that keeps the particles effective, by bisection."""
+
+    def effective(step: float) -> float:
+        weights = np.exp(step * (values - values.max()))
+        return float(weights.sum() ** 2 / np.square(weights).sum()) / len(values)
+
+    if effective(left) >= _EFFECTIVE:
+        return left
+    low, high = 0.0, left
+    for _ in range(200):
+        middle = 0.5 * (low + high) if low else high * 0.1
+        low, high = (middle, high) if effective(middle) >= _EFFECTIVE else (low, middle)
+        if low and high - low < 1e-3 * high:
+            break
+    return max(low, 1e-300)
+
+
+def _resampled(log_weights: Array, rng: np.random.Generator) -> Array:
+    """Indices drawn in proportion to weights, systematically: one random number for all."""
+    weights = np.exp(log_weights)
+    ends = np.cumsum(weights) / weights.sum()
+    places = (np.arange(len(weights)) + rng.uniform()) / len(weights)
+    picked: Array = np.minimum(np.searchsorted(ends, places), len(weights) - 1)
+    return picked
+
+
+def _root_of_covariance(points: Array) -> Array:
+    """A square root, also of a covariance that rounding makes singular."""
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
+    root: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root

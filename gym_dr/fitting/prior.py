@@ -1,0 +1,173 @@
+"""What is known before a log is read: the parameters to find, with their distributions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.errors import RandomizationError, shortened
+from gym_dr.randomization.distributions import Bernoulli, Choice, Constant, Distribution, Integer
+from gym_dr.randomization.draws import values_at
+from gym_dr.randomization.files import load_randomization
+from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.spec import Randomization
+from gym_dr.wording import either, flag
+from gym_dr.wrappers.disturbances import DISTURBANCES
+
+DELAYS = ("action_delay", "obs_delay")
+NOISE = "obs_noise"
+SET, RANDOMIZE = flag("set"), flag("randomize")
+_EDGE = 1e-9  # uniforms stay this far inside (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prior:
+    """A point of it is ``u``, a number in (0, 1) for each parameter, whose prior is uniform."""
+
+    space: ParamSpace  # of the environment
+    randomization: Randomization  # the parameters to find, without disturbances and constants
+    known: Mapping[str, float]  # the others that are not nominal
+    delay: str = ""  # the disturbance that delays: one of DELAYS; empty for none
+    delays: tuple[int, ...] = (0,)  # steps that are possible
+    delay_weights: tuple[float, ...] = (1.0,)  # their probabilities
+    noise: Distribution | None = None  # of ``obs_noise``; None if it is not asked for
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters to find."""
+        return tuple(self.randomization)
+
+    def values(self, u: Array) -> dict[str, Array]:
+        """Values of the parameters to find at points ``(count, parameters)``: name -> ``(count,)``."""
+        inside = np.clip(u, _EDGE, 1.0 - _EDGE)
+        found = values_at(self.randomization, self.space, dict(zip(self.names, inside.T, strict=True)))
+        return {name: found[name] for name in self.names}
+
+    def params(self, u: Array) -> dict[str, float]:
+        """All parameters that are not nominal, at a point ``(parameters,)``."""
+        return {**self.known, **{name: float(values[0]) for name, values in self.values(u[None]).items()}}
+
+    def point(self, values: Mapping[str, float]) -> Array:
+        """The point at which parameters have given values, by bisection; where they lie outside, the nearest one."""
+        low, high = np.full(len(self.names), _EDGE), np.full(len(self.names), 1.0 - _EDGE)
+        wanted = np.array([values[name] for name in self.names])
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            found = np.array([float(v[0]) for v in self._alone(middle).values()])
+            rising = np.array(self._rising())
+            above = np.where(rising, found > wanted, found < wanted)
+            high, low = np.where(above, middle, high), np.where(above, low, middle)
+        point: Array = 0.5 * (low + high)
+        return point
+
+    def _alone(self, u: Array) -> dict[str, Array]:
+        """``values`` without correlation."""
+        rules = Randomization(dict(self.randomization.rules))
+        return values_at(rules, self.space, {name: np.array([x]) for name, x in zip(self.names, u, strict=True)})
+
+    def _rising(self) -> list[bool]:
+        low, high = (self._alone(np.full(len(self.names), u)) for u in (0.25, 0.75))
+        return [bool(high[name][0] >= low[name][0]) for name in self.names]
+
+
+def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Mapping[str, float]) -> Prior:
+    """Checks what is asked for.
+
+    Args:
+        space: The environment's parameters.
+        randomize: name -> prior, of parameters and of the disturbances that a log can show; None for none.
+        randomization: A whole prior, in any form that an environment takes, whose rules those replace; None for none.
+        known: Parameters that are known not to be nominal.
+
+    Raises:
+        RandomizationError: Nothing is asked for, a parameter has only a few possible values, or a disturbance cannot be
+            found.
+        UnknownNameError: There is no such parameter.
+    """
+    with nominal_may_be_outside():
+        rules = _asked(space, randomize, randomization)
+        disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
+        own = resolve(rules.without(disturbances), space)
+    checked = space.check(known)
+    constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
+    for name, rule in constants.items():
+        checked.setdefault(name, float(rule.apply(space[name].nominal, rule.distribution.mean)))
+    wanted = own.without(set(checked))
+    for name, rule in wanted.rules:
+        if isinstance(rule.distribution, Bernoulli | Choice | Integer) or space[name].kind != "float":
+            raise RandomizationError(
+                f"Parameter {name!r}: expected a range of numbers to find it in, got {rule!r}. A fit finds numbers, "
+                f"not choices: set it with {either(f'{SET} {name}=VALUE', f'params={{{name!r}: value}}')}."
+            )
+    switches = {switch for switch in own.switched_on or () if switch not in checked}
+    checked |= dict.fromkeys(switches, 1.0)
+    for name in (*wanted, *checked):
+        switch = space[name].switch
+        if switch and switch not in checked:
+            checked[switch] = 1.0
+    delay, delays, weights = _delays(disturbances)
+    noise = disturbances[NOISE].distribution if NOISE in disturbances else None
+    if not wanted and not delay and noise is None:
+        raise RandomizationError(
+            "Expected parameters to find, each with the range in which it may be, such as "
+            f"{either(RANDOMIZE + ' gravity=-12:-6', 'randomize=dict(gravity=(-12, -6))')}."
+        )
+    return Prior(
+        space=space,
+        randomization=wanted,
+        known=checked,
+        delay=delay,
+        delays=delays,
+        delay_weights=weights,
+        noise=noise,
+    )
+
+
+def _asked(space: ParamSpace, randomize: Any, randomization: Any) -> Randomization:
+    """The whole prior, in which rules for single parameters replace its own; disturbances included."""
+    if not (randomize is None or isinstance(randomize, Mapping)):
+        raise RandomizationError(f"Expected a mapping of names to priors, got {shortened(randomize)}.")
+    single = Randomization.from_dict(randomize or {})
+    if randomization is None:
+        return single
+    if isinstance(randomization, str | os.PathLike):
+        text = os.fspath(randomization)
+        named = text in presets(space.name) or not (text.endswith((".toml", ".json")) or os.sep in text)
+        whole = resolve(text, space) if named else load_randomization(text)
+    elif isinstance(randomization, Randomization):
+        whole = randomization
+    elif isinstance(randomization, Mapping):
+        whole = Randomization.from_dict(randomization)
+    else:
+        whole = resolve(randomization, space)  # which says what it expects
+    kept = whole.without(set(single))
+    return Randomization({**dict(kept.rules), **dict(single.rules)}, correlation=kept.correlation)
+
+
+def _delays(disturbances: Mapping[str, Any]) -> tuple[str, tuple[int, ...], tuple[float, ...]]:
+    """The delay that is asked for, its possible values and their probabilities."""
+    unknown = [name for name in disturbances if name not in (*DELAYS, NOISE)]
+    if unknown:
+        raise RandomizationError(
+            f"{unknown[0]}: expected parameters of the environment, {', '.join(DELAYS)} or {NOISE}. A log does not "
+            "show other disturbances; what they do looks like noise of its steps, which a fit estimates too."
+        )
+    asked = [name for name in DELAYS if name in disturbances]
+    if len(asked) > 1:
+        raise RandomizationError(f"Expected {DELAYS[0]} or {DELAYS[1]}, got both: in a log they look the same.")
+    if not asked:
+        return "", (0,), (1.0,)
+    rule = disturbances[asked[0]]
+    if rule.operation != "absolute":
+        raise RandomizationError(f"{asked[0]}: expected whole numbers, such as integer:0:3, got {rule!r}.")
+    uniforms = (np.arange(4096) + 0.5) / 4096
+    values, counts = np.unique(rule.distribution.ppf(uniforms), return_counts=True)
+    if len(values) > 50 or (values != np.floor(values)).any():
+        raise RandomizationError(f"{asked[0]}: expected at most 50 whole numbers, such as integer:0:3, got {rule!r}.")
+    return asked[0], tuple(int(v) for v in values), tuple((counts / counts.sum()).tolist())

@@ -1,0 +1,77 @@
+"""The tables of a ``Fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gym_dr.arrays import Array
+from gym_dr.fitting.estimate import Estimate
+from gym_dr.fitting.identifiability import told
+from gym_dr.fitting.motion import LoggedMotion
+from gym_dr.fitting.prior import Prior
+
+if TYPE_CHECKING:  # heavy
+    import pandas as pd
+
+_GRID = 1000  # draws of a prior, for its deviation
+
+
+def parameter_table(prior: Prior, values: Mapping[str, Array]) -> pd.DataFrame:
+    """``Fit.parameters``."""
+    import pandas as pd
+
+    grid = prior.values(np.repeat(((np.arange(_GRID) + 0.5) / _GRID)[:, None], len(prior.names), axis=1))
+    rows = {}
+    for name, drawn in values.items():
+        param, spread = prior.space[name], float(grid[name].std())
+        low, high = prior.randomization[name].support(param.nominal)
+        shrink = float(drawn.std()) / spread
+        rows[name] = {
+            "unit": param.unit,
+            "nominal": param.nominal,
+            "prior_low": low,
+            "prior_high": high,
+            "mean": float(drawn.mean()),
+            "deviation": float(drawn.std()),
+            "low": float(np.quantile(drawn, 0.05)),
+            "high": float(np.quantile(drawn, 0.95)),
+            "shrink": shrink,
+            "told": told(shrink),
+        }
+    columns = ["unit", "nominal", "prior_low", "prior_high", "mean", "deviation", "low", "high", "shrink", "told"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("parameter")
+
+
+def error_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
+    """``Fit.errors``."""
+    import pandas as pd
+
+    sizes = estimate.at.sizes
+    rows = {
+        c.name: {
+            "unit": c.unit,
+            "measured": float(np.sqrt(sizes.measured[k])),
+            "process": float(np.sqrt(sizes.process[k])),
+        }
+        for k, c in enumerate(motion.coordinates)
+        if motion.seen[k]
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("coordinate")
+
+
+def residual_table(motion: LoggedMotion, estimate: Estimate) -> pd.DataFrame:
+    """``Fit.residuals``."""
+    import pandas as pd
+
+    seen = np.flatnonzero(motion.seen).tolist()
+    return pd.DataFrame(
+        {
+            "episode": np.repeat(motion.episode, len(seen)),
+            "step": np.repeat(motion.time, len(seen)),
+            "coordinate": np.tile([motion.coordinates[k].name for k in seen], len(motion)),
+            "residual": estimate.innovations[:, seen].ravel(),
+        }
+    )

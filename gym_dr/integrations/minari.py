@@ -1,0 +1,382 @@
+"""Logs as data sets of Minari (https://minari.farama.org): reads and writes them in its HDF5 format.
+
+A data set is data of a stranger. So it is checked before Minari opens it: nothing in it is imported or made, no link
+leads out of its file, and what it says to hold fits into memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from gym_dr.errors import ConfigError, GymDrError, LogError, located, shortened
+from gym_dr.fitting.archives import check_memory, check_new, new_folder
+from gym_dr.fitting.logs import LoggedEpisode, check_spaces, read_log
+
+DATA, METADATA, MAIN = "data", "metadata.json", "main_data.hdf5"  # names that Minari gives
+MAX_METADATA = 2**24  # bytes that are read
+
+_ID = re.compile(r"(?:[\w-]+/)*[\w-]+-v[0-9]+")
+_ROOT = "MINARI_DATASETS_PATH"  # the variable that Minari reads
+_OWN = ("id", "total_steps")  # what Minari itself notes of each episode
+_PARAMS = "params"
+_MAX_DEPTH = 16  # of groups in a file
+
+
+def check_installed() -> None:
+    """Checks that Minari and its HDF5 format are installed.
+
+    Raises:
+        ConfigError: A package is missing.
+    """
+    try:
+        importlib.import_module("minari")
+        importlib.import_module("h5py")
+    except ImportError as error:
+        raise ConfigError(
+            f"A data set of Minari needs the package {error.name!r}, which is not installed: "
+            "pip install 'gym-dr[minari]'"
+        ) from None
+
+
+def root() -> Path:
+    """The folder in which Minari looks for data sets."""
+    return Path(os.environ.get(_ROOT) or Path.home() / ".minari" / "datasets")
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a folder is a data set of Minari."""
+    return (path / DATA / METADATA).is_file()
+
+
+def find_dataset(name: str | Path) -> Path | None:
+    """The folder of a data set, by its path or its id in ``root``; None if there is none."""
+    text = os.fspath(name)
+    path = root() / text if _ID.fullmatch(text) and not Path(text).exists() else Path(text)
+    if path.name == DATA and is_dataset(path.parent):
+        return path.parent
+    return path if is_dataset(path) else None
+
+
+def place_of(name: str | Path) -> tuple[Path, str]:
+    """Where to write a data set, and its id: inside ``root`` with its folders, elsewhere the name of its own folder.
+
+    Args:
+        name: An id such as "lander/random-v0", for a place in ``root``, or a path: a ``Path``, or a text that begins
+            with ``/``, ``.`` or ``~``.
+
+    Raises:
+        ConfigError: It does not end in a version.
+    """
+    text = os.fspath(name)
+    by_id = isinstance(name, str) and _ID.fullmatch(text) is not None
+    path = root() / text if by_id else Path(text).expanduser()
+    found = path.absolute().relative_to(root().absolute()).as_posix() if _in_root(path) else path.name
+    if _ID.fullmatch(found) is None:
+        raise ConfigError(
+            f"{text}: expected a name that ends in a version, as Minari's do, got {path.name!r}. Call it, for example, "
+            f"{path.name}-v0."
+        )
+    return path, found
+
+
+def check_place(name: str | Path) -> None:
+    """Checks that a data set of this name can be written.
+
+    Raises:
+        ConfigError: Minari is not installed, or the name has no version.
+        LogError: It exists already, or there is no folder for it.
+    """
+    check_installed()
+    path, _ = place_of(name)
+    check_new(path, makes_parents=_in_root(path))
+
+
+def _in_root(path: Path) -> bool:
+    return path.absolute().is_relative_to(root().absolute())
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_minari(name: str | Path) -> list[LoggedEpisode]:
+    """Reads a data set of Minari as a log.
+
+    Args:
+        name: Its id in Minari's folder, or the path of its own folder.
+
+    Returns:
+        Its episodes. ``others`` has ``rewards``, ``terminations`` and ``truncations``, everything in ``infos`` (nested
+        names are joined by ``/``), and of the episode's metadata numbers and texts: ``seed``, and ``params/NAME`` for
+        the values of ``options["params"]``. An array ``time`` in ``infos`` is the time.
+
+    Raises:
+        ConfigError: Minari is not installed.
+        LogError: There is no such data set, it is damaged or has another form, or does not fit into memory.
+    """
+    check_installed()
+    path = find_dataset(name)
+    if path is None:
+        raise LogError(
+            f"{name}: expected a data set of Minari, the folder of one or its id in {root()}, got none. Minari "
+            f"downloads one with: minari download {name}"
+        )
+    metadata = _read_metadata(path)
+    with _readable(path):
+        _check_file(path / DATA / MAIN, str(path))
+        storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage.read(path / DATA)
+    with located(path):
+        check_spaces(storage.observation_space, storage.action_space)
+    indices = range(int(metadata["total_episodes"]))
+    with _readable(path):
+        pairs = zip(storage.get_episodes(indices), storage.get_episode_metadata(indices), strict=True)
+        parts = [_parts(episode, about) for episode, about in pairs]
+    if not parts:
+        raise LogError(f"{path}: expected a data set of at least one episode, got none.")
+    return read_log([_named(one, f"{name}, episode {i}") for i, one in enumerate(parts)])
+
+
+def _named(parts: Mapping[str, Any], source: str) -> LoggedEpisode:
+    """An episode that ``read_log`` has still to check."""
+    others = {name: np.asarray(values) for name, values in parts.items() if name not in ("observations", "actions")}
+    time = others.pop("time", None)
+    return LoggedEpisode(
+        observations=parts["observations"], actions=parts["actions"], time=time, others=others, source=source
+    )
+
+
+def _parts(episode: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a data set holds of an episode, by name."""
+    found = {name: values for name, values in _flat(about).items() if name not in _OWN and not _is_empty(values)}
+    options = f"options/{_PARAMS}/"
+    found = {name.replace(options, f"{_PARAMS}/", 1): np.asarray(values) for name, values in found.items()}
+    found |= {name: _decoded(values) for name, values in _flat(episode["infos"] or {}).items()}
+    return found | {name: values for name, values in episode.items() if name not in ("id", "infos")}
+
+
+def _flat(nested: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """A nested mapping with names that are joined by ``/``."""
+    found: dict[str, Any] = {}
+    for name, value in nested.items():
+        found |= _flat(value, f"{before}{name}/") if isinstance(value, Mapping) else {f"{before}{name}": value}
+    return found
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a value is what HDF5 holds for nothing."""
+    return value is None or type(value).__name__ == "Empty"
+
+
+def _decoded(values: Any) -> npt.NDArray[Any]:
+    """Bytes as texts."""
+    array = np.asarray(values)
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8").astype(f"U{array.dtype.itemsize}")
+    if array.dtype == object:  # texts of different lengths
+        texts = [value.decode() if isinstance(value, bytes) else str(value) for value in array.reshape(-1)]
+        return np.array(texts).reshape(array.shape)
+    return array
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raises ``LogError`` for whatever Minari and HDF5 raise for a data set that they cannot read."""
+    try:
+        yield
+    except (GymDrError, MemoryError):
+        raise
+    except Exception as error:
+        raise LogError(
+            f"{path}: expected a data set of Minari, got one that cannot be read: {type(error).__name__}: "
+            f"{shortened(str(error))[1:-1]}."
+        ) from None
+
+
+def _read_metadata(path: Path) -> dict[str, Any]:
+    """The description of a data set, checked, so that Minari does not make the environment that it names."""
+    with _readable(path):
+        _check_plain(path / DATA / METADATA, MAX_METADATA)
+        metadata: dict[str, Any] = json.loads((path / DATA / METADATA).read_text(encoding="utf-8"))
+        supported = importlib.import_module("minari").supported_dataset_versions
+        form, version = metadata.get("data_format"), metadata.get("minari_version")
+        if form != "hdf5":
+            raise LogError(f"{path}: expected a data set with data_format 'hdf5', got {shortened(form)}. Convert it.")
+        if version not in supported:
+            newest = max(supported, key=lambda text: [int(part) for part in text.split(".")])
+            raise LogError(
+                f"{path}: expected a data set of Minari up to {newest}, which is installed, got {shortened(version)}."
+            )
+        for name in ("observation_space", "action_space"):
+            if not isinstance(metadata.get(name), str):
+                raise LogError(f"{path}: expected an {name} in {METADATA}, got none. Write the data set again.")
+        if not isinstance(metadata["total_episodes"], int):
+            raise LogError(f"{path}: expected total_episodes in {METADATA} to be a whole number.")
+    return metadata
+
+
+def _check_plain(path: Path, most: int | None = None) -> None:
+    """Checks that a file is no link and no pipe, and at most ``most`` bytes long."""
+    about = path.lstat()
+    if not stat.S_ISREG(about.st_mode):
+        raise LogError(f"{path}: expected a plain file, got something else, such as a link. Copy its target here.")
+    if most is not None and about.st_size > most:
+        raise LogError(f"{path}: expected at most {most:,} bytes, got {about.st_size:,}.")
+
+
+def _check_file(path: Path, place: str) -> None:
+    """Checks that nothing in an HDF5 file leads out of it, and that what it holds fits into memory."""
+    h5py: Any = importlib.import_module("h5py")
+    _check_plain(path)
+    seen: set[int] = set()
+
+    def needed(group: Any, depth: int) -> int:
+        if depth > _MAX_DEPTH:
+            raise LogError(f"{place}: expected at most {_MAX_DEPTH} groups inside each other, got more.")
+        total = 0
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise LogError(f"{place}: {shortened(name)}: expected data, got a link. Copy its target into the file.")
+            one = group[name]
+            address = h5py.h5o.get_info(one.id).addr
+            if address in seen:
+                raise LogError(f"{place}: {shortened(name)}: expected it once, got it under two names.")
+            seen.add(address)
+            if isinstance(one, h5py.Group):
+                total += needed(one, depth + 1)
+            elif not isinstance(one, h5py.Dataset) or one.external or one.is_virtual:
+                raise LogError(f"{place}: {shortened(name)}: expected data, got what lies in another file.")
+            else:
+                total += one.size * (one.dtype.itemsize + 8)
+        return total
+
+    with h5py.File(path, "r") as file:
+        check_memory(needed(file, 0), place)
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_minari(
+    name: str | Path,
+    episodes: Iterable[LoggedEpisode],
+    *,
+    observation_space: gym.Space[Any],
+    action_space: gym.Space[Any],
+    env: str | None = None,
+    policy: str = "",
+    description: str = "",
+    author: str = "",
+) -> Path:
+    """Writes episodes as a data set of Minari, whole or not at all.
+
+    Of ``others``, ``rewards`` (T,) are the rewards, NaN if there are none; ``terminations`` and ``truncations`` (T,)
+    say where it ended, the latter in its last step if there are neither. ``seed`` and ``params/NAME`` become the
+    episode's seed and its ``options["params"]``, with which ``reset(seed=..., options=...)`` begins it again. Other
+    single values become its metadata. All other arrays, and the time, become ``infos``.
+
+    Args:
+        name: The id or path of the data set; see ``place_of``.
+        episodes: At least one; they are written one by one.
+        observation_space: Of a single environment.
+        action_space: Of a single environment.
+        env: Id of the environment, which Minari can make again.
+        policy: What acted, as Minari's algorithm.
+        description: What the data set is.
+        author: Who made it.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        ConfigError: Minari is not installed, or the name has no version.
+        LogError: The folder exists already or cannot be written, there are no episodes, or they have another form.
+    """
+    check_installed()
+    path, dataset_id = place_of(name)
+    check_spaces(observation_space, action_space)
+    about = {
+        "dataset_id": dataset_id,
+        "minari_version": importlib.import_module("minari").__version__,
+        "algorithm_name": policy,
+        "description": description,
+        "author": {author} if author else None,
+        "requirements": ["gym-dr"],
+    }
+    with new_folder(path, makes_parents=_in_root(path)) as folder:
+        storage = importlib.import_module("minari.dataset.minari_storage").MinariStorage.new(
+            (folder / DATA).absolute(),  # Minari 0.5 does not find its files below a relative one
+            observation_space=observation_space,
+            action_space=action_space,
+            env_spec=None if env is None else gym.spec(env.rpartition(":")[2]),
+            data_format="hdf5",
+        )
+        storage.update_metadata({key: value for key, value in about.items() if value})
+        _write_episodes(storage, episodes, observation_space, action_space)
+    return path
+
+
+def _write_episodes(
+    storage: Any,
+    episodes: Iterable[LoggedEpisode],
+    observation_space: gym.Space[Any],
+    action_space: gym.Space[Any],
+) -> None:
+    buffer: Callable[..., Any] = importlib.import_module("minari.data_collector").EpisodeBuffer
+    count = 0
+    for count, episode in enumerate(episodes, 1):
+        others = dict(episode.others)
+        rewards = others.pop("rewards", np.full(len(episode), np.nan))
+        never, last = np.zeros(len(episode), np.bool_), np.arange(len(episode)) == len(episode) - 1
+        terminations = others.pop("terminations", never).astype(np.bool_)
+        truncations = others.pop("truncations", never if terminations.any() else last).astype(np.bool_)
+        seed = others.pop("seed", None)
+        single = {name: values.item() for name, values in others.items() if values.ndim == 0}
+        params = {name: single.pop(name) for name in list(single) if name.startswith(f"{_PARAMS}/")}
+        infos = {name: _encoded(values) for name, values in others.items() if values.ndim}
+        written = buffer(
+            id=count - 1,
+            seed=None if seed is None else int(seed),
+            options={_PARAMS: {name.partition("/")[2]: value for name, value in params.items()}} if params else None,
+            observations=episode.observations.astype(observation_space.dtype),
+            actions=episode.actions.astype(action_space.dtype),
+            rewards=np.asarray(rewards, np.float64),
+            terminations=terminations,
+            truncations=truncations,
+            infos=_nested(infos if episode.time is None else {**infos, "time": episode.time}),
+        )
+        storage.update_episodes([written])
+        if single:
+            storage.update_episode_metadata([single], [count - 1])
+    if not count:
+        raise LogError("Expected at least one episode to write, got none.")
+
+
+def _encoded(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Texts as bytes of a fixed length, which HDF5 can hold."""
+    if values.dtype.kind != "U":
+        return values
+    encoded = np.char.encode(values, "utf-8")
+    return encoded.astype(f"S{max(encoded.dtype.itemsize, values.dtype.itemsize // 4)}")  # as wide as the texts
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of ``_flat``."""
+    found: dict[str, Any] = {}
+    for name, values in flat.items():
+        *groups, last = name.split("/")
+        inner = found
+        for group in groups:
+            inner = inner.setdefault(group, {})
+        inner[last] = values
+    return found

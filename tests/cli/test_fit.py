@@ -1,0 +1,160 @@
+"""``gymdr fit``."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.randomization.files import load_randomization
+from tests.cli.command import gymdr, refused
+from tests.fitting.logged import CART, logged
+
+ASKED = ("--env", CART, "--randomize", "length=0.25:1.0")
+
+
+@pytest.fixture(scope="module")
+def episodes() -> list[dict[str, Any]]:
+    return logged(params={"length": 0.7}, episodes=6, steps=12)
+
+
+@pytest.fixture(autouse=True)
+def log(episodes: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the log ``flights``, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    Path("flights").mkdir()
+    for number, episode in enumerate(episodes):
+        np.savez(Path("flights") / f"{number}.npz", **episode)
+
+
+def written() -> list[str]:
+    return sorted(path.name for path in Path().iterdir() if path.name != "flights")
+
+
+def test_the_table_the_findings_and_where_the_result_is_are_printed() -> None:
+    result = gymdr("fit", "flights", *ASKED)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0].split() == ["parameter", "prior", "90", "%", "interval", "unit"]
+    name, *prior, low, to, high, unit, told = lines[1].split()
+    assert (name, prior, to, unit, told) == ("length", ["0.25", "to", "1"], "to", "m", "determined")
+    assert float(low) < 0.7 < float(high)
+    assert lines[2].startswith("Noise explains the residuals")
+    assert "Determined: length." in lines
+    assert lines[-1] == "Wrote fitted.toml"
+    assert written() == ["fitted.html", "fitted.npz", "fitted.toml"]
+
+
+def test_columns_of_the_table_stand_below_each_other() -> None:
+    result = gymdr("fit", "flights", *ASKED, "--randomize", "x_threshold=2:3")
+    head, *rows = result.out.splitlines()[:3]
+    start = head.index("90 % interval")
+    assert all(row[start - 1] == " " and row[start].isdigit() for row in rows)
+    assert rows[1].endswith("keeps its prior")
+
+
+def test_the_file_tells_the_command() -> None:
+    assert gymdr("fit", "flights", *ASKED, "--output", "mine.toml").code == 0
+    assert written() == ["mine.html", "mine.npz", "mine.toml"]
+    first = Path("mine.toml").read_text().splitlines()[0]
+    assert first == f"# Found by: gymdr fit flights {' '.join(ASKED)} --output mine.toml"
+    assert list(load_randomization("mine.toml")) == ["length"]
+
+
+def test_several_logs_are_one() -> None:
+    result = gymdr("fit", "flights/0.npz", "flights/1.npz", *ASKED, "--check")
+    assert result.out.startswith("2 episodes, ")
+
+
+def test_values_that_are_known_are_set() -> None:
+    result = gymdr("fit", "flights", *ASKED, "--set", "gravity=9.7", "--held-out", "0", "--margin", "2")
+    assert result.code == 0, result.err
+    assert "Replay of the fitted episodes themselves" in result.out
+    assert load_randomization("fitted.toml")["gravity"].to_dict() == {"distribution": "constant", "value": 9.7}
+
+
+def test_a_delay_and_noise_are_asked_for() -> None:
+    more = ("--randomize", "action_delay=integer:0:2", "--randomize", "obs_noise=0:1")
+    result = gymdr("fit", "flights", *ASKED, *more)
+    assert "action_delay: 0 steps (100 %)." in result.out.splitlines()
+    assert list(load_randomization("fitted.toml")) == ["action_delay", "length", "obs_noise"]
+
+
+def test_a_system_may_vary() -> None:
+    result = gymdr("fit", "flights", *ASKED, "--varies", "--seed", "3", "--method", "least-squares")
+    assert result.code == 0, result.err
+    assert "length" in load_randomization("fitted.toml")
+
+
+# ---- --check ----
+
+
+def test_checking_tells_what_can_be_fitted_and_writes_nothing() -> None:
+    result = gymdr("fit", "flights", *ASKED, "--check")
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[-1] == "Parameters to find: length."
+    assert written() == []
+
+
+def test_checking_with_an_output_is_a_mistake() -> None:
+    message = refused(gymdr("fit", "flights", *ASKED, "--check", "--output", "mine.toml"))
+    assert message == "--check writes nothing: leave out --output."
+
+
+def test_checking_refuses_what_fitting_refuses() -> None:
+    assert "Did you mean 'length'" in refused(
+        gymdr("fit", "flights", "--env", CART, "--randomize", "lenght=0:1", "--check")
+    )
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "Missing argument 'LOG...'"),
+        (("flights",), "Missing option '--env'"),
+        (("flights", "--env", CART), "such as --randomize gravity=-12:-6"),
+        (("nowhere", *ASKED), "nowhere"),
+        (("flights", "--env", "gym_dr/CartPolDR-v1", "--randomize", "length=0:1"), "Did you mean"),
+        (("flights", "--env", "CartPole-v1", "--randomize", "length=0:1"), "gymdr list envs shows them"),
+        (("flights", *ASKED, "--randomize", "lenght=0:1"), "Did you mean 'length'"),
+        (("flights", *ASKED, "--randomize", "masspole=2:1"), "masspole"),
+        (("flights", *ASKED, "--randomize", "force_mag=choice:8,9"), "set it with --set force_mag=VALUE"),
+        (("flights", *ASKED, "--randomize", "obs_bias=0:1"), "A log does not show other disturbances"),
+        (("flights", *ASKED, "--set", "gravity=9.8=1"), "--set"),
+        (("flights", *ASKED, "--held-out", "0.7"), "0.7 is not in the range"),
+        (("flights", *ASKED, "--margin", "0.5"), "0.5 is not in the range"),
+        (("flights", *ASKED, "--method", "mcmc"), "'mcmc' is not one of"),
+        (("flights", *ASKED, "--output", "mine.json"), "--output: expected a file that ends in .toml, got 'mine.json'"),
+        (("flights", *ASKED, "--output", "no/mine.toml"), "--output: expected a file in an existing folder"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_told_without_a_traceback(args: tuple[str, ...], message: str) -> None:
+    assert message in refused(gymdr("fit", *args))
+    assert written() == []
+
+
+def test_a_damaged_log_is_told_with_its_name() -> None:
+    Path("flights/3.npz").write_bytes(b"PK\x03\x04")
+    assert "flights/3.npz: expected an .npz file" in refused(gymdr("fit", "flights", *ASKED))
+
+
+def test_a_stopped_fit_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+        result = gymdr("fit", "flights", *ASKED)
+    assert result.code == 143
+    assert "Stopped. The same command goes on from here." in result.err
+    assert "Traceback" not in result.err
+    assert written() == [".fitted.unfinished.npz"]
+    assert gymdr("fit", "flights", *ASKED).code == 0
+    assert written() == ["fitted.html", "fitted.npz", "fitted.toml"]

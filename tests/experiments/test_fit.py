@@ -1,0 +1,524 @@
+"""``gym_dr.fit``: what a log tells, what it does not, what is refused, and that a fit that was stopped goes on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LogError, RandomizationError, UnknownNameError
+from gym_dr.experiments.fit import check
+from gym_dr.experiments.fit_files import FitFiles
+from gym_dr.fitting.results import Fit
+from gym_dr.randomization.distributions import Constant, Integer, Uniform
+from gym_dr.randomization.files import load_randomization
+from gym_dr.randomization.presets import resolve
+from tests.fitting.logged import CART, logged
+
+PRIOR: dict[str, Any] = {"length": (0.25, 1.0), "force_mag": (9.0, 15.0), "masscart": (0.7, 1.4)}
+TRUTH = {"length": 0.7, "force_mag": 12.0}  # masscart is nominal, 1: the ratio is 12
+NOISE = 0.01
+LENGTH: dict[str, Any] = {"length": (0.25, 1.0)}
+
+
+def fit(log: Any, **asked: Any) -> Fit:
+    return gym_dr.fit(log, **{"env": CART, "randomize": LENGTH, "progress": False, **asked})
+
+
+def number(found: Fit, name: str, column: str) -> float:
+    """Of a parameter in a fit's table."""
+    return float(found.parameters[column][name])
+
+
+@pytest.fixture(scope="module")
+def log() -> list[dict[str, Any]]:
+    return logged(params=TRUTH, noise=NOISE)
+
+
+@pytest.fixture(scope="module")
+def short() -> list[dict[str, Any]]:
+    """For fits whose numbers do not matter."""
+    return logged(params=TRUTH, episodes=6, steps=12)
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fits") / "fitted.toml"
+
+
+@pytest.fixture(scope="module")
+def found(log: Any, output: Path) -> Fit:
+    return fit(log, randomize=PRIOR, output=output)
+
+
+# ---- what a log tells ----
+
+
+def test_a_length_is_found(found: Fit) -> None:
+    row = found.parameters.loc["length"]
+    assert row["low"] < 0.7 < row["high"]
+    assert row["deviation"] < 0.01
+    assert row["told"] == "determined"
+
+
+def test_a_ratio_is_found_where_its_parts_are_not(found: Fit) -> None:
+    # the pole pulls at the cart too, so the parts are not quite open
+    ratio = found.particles["force_mag"] / found.particles["masscart"]
+    assert abs(ratio.mean() - 12.0) < 3 * max(ratio.std(), 0.01)
+    assert ratio.std() / ratio.mean() < 0.01
+    assert number(found, "force_mag", "deviation") / 12.0 > 0.03
+    told = re.search(r"only the ratio of force_mag to masscart is determined: ([0-9.]+), to", " ".join(found.findings))
+    assert told is not None
+    assert float(told[1]) == pytest.approx(ratio.mean(), rel=1e-3)
+
+
+def test_what_is_determined_as_a_ratio_only_is_not_said_to_be_determined(found: Fit) -> None:
+    assert [text for text in found.findings if text.startswith("Determined: ")] == ["Determined: length."]
+    assert found.parameters["told"].tolist() == ["narrowed", "determined", "narrowed"]
+
+
+def test_a_ratio_is_told_even_if_the_prior_leaves_one_of_its_parts_determined(log: Any) -> None:
+    # of the wider prior of the mass alone is left so little that it counts as determined; the ratio is 70 times better
+    found = fit(log, randomize={**PRIOR, "masscart": (0.5, 2.0)})
+    assert found.parameters.loc["force_mag", "told"] == "narrowed"
+    assert "only the ratio of force_mag to masscart is determined" in " ".join(found.findings)
+
+
+def test_the_sizes_of_errors_are_found(found: Fit) -> None:
+    np.testing.assert_allclose(found.errors["measured"], NOISE, rtol=0.15)
+    assert (found.errors["process"] < 0.2 * NOISE).all()
+    assert found.errors["unit"].tolist() == ["m", "m/s", "rad", "rad/s"]
+
+
+def test_a_right_model_is_not_suspected(found: Fit) -> None:
+    assert not found.suspicious
+    assert found.findings[0].startswith("Noise explains the residuals")
+
+
+def test_held_out_episodes_are_replayed_better_than_by_nominal_parameters(found: Fit) -> None:
+    shares = found.replay[found.replay["steps"] == 10].groupby("physics")["share"].mean()
+    assert shares["fitted"] < 0.5 * shares["nominal"]
+    assert any(text.startswith("Replay of 4 held-out episodes, error after 10 steps") for text in found.findings)
+    assert found.facts["episodes"].endswith("fitted, 4 held out")
+
+
+def test_residuals_are_white(found: Fit) -> None:
+    assert found.residuals["residual"].std() == pytest.approx(1.0, abs=0.1)
+    assert set(found.residuals["coordinate"]) == {"x", "x_dot", "theta", "theta_dot"}
+
+
+def test_particles_and_ranges_belong_together(found: Fit) -> None:
+    assert list(found.particles) == list(found.parameters.index) == ["force_mag", "length", "masscart"]
+    np.testing.assert_allclose(found.parameters["mean"], found.particles.mean())
+    ends = found.particles.quantile([0.05, 0.95])
+    np.testing.assert_allclose(found.parameters[["low", "high"]].to_numpy().T, ends)
+    assert ((found.parameters["low"] >= found.parameters["prior_low"]).all()) & (
+        (found.parameters["high"] <= found.parameters["prior_high"]).all()
+    )
+
+
+def test_the_randomization_draws_what_the_particles_are(found: Fit) -> None:
+    envs: Any = gym.make_vec(CART, 400, randomization=found.randomization)
+    envs.reset(seed=0)
+    drawn = envs.unwrapped.params
+    for name in PRIOR:
+        assert drawn[name].mean() == pytest.approx(found.particles[name].mean(), rel=0.03)
+    ratio = drawn["force_mag"] / drawn["masscart"]  # correlated, or the ratio would vary by 10 %
+    assert ratio.std() / ratio.mean() < 0.02
+    envs.close()
+
+
+def test_a_fit_prints_what_it_found(found: Fit) -> None:
+    assert repr(found).splitlines() == [f"Fit of {CART}", *(f"  {text}" for text in found.findings)]
+
+
+def test_a_parameter_that_motion_does_not_show_keeps_its_prior(short: Any) -> None:
+    prior = {**LENGTH, "x_threshold": (2.0, 3.0)}
+    found = fit(short, randomize=prior)
+    assert found.randomization["x_threshold"].distribution == Uniform(2.0, 3.0)
+    assert "x_threshold keeps its prior: no step that can be replayed depends on it." in found.findings
+
+
+def test_a_wrong_model_is_suspected() -> None:
+    found = fit(logged(params=TRUTH, late=1), randomize=PRIOR)
+    assert found.suspicious
+    assert found.findings[0].startswith("The model is suspicious: residuals of ")
+
+
+# ---- options ----
+
+
+def test_a_margin_widens_ranges_and_not_findings(short: Any) -> None:
+    narrow, wide = fit(short), fit(short, margin=3.0)
+    shares = (np.arange(500) + 0.5) / 500
+    spreads = [each.randomization["length"].distribution.ppf(shares).std() for each in (narrow, wide)]
+    assert spreads[1] == pytest.approx(3.0 * spreads[0], rel=0.02)
+    np.testing.assert_array_equal(narrow.particles, wide.particles)
+
+
+def test_parameters_that_are_known_are_taken_as_they_are(log: Any) -> None:
+    found = fit(log, randomize={"masscart": (0.5, 2.0)}, params={"length": 0.7, "force_mag": 18.0})
+    # the ratio is 12, so with a force of 18 a mass of 1.5
+    assert number(found, "masscart", "mean") == pytest.approx(1.5, rel=0.02)
+    assert found.randomization["force_mag"].distribution == Constant(18.0)
+
+
+def test_randomize_replaces_parts_of_a_whole_prior(short: Any) -> None:
+    found = fit(short, randomization={"gravity": (9.0, 10.0), "length": (0.4, 0.6)}, randomize=LENGTH)
+    assert list(found.prior) == ["gravity", "length"]
+    assert found.prior["length"].distribution == Uniform(0.25, 1.0)
+
+
+def test_a_whole_prior_may_leave_the_nominal_value_outside(short: Any) -> None:
+    # 0.5 is nominal; a warning is an error here, and ``randomize`` gives none
+    assert list(fit(short, randomization={"length": (0.6, 0.9)}, randomize=None).prior) == ["length"]
+
+
+def test_a_whole_prior_may_have_a_delay_and_noise(short: Any) -> None:
+    whole = {**LENGTH, "action_delay": Integer(0, 1), "obs_noise": (0.0, 1.0)}
+    assert list(fit(short, randomization=whole, randomize=None).randomization) == sorted(whole)
+
+
+def test_a_whole_prior_keeps_its_correlation(found: Fit, output: Path, short: Any) -> None:
+    again = fit(short, randomization=str(output), randomize=None)
+    assert again.prior == found.randomization
+    assert again.prior.correlation is not None
+
+
+def test_a_preset_is_a_prior(short: Any) -> None:
+    envs: Any = gym.make_vec(CART, 1)
+    default = resolve("default", envs.unwrapped.param_space)
+    assert list(fit(short, randomization="default", randomize=None).prior) == list(default)
+
+
+def test_a_delay_is_found() -> None:
+    found = fit(logged(params=TRUTH, late=2), randomize={**PRIOR, "action_delay": Integer(0, 3)})
+    assert found.randomization["action_delay"].distribution == Constant(2.0)
+    assert "action_delay: 2 steps (100 %)." in found.findings
+    assert not found.suspicious
+    assert number(found, "length", "mean") == pytest.approx(0.7, abs=0.02)
+
+
+def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
+    found = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
+    low, high = found.randomization["obs_noise"].distribution.support
+    assert 0.85 * NOISE < low <= high < 1.15 * NOISE
+    assert "obs_noise" not in fit(log, params={"force_mag": 12.0}).randomization
+    wider = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH, margin=2.0)
+    assert wider.randomization["obs_noise"].distribution.support == pytest.approx((low / 2.0, 2.0 * high))
+
+
+@pytest.fixture(scope="module")
+def various() -> list[dict[str, Any]]:
+    """Lengths between 0.5 and 0.7, with a deviation of 0.061."""
+    return logged(params={"length": np.linspace(0.5, 0.7, 20)}, noise=0.003)
+
+
+def test_a_system_that_varies_is_found_with_its_variation(various: Any) -> None:
+    found = fit(various, varies=True, held_out=0.0)
+    assert number(found, "length", "mean") == pytest.approx(0.6, abs=0.03)
+    assert number(found, "length", "deviation") == pytest.approx(0.061, rel=0.35)
+    assert found.facts["method"] == "a distribution over episodes"
+
+
+def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) -> None:
+    constant, varies = fit(various), fit(various, varies=True)
+    assert "fit with varies=True" in constant.findings[0]
+    assert "varies" not in varies.findings[0]
+    assert (constant.suspicious, varies.suspicious) == (True, False)
+
+
+def test_the_particle_method_finds_the_same(short: Any) -> None:
+    quick, exact = (fit(short, method=method) for method in ("least-squares", "particles"))
+    assert exact.facts["method"] == "particles"
+    sure = number(quick, "length", "deviation")
+    assert number(exact, "length", "mean") == pytest.approx(number(quick, "length", "mean"), abs=sure)
+    assert number(exact, "length", "deviation") == pytest.approx(sure, rel=0.25)
+
+
+def test_the_same_seed_gives_the_same_result(short: Any) -> None:
+    one, same, other = fit(short, seed=5), fit(short, seed=5), fit(short, seed=6)
+    np.testing.assert_array_equal(one.particles, same.particles)
+    assert one.randomization == same.randomization
+    assert (one.particles.to_numpy() != other.particles.to_numpy()).any()
+
+
+def test_true_parameters_of_a_log_are_replayed_too(short: Any) -> None:
+    told = [{**episode, "params/length": 0.7, "params/force_mag": 12.0} for episode in short]
+    found = fit(told)
+    assert set(found.replay["physics"]) == {"nominal", "fitted", "true"}
+    assert "with true parameters" in found.findings[-1]
+
+
+def test_without_true_parameters_in_a_log_none_are_replayed(short: Any) -> None:
+    found = fit(short, randomize={"obs_noise": (0.0, 1.0)})
+    assert set(found.replay["physics"]) == {"nominal", "fitted"}
+
+
+def test_few_episodes_are_all_fitted(short: Any) -> None:
+    found = fit(short[:2])
+    assert found.facts["episodes"] == "2 fitted, 0 held out"
+    assert any("Replay of the fitted episodes themselves" in text for text in found.findings)
+
+
+def test_an_action_of_a_slower_log_acts_for_several_steps() -> None:
+    fast = logged(params={"length": 0.7}, episodes=30, steps=24, noise=0.0)
+    slow = []
+    for episode in fast:  # of every second step, where two in a row had the same action
+        pairs = episode["actions"][: len(episode["actions"]) // 2 * 2].reshape(-1, 2)
+        run = int(np.argmin(np.append(pairs[:, 0] == pairs[:, 1], False)))
+        if run >= 2:
+            times = 0.04 * np.arange(run + 1)
+            slow.append(
+                {"observations": episode["observations"][: 2 * run + 1 : 2], "actions": pairs[:run, 0], "time": times}
+            )
+    found = fit(slow)
+    assert number(found, "length", "mean") == pytest.approx(0.7, abs=1e-3)
+    assert "Each logged action acts for 2 steps of the environment." in check(slow, env=CART, randomize=LENGTH)
+
+
+# ---- what is refused before anything runs ----
+
+
+def spoiled(what: str, value: Any) -> list[dict[str, Any]]:
+    log = logged(episodes=6, steps=12)
+    log[1][what] = log[1][what].astype(np.float64) if what == "observations" else log[1][what]
+    log[1][what][2] = value
+    return log
+
+
+def timed(interval: float) -> list[dict[str, Any]]:
+    log = logged(episodes=6, steps=12)
+    return [{**episode, "time": interval * np.arange(len(episode["observations"]))} for episode in log]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[GymDrError], str]] = {
+    "other widths": (
+        {"env": "gym_dr/AcrobotDR-v1", "randomize": {"link_mass_1": (0.5, 2.0)}},
+        LogError,
+        "expected 6 numbers in each, as the environment observes, got 4",
+    ),
+    "nan": ({"log": spoiled("observations", np.nan)}, LogError, "expected finite numbers, got nan in row 2"),
+    "actions beyond the bounds": (
+        {"log": spoiled("actions", 2)},
+        LogError,
+        "expected whole numbers from 0 to 1, got 2",
+    ),
+    "another time step": ({"log": timed(0.03)}, LogError, "expected observations every 0.02 s"),
+    "an unknown id": ({"env": "gym_dr/CartPolDR-v1"}, UnknownNameError, "Did you mean"),
+    "a stock id": ({"env": "CartPole-v1"}, ConfigError, "CartPole-v1: expected an environment with parameters."),
+    "an unknown parameter": ({"randomize": {"lenght": (0.4, 0.6)}}, UnknownNameError, "Did you mean 'length'"),
+    "nothing to find": ({"randomize": {}}, RandomizationError, "Expected parameters to find"),
+    "a bad prior": ({"randomize": {"length": (0.6, 0.4)}}, RandomizationError, "length"),
+    "an unknown method": ({"method": "particle"}, UnknownNameError, "Did you mean 'particles'"),
+    "no share": ({"held_out": None}, ConfigError, "held_out: expected"),
+    "no margin": ({"margin": "wide"}, ConfigError, "margin: expected"),
+    "no priors": ({"randomize": 5}, RandomizationError, "xpected a mapping"),
+    "no path": ({"output": 5}, ConfigError, "output: expected"),
+    "a share": ({"held_out": 0.9}, ConfigError, "held_out: expected a share of the episodes from 0 to 0.5, got 0.9."),
+    "a margin": ({"margin": 0.5}, ConfigError, "margin: expected a factor from 1 to 100, got 0.5."),
+    "a seed": ({"seed": -1}, ConfigError, "seed: expected a whole number of at least 0, got -1."),
+    "no log": ({"log": []}, LogError, "Expected a log of at least one episode"),
+}
+
+
+@pytest.mark.parametrize(("asked", "error", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_what_cannot_be_fitted_is_refused_before_anything_runs(
+    asked: dict[str, Any],
+    error: type[GymDrError],
+    message: str,
+    short: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gym_dr.fitting.simulator.Simulator.predict", None)
+    with pytest.raises(error) as refused:
+        fit(**{"log": short, "output": tmp_path / "fitted.toml", **asked})
+    assert message in str(refused.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_environment_without_replay_is_refused_with_the_reason() -> None:
+    walk = {"observations": np.zeros((6, 24)), "actions": np.zeros((5, 4))}
+    with pytest.raises(ConfigError, match=r"BipedalWalkerDR-v3: a log of it cannot be replayed\. .* does not say what"):
+        fit(walk, env="gym_dr/BipedalWalkerDR-v3", randomize={"gravity": (-12.0, -6.0)})
+
+
+def test_what_to_log_beside_observations_is_said() -> None:
+    push = {"observations": np.zeros((6, 23)), "actions": np.zeros((5, 7))}
+    with pytest.raises(GymDrError, match=r"Log qpos, shape \(T \+ 1, 11\), and qvel"):
+        fit(push, env="gym_dr/PusherDR-v5", randomize={"gravity.z": (-12.0, -6.0)})
+
+
+def test_a_log_of_which_nothing_can_be_replayed_is_refused_with_the_reason() -> None:
+    flight = {"observations": np.zeros((20, 8)), "actions": np.zeros(19, np.int64)}
+    with pytest.raises(LogError, match=r"No logged step can be replayed\. .*the legs still swing to their stops"):
+        fit(flight, env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12.0, -6.0)})
+
+
+def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
+    tiny = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in short]
+    with pytest.raises(LogError, match="Expected episodes of more than 3 steps, to find the delay"):
+        fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("fitted.json", "expected a file that ends in .toml"), ("no/fitted.toml", "existing folder")]
+)
+def test_an_output_that_cannot_be_written_is_refused(name: str, message: str, short: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        fit(short, output=tmp_path / name)
+
+
+# ---- files ----
+
+
+def test_randomization_particles_and_report_are_written_and_nothing_else(found: Fit, output: Path) -> None:
+    assert sorted(path.name for path in output.parent.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+    assert load_randomization(output) == found.randomization
+    with np.load(output.with_suffix(".npz"), allow_pickle=False) as saved:
+        for name in found.particles:
+            np.testing.assert_array_equal(saved[name], found.particles[name])
+
+
+def test_the_file_begins_with_what_was_found(found: Fit, output: Path) -> None:
+    lines = output.read_text().splitlines()
+    assert lines[: 1 + len(found.findings)] == ["# Found by gym_dr.fit", *(f"# {text}" for text in found.findings)]
+
+
+def test_the_file_is_one_that_environments_take(found: Fit, output: Path) -> None:
+    envs: Any = gym.make_vec(CART, 50, randomization=str(output))
+    envs.reset(seed=0)
+    assert envs.unwrapped.params["length"].mean() == pytest.approx(0.7, abs=0.01)
+    envs.close()
+
+
+# ---- stopping and going on ----
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stops a fit, as Ctrl-C does, after it has saved its second round."""
+
+    def stop(log: Any, path: Path, **asked: Any) -> None:
+        save = FitFiles.save_round
+
+        def saved(files: FitFiles, key: str, state: Any) -> None:
+            save(files, key, state)
+            if state.round.number == 2:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(FitFiles, "save_round", saved)
+            with pytest.raises(Interrupted, match=r"Stopped\. The same command goes on from here\."):
+                fit(log, output=path, **asked)
+        assert [each.name for each in path.parent.iterdir()] == [".fitted.unfinished.npz"]
+
+    return stop
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rounds that are done."""
+    done_rounds: list[int] = []
+    save = FitFiles.save_round
+
+    def saved(files: FitFiles, key: str, state: Any) -> None:
+        done_rounds.append(state.round.number)
+        save(files, key, state)
+
+    monkeypatch.setattr(FitFiles, "save_round", saved)
+    return done_rounds
+
+
+def test_a_fit_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    whole = fit(short)
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    gone_on = fit(short, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 3
+    np.testing.assert_array_equal(gone_on.particles, whole.particles)
+    assert gone_on.randomization == whole.randomization
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
+
+
+def test_an_unfinished_fit_of_another_log_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    found = fit(short[1:], output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+    np.testing.assert_array_equal(found.particles, fit(short[1:]).particles)
+
+
+def test_an_unfinished_fit_of_another_prior_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    fit(short, output=tmp_path / "fitted.toml", randomize={"length": (0.25, 1.1)})
+    assert rounds[0] == 1
+
+
+def test_an_unfinished_fit_with_other_columns_of_states_is_ignored(
+    short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    exact = [{**episode, "state/theta": episode["observations"][:, 2] + 0.02} for episode in short]
+    fit(exact, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no archive"])
+def test_a_damaged_unfinished_fit_is_ignored(
+    damage: str, short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
+) -> None:
+    stopped(short, tmp_path / "fitted.toml")
+    rounds.clear()
+    path = tmp_path / ".fitted.unfinished.npz"
+    content = path.read_bytes()
+    middle = len(content) // 2
+    changed = content[:middle] + bytes(byte ^ 255 for byte in content[middle : middle + 40]) + content[middle + 40 :]
+    spoiled_content = {"cut": content[:middle], "changed": changed, "empty": b"", "no archive": b"hello"}
+    path.write_bytes(spoiled_content[damage])
+    fit(short, output=tmp_path / "fitted.toml")
+    assert rounds[0] == 1
+
+
+def test_without_an_output_a_stopped_fit_is_lost_and_says_nothing_else(
+    short: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+    with pytest.raises(Interrupted, match=r"^Stopped\.$"):
+        fit(short)
+
+
+# ---- checking only ----
+
+
+def test_checking_tells_what_can_be_fitted(short: Any) -> None:
+    steps = sum(len(episode["actions"]) for episode in short)
+    told = check(short, env=CART, randomize={**LENGTH, "x_threshold": (2.0, 3.0)})
+    assert told[0] == f"{len(short)} episodes, {steps} steps; {steps} can be replayed."
+    assert "Compared: x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)." in told
+    assert told[-1] == "Parameters to find: length, x_threshold."
+
+
+def test_checking_tells_which_steps_cannot_be_replayed_and_what_stays_open() -> None:
+    log = logged("gym_dr/LunarLanderDR-v3", episodes=2, steps=45, noise=0.0)
+    told = check(log, env="gym_dr/LunarLanderDR-v3", randomize={"gravity": (-12, -6), "ground_friction": (0.05, 0.2)})
+    assert "60 steps cannot: the legs still swing to their stops after the start." in told
+    assert any(text.startswith("ground_friction would keep its prior: it shows on the ground only") for text in told)
+    assert told[-1] == "Parameters to find: gravity."

@@ -1,0 +1,127 @@
+"""What a log determines: ratios, products and other combinations by name, and what would tell the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gym_dr.experiments.fit import FitProblem, open_problem
+from gym_dr.fitting.estimate import Likelihood
+from gym_dr.fitting.identifiability import combinations, silent, told
+from gym_dr.fitting.motion import read_motion
+from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
+from gym_dr.fitting.simulator import Simulator
+from tests.fitting.logged import CART, logged
+
+RNG = np.random.default_rng(0)
+FIRST, SECOND = RNG.uniform(size=(2, 3000))  # independent
+MASS = 1.0 + FIRST  # from 1 to 2
+NOISE = 1.0 + 0.01 * RNG.standard_normal(3000)  # 1 %
+
+
+def only(values: dict[str, npt.NDArray[np.float64]]) -> str:
+    (sentence,) = combinations(values).values()
+    return sentence
+
+
+@pytest.mark.parametrize(
+    ("shrink", "words"), [(0.0, DETERMINED), (0.29, DETERMINED), (0.31, NARROWED), (0.89, NARROWED), (0.91, UNTOLD)]
+)
+def test_the_share_of_the_priors_deviation_decides_what_a_log_tells(shrink: float, words: str) -> None:
+    assert told(shrink) == words
+
+
+def test_a_ratio_is_told_with_its_value_and_how_sure_it_is() -> None:
+    sentence = only({"force": 12.0 * MASS * NOISE, "mass": MASS})
+    assert sentence.startswith("Of force and mass only the ratio of force to mass is determined: 12")
+    assert sentence.endswith((", to 1 %.", ", to 0.99 %."))
+
+
+def test_a_product_is_told() -> None:
+    assert "the product of force and mass is determined: 6" in only({"force": 6.0 / MASS * NOISE, "mass": MASS})
+
+
+def test_a_ratio_of_negative_values_keeps_its_sign() -> None:
+    assert "the ratio of lift to mass is determined: -3" in only({"lift": -3.0 * MASS * NOISE, "mass": MASS})
+
+
+@pytest.mark.parametrize(("power", "words"), [(2.0, "inertia x length^-2"), (-2.0, "inertia x length^2")])
+def test_another_power_is_told(power: float, words: str) -> None:
+    # inertia = length^2 says that inertia x length^-2 is constant
+    sentence = only({"inertia": MASS**power * NOISE, "length": MASS})
+    assert sentence.startswith(f"Of inertia and length only {words} is determined, to ")
+
+
+@pytest.mark.parametrize(("slope", "sign"), [(2.0, "-"), (-2.0, "+")])
+def test_values_of_both_signs_are_combined_as_a_sum(slope: float, sign: str) -> None:
+    lean = FIRST - 0.5
+    sentence = only({"drift": slope * lean + 0.3 + 0.01 * (NOISE - 1.0), "lean": lean})
+    assert sentence.startswith("Only a combination of drift and lean is determined: ")
+    assert f"drift {sign} 2 x lean = 0.3, give or take 0.0001" in sentence
+
+
+def test_independent_values_are_not_combined() -> None:
+    assert combinations({"force": 1.0 + SECOND, "mass": MASS}) == {}
+
+
+def test_a_loose_relation_is_none() -> None:
+    # correlation 0.8
+    assert combinations({"force": 0.8 * FIRST + 0.6 * SECOND, "mass": FIRST}) == {}
+
+
+def test_a_value_that_does_not_vary_is_in_no_combination() -> None:
+    assert combinations({"force": np.full(3000, 2.0), "mass": MASS}) == {}
+
+
+def test_at_most_four_combinations_are_told_the_best_determined_first() -> None:
+    noise = np.random.default_rng(1).standard_normal((5, 3000))
+    values = {f"p{k}": MASS * np.exp(0.004 * (k + 1) * noise[k]) for k in range(5)}  # ten pairs
+    found = combinations(values)
+    assert len(found) == 4
+    assert next(iter(found)) == ("p0", "p1")
+
+
+# ---- what keeps its prior ----
+
+
+@pytest.fixture(scope="module")
+def cart() -> Iterator[tuple[FitProblem, Likelihood]]:
+    asked: Any = {"length": (0.4, 0.6), "masspole": (0.05, 0.2), "x_threshold": (2.0, 3.0)}
+    problem = open_problem(logged(episodes=5, steps=15), env=CART, randomize=asked)
+    simulator = Simulator(problem.replay)
+    motion = read_motion(problem.episodes, simulator, {})
+    yield problem, Likelihood(motion, simulator, problem.prior)
+    problem.close()
+
+
+def sentence_of(cart: tuple[FitProblem, Likelihood], name: str) -> str:
+    problem, likelihood = cart
+    middle = np.full(len(problem.prior.names), 0.5)
+    (found,) = silent(likelihood, middle, [name], np.random.default_rng(0))
+    return found
+
+
+def test_a_parameter_without_effect_on_motion_is_told_so(cart: tuple[FitProblem, Likelihood]) -> None:
+    expected = "x_threshold keeps its prior: no step that can be replayed depends on it."
+    assert sentence_of(cart, "x_threshold") == expected
+
+
+def test_for_a_parameter_with_an_effect_the_motion_that_shows_it_is_told(cart: tuple[FitProblem, Likelihood]) -> None:
+    sentence = sentence_of(cart, "masspole")
+    assert sentence.startswith("masspole keeps its prior: it shows when ")
+    assert sentence.endswith("% of wider motions than those of the log).")
+
+
+def test_the_reason_of_the_environment_is_told() -> None:
+    lander: Any = {"gravity": (-12.0, -6.0), "ground_friction": (0.05, 0.2)}
+    log = logged("gym_dr/LunarLanderDR-v3", episodes=2, steps=45, noise=0.0)
+    problem = open_problem(log, env="gym_dr/LunarLanderDR-v3", randomize=lander)
+    simulator = Simulator(problem.replay)
+    motion = read_motion(problem.episodes, simulator, {})
+    found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
+    problem.close()
+    assert found == [f"ground_friction keeps its prior: {problem.replay.untold['ground_friction']}."]

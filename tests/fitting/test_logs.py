@@ -1,0 +1,290 @@
+"""Logs of episodes: what is read, what is refused, and how they fit an environment and its rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+
+from gym_dr.errors import LogError
+from gym_dr.fitting.logs import LoggedEpisode, check_log, read_log, resample
+
+STEPS = 6
+
+
+def parts(steps: int = STEPS, **changes: Any) -> dict[str, Any]:
+    """What an archive of one episode holds: 3 numbers in each observation, 2 in each action."""
+    rng = np.random.default_rng(steps)
+    found = {"observations": rng.normal(size=(steps + 1, 3)), "actions": rng.uniform(-1, 1, (steps, 2))}
+    return {**found, **changes}
+
+
+def timed(interval: float, steps: int = STEPS, **changes: Any) -> LoggedEpisode:
+    """An episode with times, whose action changes at every third step."""
+    actions = np.repeat(np.arange(steps // 3 + 1), 3)[:steps]
+    return read_log(parts(steps, time=np.arange(steps + 1) * interval, actions=actions, **changes))[0]
+
+
+def refusal(source: Any) -> str:
+    with pytest.raises(LogError) as refused:
+        read_log(source)
+    return str(refused.value)
+
+
+# ---- reading ----
+
+
+def test_an_archive_is_one_episode(tmp_path: Path) -> None:
+    saved = parts(time=np.arange(STEPS + 1.0), qpos=np.zeros((STEPS + 1, 2), np.float32), **{"params/gravity": -9.5})
+    np.savez(tmp_path / "flight.npz", **saved)
+    (episode,) = read_log(str(tmp_path / "flight.npz"))
+    np.testing.assert_array_equal(episode.observations, saved["observations"])
+    np.testing.assert_array_equal(episode.actions, saved["actions"])
+    assert episode.time is not None
+    assert episode.time.tolist() == list(range(STEPS + 1))
+    assert episode.others["params/gravity"] == -9.5
+    assert episode.others["qpos"].dtype == np.float32
+    assert (len(episode), episode.source) == (STEPS, str(tmp_path / "flight.npz"))
+
+
+def test_a_folder_of_archives_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for name, steps in (("b.npz", 3), ("a.NPZ", 2), ("c.npz", 4)):
+        with open(tmp_path / name, "wb") as file:
+            np.savez_compressed(file, **parts(steps))
+    (tmp_path / "README.md").write_text("of May")
+    (tmp_path / ".hidden").write_text("")
+    assert [len(episode) for episode in read_log(tmp_path)] == [2, 3, 4]
+
+
+def test_mappings_episodes_and_lists_of_all_forms_are_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **parts())
+    first = read_log(parts(others={"qpos": np.zeros(2)}, rewards=[0.0] * STEPS))[0]
+    assert set(first.others) == {"qpos", "rewards"}
+    found = read_log([first, parts(2), [tmp_path / "a.npz"], np.load(tmp_path / "a.npz")])
+    assert [len(episode) for episode in found] == [STEPS, 2, STEPS, STEPS]
+    assert found[0].others.keys() == first.others.keys()
+
+
+def test_whole_numbers_and_float32_are_read_as_int64_and_float64() -> None:
+    given = parts(actions=np.array([0, 1, 2, 3, 0, 1], np.uint8))
+    (episode,) = read_log({**given, "observations": given["observations"].astype(np.float32)})
+    assert (episode.observations.dtype, episode.actions.dtype) == (np.float64, np.int64)
+
+
+def test_reading_leaves_the_users_arrays_alone() -> None:
+    given = parts()
+    (episode,) = read_log(given)
+    episode.observations[:] = 0.0
+    assert given["observations"].any()
+
+
+NAN = np.array([[0.0, 0.0, 0.0]] * STEPS + [[0.0, np.nan, 0.0]])
+
+BAD: dict[str, tuple[Any, str]] = {
+    "nothing": ([], "Expected a log of at least one episode, got an empty list."),
+    "no log": (3.5, "Expected a log: an .npz file, a folder of .npz files, a pandas DataFrame"),
+    "an array": (np.zeros((3, 2)), "Expected a log: "),
+    "no actions": ({"observations": np.zeros((3, 1))}, "got no actions: observations"),
+    "one dimension": (parts(observations=np.zeros(7)), "shape (T + 1, n), or values[:, None] if each is a single"),
+    "pictures": (parts(observations=np.zeros((7, 8, 8))), "observations: expected shape (T + 1, n), got (7, 8, 8)"),
+    "no width": (parts(observations=np.zeros((7, 0))), "observations: expected shape (T + 1, n), got (7, 0)"),
+    "wide actions": (parts(actions=np.zeros((6, 1, 1))), "actions: expected shape (T, m), or (T,) for choices, got"),
+    "no steps": (parts(observations=np.zeros((1, 3)), actions=np.zeros((0, 2))), "got 1 observations and 0 actions"),
+    "equal lengths": (parts(actions=np.zeros((7, 2))), "leave out the last action; if after it, put"),
+    "other lengths": (parts(actions=np.zeros((4, 2))), "got 7 observations and 4 actions."),
+    "nan": (parts(observations=NAN), "observations: expected finite numbers, got nan in row 6, column 1."),
+    "infinite": (parts(actions=[0, 0, np.inf, 0, 0, 0]), "actions: expected finite numbers, got inf in row 2."),
+    "texts": (parts(actions=["left"] * STEPS), "actions: expected numbers, got <U4."),
+    "complex": (parts(observations=np.zeros((7, 3), complex)), "observations: expected numbers, got complex128."),
+    "objects": (parts(actions=np.array([{}] * STEPS)), "actions: expected numbers, got Python objects"),
+    "ragged": (parts(actions=[[0.0], [0.0, 1.0]] * 3), "actions: expected an array of numbers, got"),
+    "time of the steps": (parts(time=np.arange(STEPS)), "time: expected shape (7,), one for each observation"),
+    "time that repeats": (parts(time=[0, 1, 2, 2, 3, 4, 5]), "got 2 s in row 2 and 2 s in row 3"),
+    "time that is nan": (parts(time=[0, 1, 2, np.nan, 3, 4, 5]), "time: expected finite numbers, got nan in row 3"),
+    "other objects": (parts(note={"a": object()}), "note: expected numbers or texts, got object"),
+    "observation widths": ([parts(), parts(observations=np.zeros((7, 2)))], "expected 3 numbers in each observation"),
+    "action widths": ([parts(), parts(actions=np.zeros(6))], "expected 2 numbers in each action, as in episode 0, got"),
+}
+
+
+@pytest.mark.parametrize(("source", "message"), BAD.values(), ids=BAD)
+def test_a_bad_log_is_refused_with_the_reason(source: Any, message: str) -> None:
+    assert message in refusal(source)
+
+
+def test_messages_name_the_episode_and_the_file(tmp_path: Path) -> None:
+    assert refusal([parts(), parts(observations=NAN)]).startswith("episode 1: observations: ")
+    np.savez(tmp_path / "a.npz", **parts())
+    np.savez(tmp_path / "b.npz", **parts(observations=NAN))
+    assert refusal(tmp_path).startswith(f"{tmp_path / 'b.npz'}: observations: ")
+
+
+# ---- tables ----
+
+
+def table(**changes: Any) -> pd.DataFrame:
+    """Two episodes of two steps and one step; the last action of each is missing."""
+    columns = {
+        "episode": [0, 0, 0, 1, 1],
+        "time": [0.0, 0.1, 0.2, 0.0, 0.1],
+        "observation_0": [1.0, 2.0, 3.0, 4.0, 5.0],
+        "observation_1": [0.1, 0.2, 0.3, 0.4, 0.5],
+        "action": [0.0, 1.0, np.nan, 1.0, np.nan],
+        "motor": ["a", "a", "a", "b", "b"],
+    }
+    return pd.DataFrame({name: values for name, values in {**columns, **changes}.items() if values is not None})
+
+
+def test_a_table_has_a_row_for_each_observation_and_the_action_after_it() -> None:
+    first, second = read_log(table())
+    assert first.observations.tolist() == [[1.0, 0.1], [2.0, 0.2], [3.0, 0.3]]
+    assert (first.actions.tolist(), second.actions.tolist()) == ([0.0, 1.0], [1.0])
+    assert second.time is not None
+    assert second.time.tolist() == [0.0, 0.1]
+    assert second.others["motor"].tolist() == ["b", "b"]
+    assert (first.source, second.source) == ("the table, episode 0", "the table, episode 1")
+
+
+def test_a_table_without_episodes_is_one() -> None:
+    given = table(episode=None, time=None, action=None, action_0=[0, 1, 2, 3, 4], action_1=[0.5] * 5)
+    (episode,) = read_log(given)
+    assert episode.actions.tolist() == [[0.0, 0.5], [1.0, 0.5], [2.0, 0.5], [3.0, 0.5]]
+    assert episode.source == "the table"
+
+
+def test_columns_are_taken_in_the_order_of_their_numbers() -> None:
+    given = pd.DataFrame({f"observation_{i}": [i, i] for i in (10, 2, *range(2), *range(3, 10))} | {"action": [1, 1]})
+    assert read_log(given)[0].observations[0].tolist() == list(range(11))
+
+
+def test_nullable_and_whole_columns_are_numbers() -> None:
+    given = table(action=pd.array([0, 1, None, 1, None], dtype="Int64"), observation_0=[True, False, True, True, True])
+    assert read_log(given)[0].actions.tolist() == [0.0, 1.0]
+    assert read_log(table(action=[3, 1, 0, 2, 0]))[0].actions.dtype == np.int64
+
+
+BAD_TABLES = {
+    "no rows": (table()[:0], "Expected a log of at least one episode"),
+    "no action": (table(action=None), "got no action among ['episode'"),
+    "a gap": (table(observation_1=None, observation_3=[0.0] * 5), "observation_0 to observation_1, got observation_3"),
+    "both": (table(observation=[0.0] * 5), "expected columns observation_0, ... or observation alone, got both"),
+    "mixed episodes": (table(episode=[0, 1, 0, 1, 1]), "Sort them: table.sort_values(['episode', 'time'])"),
+    "no episode": (table(episode=[0, 0, np.nan, 1, 1]), "expected the episode of each row, got none in row 2"),
+    "words": (table(observation_0=[1.0, "broken", 3.0, 4.0, 5.0]), "'observation_0': expected numbers, got 'broken'"),
+    "dates": (table(time=pd.date_range("2026-01-01", periods=5)), "(t - t.iloc[0]).dt.total_seconds()"),
+    "a hole": (table(action=[np.nan, 1.0, np.nan, 1.0, np.nan]), "actions: expected finite numbers, got nan in row 0"),
+    "one row": (
+        table(episode=[0, 0, 0, 0, 1], action=[0] * 5, time=None),
+        "the table, episode 1: expected at least 2 observations",
+    ),
+    "numbers": (pd.DataFrame(np.zeros((3, 2))), "expected columns with names"),
+    "twice": (pd.concat([table(), table()[["time"]]], axis=1), "column 'time': expected it once, got it 2 times"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), BAD_TABLES.values(), ids=BAD_TABLES)
+def test_a_bad_table_is_refused_with_the_reason(given: pd.DataFrame, message: str) -> None:
+    assert message in refusal(given)
+
+
+# ---- checks against an environment ----
+
+SEEN = Box(-np.inf, np.inf, (3,))
+ACTED = Box(np.array([-1.0, -1.0], np.float32), np.array([1.0, 0.4], np.float32))
+
+
+def check_refusal(observation_space: Any = SEEN, action_space: Any = ACTED, **changes: Any) -> str:
+    with pytest.raises(LogError) as refused:
+        check_log(read_log(parts(**changes)), observation_space, action_space)
+    return str(refused.value)
+
+
+def test_actions_come_out_as_the_environment_takes_them() -> None:
+    single = Box(-2.0, 2.0, (1,))
+    (flat,) = check_log(read_log(parts(actions=np.linspace(-2, 2, STEPS))), SEEN, single)
+    assert (flat.actions.shape, flat.actions.dtype) == ((STEPS, 1), np.float64)
+    for given in (np.array([[0], [1], [2], [3], [1], [2]]), np.array([0.0, 1.0, 2.0, 3.0, 1.0, 2.0])):
+        (chosen,) = check_log(read_log(parts(actions=given)), SEEN, Discrete(4))
+        assert (chosen.actions.tolist(), chosen.actions.dtype) == ([0, 1, 2, 3, 1, 2], np.int64)
+    assert check_log(read_log(parts(actions=[-1, 1, 0, 0, 0, 0])), SEEN, Discrete(3, start=-1))
+
+
+def test_rounding_to_float32_is_no_action_beyond_the_bounds() -> None:
+    (episode,) = check_log(read_log(parts(actions=np.full((STEPS, 2), 0.4 + 1e-7))), SEEN, ACTED)
+    assert (episode.actions <= ACTED.high).all()
+
+
+def test_what_does_not_fit_the_environment_is_refused_with_the_place() -> None:
+    outside = np.zeros((STEPS, 2))
+    outside[3, 1] = 0.5
+    assert "actions: expected values from -1 to 0.4, got 0.5 in step 3, column 1." in check_refusal(actions=outside)
+    assert "expected 2 numbers in each step" in check_refusal(actions=np.zeros(STEPS))
+    assert "expected 4 numbers in each, as the environment observes, got 3" in check_refusal(Box(-1, 1, (4,)))
+    assert "expected one choice in each step" in check_refusal(action_space=Discrete(2))
+    for wrong, shown in ((4, "4"), (1.5, "1.5"), (-1, "-1")):
+        message = check_refusal(action_space=Discrete(4), actions=[0, 1, wrong, 0, 0, 0])
+        assert f"expected whole numbers from 0 to 3, got {shown} in step 2." in message
+    for space in (Dict({"a": SEEN}), Box(0, 255, (8, 8, 3), np.uint8), Discrete(3)):
+        assert "Expected an environment whose observations are rows of numbers" in check_refusal(space)
+    assert "actions are rows of numbers or choices" in check_refusal(action_space=Box(-1, 1, (2, 2)))
+
+
+# ---- time ----
+
+
+def test_a_log_without_times_or_with_the_environments_rate_stays_as_it_is() -> None:
+    for episodes, step in (
+        ([timed(0.05)], 0.05),
+        ([timed(0.0501)], 0.05),
+        ([timed(0.05)], None),
+        (read_log(parts()), 9),
+    ):
+        found, hold = resample(episodes, step)
+        assert hold == 1
+        assert all(one is other for one, other in zip(found, episodes, strict=True))
+
+
+def test_a_faster_log_keeps_the_observations_at_the_environments_steps() -> None:
+    given = timed(0.01, steps=8, qpos=np.arange(9.0), rewards=np.arange(8.0), mass=np.float64(2.0))
+    ((episode,), hold) = resample([given], 0.03)
+    assert hold == 1
+    np.testing.assert_array_equal(episode.observations, given.observations[[0, 3, 6]])
+    assert episode.actions.tolist() == [0, 1]
+    assert episode.time is not None
+    np.testing.assert_allclose(episode.time, [0.0, 0.03, 0.06])
+    assert episode.others["qpos"].tolist() == [0.0, 3.0, 6.0]
+    assert episode.others["rewards"].tolist() == [0.0, 3.0]
+    assert episode.others["mass"] == 2.0
+
+
+def test_an_action_of_a_slower_log_lasts_several_steps() -> None:
+    episodes = [timed(0.1), timed(0.1, steps=3)]
+    assert resample(episodes, 0.02) == (episodes, 5)
+
+
+@pytest.mark.parametrize(
+    ("episodes", "step", "message"),
+    [
+        ([timed(0.1), read_log(parts())[0]], 0.1, "episode 0: expected times, as in episode 0, got none"),
+        ([timed(0.1)], 0.07, "expected observations every 0.07 s, a step of the environment"),
+        ([timed(0.1)], 0.07, "got one every 0.1 s. Make the environment with steps of 0.1 s"),
+        ([timed(0.1), timed(0.2)], 0.1, "expected an observation every 0.1 s, as in episode 0, got one every 0.2 s"),
+        ([timed(0.1)], 0.2, "expected the same action in the 2 rows of each step of the environment, got a change in"),
+        ([timed(0.1, steps=2)], 0.3, "expected at least 3 actions, which last one step of the environment, got 2"),
+    ],
+)
+def test_a_log_of_another_rate_is_refused_with_both(episodes: Any, step: float, message: str) -> None:
+    with pytest.raises(LogError) as refused:
+        resample(episodes, step)
+    assert message in str(refused.value)
+
+
+def test_an_irregular_log_is_refused_with_the_place_unless_the_tolerance_allows_it() -> None:
+    (uneven,) = read_log(parts(time=[0.0, 0.1, 0.2, 0.3, 0.45, 0.55, 0.65]))
+    with pytest.raises(LogError, match=r"got 0.15 s between rows 3 and 4, where the median is 0.1 s"):
+        resample([uneven], None)
+    assert resample([uneven], 0.1, tolerance=0.6)[1] == 1

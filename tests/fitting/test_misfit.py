@@ -1,0 +1,78 @@
+"""Whether noise explains what a model leaves over: no false alarms, and wrong models are found out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.experiments.fit import open_problem
+from gym_dr.fitting.estimate import Likelihood, estimate, first_guess
+from gym_dr.fitting.misfit import LEVEL, Misfit, find_misfit
+from gym_dr.fitting.motion import read_motion
+from gym_dr.fitting.simulator import Simulator
+from tests.fitting.logged import CART, logged
+
+PRIOR: dict[str, Any] = {"length": (0.25, 1.0), "force_mag": (6.0, 14.0)}
+TRUTH = {"length": 0.6, "force_mag": 11.0}
+
+
+def misfit_of(log: Any, randomize: Any = None, params: Any = None) -> Misfit:
+    problem = open_problem(log, env=CART, randomize=PRIOR if randomize is None else randomize, params=params)
+    try:
+        simulator = Simulator(problem.replay, problem.hold)
+        middle = np.full(len(problem.prior.names), 0.5)
+        motion = read_motion(problem.episodes, simulator, problem.prior.params(middle))
+        likelihood = Likelihood(motion, simulator, problem.prior)
+        return find_misfit(motion, estimate(likelihood, first_guess(likelihood, middle)))
+    finally:
+        problem.close()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001, 0.02])
+def test_a_right_model_is_not_suspected_at_any_noise(noise: float) -> None:
+    found = misfit_of(logged(params=TRUTH, noise=noise))
+    assert not found.suspicious(varies=False), found
+
+
+def test_right_models_are_suspected_as_rarely_as_promised() -> None:
+    # of 10 logs 0.15 on average: three or more have a probability of 0.05 %
+    alarms = sum(misfit_of(logged(params=TRUTH, episodes=12, seed=seed)).suspicious(varies=False) for seed in range(10))
+    assert alarms <= 2
+
+
+def test_actions_that_act_a_step_late_are_found() -> None:
+    found = misfit_of(logged(params=TRUTH, late=1))
+    assert found.p < 1e-6
+    assert found.suspicious(varies=False)
+    assert "action" in found.feature
+    assert found.coordinate in ("x_dot", "theta_dot")
+
+
+def test_another_time_step_is_found() -> None:
+    found = misfit_of(logged(params={**TRUTH, "tau": 0.024}, episodes=40, noise=0.002))
+    assert found.p < LEVEL
+    assert found.suspicious(varies=False)
+
+
+def test_a_time_step_that_is_known_is_not_suspected() -> None:
+    log = logged(params={**TRUTH, "tau": 0.024}, episodes=40, noise=0.002)
+    assert not misfit_of(log, params={"tau": 0.024}).suspicious(varies=False)
+
+
+def test_parameters_that_differ_between_episodes_are_found() -> None:
+    lengths = np.linspace(0.4, 0.8, 20)
+    found = misfit_of(logged(params={"length": lengths, "force_mag": 11.0}))
+    assert found.episodes_p < LEVEL / 2
+    assert found.suspicious(varies=False)
+
+
+def test_one_episode_says_nothing_about_differences() -> None:
+    assert np.isnan(misfit_of(logged(params=TRUTH, episodes=8)[:1]).episodes_p)
+
+
+def test_without_parameters_residuals_are_looked_at_all_the_same() -> None:
+    only_noise = {"obs_noise": (0.0, 1.0)}
+    assert not misfit_of(logged(), only_noise).suspicious(varies=False)
+    assert misfit_of(logged(late=1), only_noise).suspicious(varies=False)

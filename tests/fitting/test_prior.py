@@ -1,0 +1,189 @@
+"""What may be asked of a log: ranges of parameters, one delay and noise; the rest is refused with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.fitting.prior import Prior, make_prior
+from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, LogUniform, Normal, Uniform
+from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.space import Param, ParamSpace
+from gym_dr.randomization.spec import Correlation, Randomization
+from tests.strategies import few
+
+SPACE = ParamSpace(
+    "toy",
+    [
+        Param(name="gravity", nominal=-10.0, low=-30.0, high=0.0),
+        Param(name="length", nominal=0.5, low=0.01, high=5.0),
+        Param(name="legs", nominal=2, low=1, high=4, kind="int"),
+        Param(name="windy", nominal=0, low=0, high=1, kind="bool"),
+        Param(name="wind", nominal=15.0, low=0.0, high=20.0, switch="windy"),
+    ],
+)
+
+
+def prior(known: Any = None, **asked: Any) -> Prior:
+    return make_prior(SPACE, None, asked, known or {})
+
+
+# ---- what is refused ----
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "nothing": ({}, "Expected parameters to find, each with the range in which it may be, such as"),
+    "constants alone": ({"length": 0.7}, "Expected parameters to find"),
+    "a choice": ({"length": Choice((0.4, 0.6))}, "'length': expected a range of numbers to find it in, got Choice"),
+    "whole numbers": ({"length": Integer(1, 3)}, "'length': expected a range of numbers to find it in, got Integer"),
+    "a kind that is whole": ({"legs": Uniform(1, 4)}, "'legs'"),
+    "a switch": ({"windy": Bernoulli(0.5)}, "'windy': expected a range of numbers to find it in, got Bernoulli"),
+    "a bias": ({"length": (0.4, 0.6), "obs_bias": (0, 1)}, "obs_bias: expected parameters of the environment, action_"),
+    "pushes": ({"push_speed": (0, 1)}, "A log does not show other disturbances"),
+    "two delays": (
+        {"action_delay": Integer(0, 3), "obs_delay": Integer(0, 3)},
+        "Expected action_delay or obs_delay, got both: in a log they look the same.",
+    ),
+    "a delay that is no number of steps": ({"action_delay": (0.0, 3.0)}, "action_delay"),
+    "a factor of a delay": ({"action_delay": Scale(Integer(0, 3))}, "action_delay: expected whole numbers, such as"),
+    "too many delays": ({"obs_delay": Integer(0, 60)}, "obs_delay: expected at most 50 whole numbers"),
+    "beyond the bounds": ({"length": (0.0, 1.0)}, "length"),
+}
+
+
+@pytest.mark.parametrize(("asked", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_what_a_log_cannot_answer_is_refused_with_the_reason(asked: Any, message: str) -> None:
+    with pytest.raises(RandomizationError) as refused:
+        make_prior(SPACE, None, asked, {})
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(("asked", "known"), [({"lenght": (0.4, 0.6)}, {}), ({"length": (0.4, 0.6)}, {"gravty": -9.0})])
+def test_unknown_parameters_are_refused_with_a_proposal(asked: Any, known: Any) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean"):
+        make_prior(SPACE, None, asked, known)
+
+
+def test_known_values_beyond_the_bounds_are_refused() -> None:
+    with pytest.raises(RandomizationError, match="gravity"):
+        prior({"gravity": 5.0}, length=(0.4, 0.6))
+
+
+def test_the_refusal_says_how_to_set_a_choice() -> None:
+    with pytest.raises(RandomizationError, match=r"not choices: set it with params=\{'windy': value\}"):
+        prior(windy=Bernoulli(0.5))
+
+
+# ---- what is taken ----
+
+
+def test_names_are_the_parameters_to_find_and_the_rest_is_known() -> None:
+    found = prior({"gravity": -9.0}, length=(0.4, 0.6), legs=3)
+    assert found.names == ("length",)
+    assert dict(found.known) == {"gravity": -9.0, "legs": 3.0}
+
+
+def test_a_constant_factor_is_known_as_a_value() -> None:
+    assert dict(prior(length=(0.4, 0.6), gravity=Scale(0.5)).known) == {"gravity": -5.0}
+
+
+def test_a_value_that_is_known_replaces_its_prior() -> None:
+    found = prior({"gravity": -9.0}, length=(0.4, 0.6), gravity=(-12.0, -6.0))
+    assert found.names == ("length",)
+    assert dict(found.known) == {"gravity": -9.0}
+
+
+def test_a_prior_may_leave_the_nominal_value_outside() -> None:
+    assert prior(length=(0.6, 0.9)).names == ("length",)  # 0.5 is nominal, and no warning is an error
+
+
+def test_a_switch_is_turned_on_for_a_parameter_to_find() -> None:
+    assert dict(prior(wind=(0.0, 20.0)).known) == {"windy": 1.0}
+
+
+def test_a_switch_is_turned_on_for_a_parameter_that_is_known() -> None:
+    assert dict(prior({"wind": 5.0}, length=(0.4, 0.6)).known) == {"wind": 5.0, "windy": 1.0}
+
+
+def test_a_switch_that_the_user_sets_stays_as_it_is() -> None:
+    assert dict(prior({"windy": 0.0}, wind=(0.0, 20.0)).known) == {"windy": 0.0}
+
+
+def test_a_file_is_a_prior(tmp_path: Path) -> None:
+    path = tmp_path / "prior.toml"
+    path.write_text('[length]\ndistribution = "uniform"\nlow = 0.4\nhigh = 0.6\n')
+    assert make_prior(SPACE, None, str(path), {}).names == ("length",)
+
+
+def test_a_delay_has_whole_steps_with_equal_probabilities() -> None:
+    found = prior(action_delay=Integer(1, 3))
+    assert (found.delay, found.delays) == ("action_delay", (1, 2, 3))
+    np.testing.assert_allclose(found.delay_weights, [1 / 3] * 3, atol=1e-3)
+    assert found.names == ()
+
+
+def test_a_choice_of_delays_keeps_its_probabilities() -> None:
+    found = prior(obs_delay=Choice((0.0, 4.0), (0.25, 0.75)))
+    assert (found.delay, found.delays) == ("obs_delay", (0, 4))
+    np.testing.assert_allclose(found.delay_weights, [0.25, 0.75], atol=1e-3)
+
+
+def test_noise_is_asked_for_and_no_parameter_of_the_environment() -> None:
+    found = prior(length=(0.4, 0.6), obs_noise=(0.0, 1.0))
+    assert found.noise == Uniform(0.0, 1.0)
+    assert found.names == ("length",)
+    assert (found.delay, found.delays) == ("", (0,))
+
+
+# ---- points and values ----
+
+PRIORS: dict[str, Any] = {
+    "uniform": {"length": (0.4, 0.6)},
+    "log-uniform": {"length": LogUniform(0.1, 4.0)},
+    "truncated normal": {"length": Normal(0.5, 0.1, 0.2, 0.8, method="truncate")},
+    "factor": {"length": Scale((0.5, 1.5))},
+    "factor of a negative nominal value": {"gravity": Scale((0.5, 1.5))},
+    "summand": {"gravity": Add((-3.0, 4.0))},
+    "two": {"gravity": (-12.0, -6.0), "length": LogUniform(0.1, 4.0)},
+}
+
+
+@pytest.mark.parametrize("asked", PRIORS.values(), ids=list(PRIORS))
+def test_point_is_the_inverse_of_values(asked: Any) -> None:
+    given = prior(**asked)
+    for u in np.random.default_rng(0).uniform(0.01, 0.99, (5, len(asked))):
+        values = {name: float(value[0]) for name, value in given.values(u[None]).items()}
+        np.testing.assert_allclose(given.point(values), u, atol=1e-9)
+
+
+@few
+@given(st.floats(0.001, 0.999), st.sampled_from(sorted(PRIORS)))
+def test_any_point_comes_back(u: float, name: str) -> None:
+    given = prior(**PRIORS[name])
+    values = {key: float(value[0]) for key, value in given.values(np.full((1, len(given.names)), u)).items()}
+    np.testing.assert_allclose(given.point(values), u, atol=1e-8)
+
+
+@pytest.mark.parametrize(("value", "end"), [(9.0, 1.0), (-9.0, 0.0)])
+def test_a_value_outside_of_the_prior_has_the_nearest_point(value: float, end: float) -> None:
+    np.testing.assert_allclose(prior(length=(0.4, 0.6)).point({"length": value}), [end], atol=1e-8)
+
+
+def test_params_are_what_is_known_and_the_values_of_a_point() -> None:
+    given = prior({"gravity": -9.0}, length=(0.4, 0.6))
+    assert given.params(np.array([0.5])) == {"gravity": -9.0, "length": pytest.approx(0.5)}
+
+
+def test_values_are_in_the_order_of_points_and_have_the_priors_correlation() -> None:
+    rules = {"length": (0.4, 0.6), "gravity": (-12.0, -6.0)}
+    tied = Randomization(rules, correlation=Correlation(("gravity", "length"), ((1.0, 0.9), (0.9, 1.0))))
+    given = make_prior(SPACE, None, tied, {})
+    values = given.values(np.random.default_rng(0).uniform(size=(2000, 2)))
+    assert tuple(values) == given.names == ("gravity", "length")
+    # of uniforms with a Gaussian copula, 6 / pi asin(rho / 2) = 0.891
+    assert np.corrcoef(values["gravity"], values["length"])[0, 1] == pytest.approx(0.891, abs=0.02)

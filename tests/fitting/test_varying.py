@@ -1,0 +1,90 @@
+"""Systems that vary between episodes: their distribution comes out of the estimates of single episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gym_dr.fitting.varying import drawn, population
+
+Numbers = npt.NDArray[np.float64]
+MEAN, COVARIANCE = np.array([0.4, 0.6]), np.array([[0.01, 0.006], [0.006, 0.008]])
+SURE = np.diag([1e4, 4e3])  # information of an episode: deviations of 0.01 and 0.016
+
+
+def episodes(count: int, information: Any, seed: int = 0) -> tuple[Numbers, Numbers]:
+    """Estimates of episodes whose parameters are normal, each with an error of its own."""
+    rng = np.random.default_rng(seed)
+    truth = rng.multivariate_normal(MEAN, COVARIANCE, count)
+    whole = np.broadcast_to(information, (count, 2, 2))
+    errors = np.stack([rng.multivariate_normal(np.zeros(2), np.linalg.inv(each)) for each in whole])
+    return truth + errors, whole.copy()
+
+
+def test_mean_and_covariance_of_many_episodes_are_recovered() -> None:
+    mean, covariance, _ = population(*episodes(800, SURE))
+    # standard errors: 0.1 / sqrt(800) = 0.0035 of means, and 5 % of variances
+    np.testing.assert_allclose(mean, MEAN, atol=0.011)
+    np.testing.assert_allclose(covariance, COVARIANCE, atol=0.0015)
+
+
+def test_errors_of_the_estimates_are_no_variation() -> None:
+    # errors of 0.1, as large as the variation: the estimates' own covariance is twice as large
+    points, information = episodes(1500, np.diag([100.0, 125.0]))
+    assert np.cov(points.T)[0, 0] > 1.8 * COVARIANCE[0, 0]
+    _, covariance, _ = population(points, information)
+    np.testing.assert_allclose(covariance, COVARIANCE, atol=0.0025)
+
+
+def test_a_system_that_does_not_vary_has_hardly_any_variation() -> None:
+    rng = np.random.default_rng(0)
+    points = MEAN + rng.standard_normal((200, 2)) * 0.01
+    mean, covariance, _ = population(points, np.broadcast_to(np.eye(2) * 1e4, (200, 2, 2)))
+    np.testing.assert_allclose(mean, MEAN, atol=0.003)
+    assert np.sqrt(np.diag(covariance)).max() < 0.01
+
+
+def test_directions_that_an_episode_cannot_tell_come_from_the_others() -> None:
+    # every second episode tells the first parameter alone, the others the second alone: means are those of the others
+    count = 1000
+    information = np.where((np.arange(count) % 2)[:, None, None] == 0, np.diag([1e4, 0.0]), np.diag([0.0, 1e4]))
+    points = np.random.default_rng(0).multivariate_normal(MEAN, COVARIANCE, count)
+    points[::2, 1] = points[1::2, 0] = 0.9  # what is not told says nothing
+    mean, covariance, _ = population(points, information)
+    np.testing.assert_allclose(mean, MEAN, atol=0.015)
+    np.testing.assert_allclose(np.diag(covariance), np.diag(COVARIANCE), rtol=0.25)
+
+
+def test_the_mean_is_as_uncertain_as_episodes_are_few() -> None:
+    _, _, few = population(*episodes(5, SURE))
+    _, _, many = population(*episodes(500, SURE))
+    # of one parameter alone 0.01 / 500 = 2e-5
+    assert many[0, 0] == pytest.approx(2e-5, rel=0.3)
+    assert few[0, 0] > 20 * many[0, 0]
+
+
+def test_two_episodes_are_enough_for_a_distribution() -> None:
+    mean, covariance, uncertain = population(*episodes(2, SURE))
+    assert np.isfinite(mean).all()
+    assert (np.linalg.eigvalsh(covariance) > 0).all()
+    assert (np.linalg.eigvalsh(uncertain) > 0).all()
+
+
+def test_draws_have_the_mean_and_both_covariances_together() -> None:
+    points = drawn(MEAN, COVARIANCE, 0.2 * COVARIANCE, 20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(points.mean(axis=0), MEAN, atol=0.005)
+    np.testing.assert_allclose(np.cov(points.T), 1.2 * COVARIANCE, atol=5e-4)
+
+
+def test_draws_stay_inside_of_the_prior() -> None:
+    points = drawn(np.array([0.02, 0.97]), 4 * COVARIANCE, np.zeros((2, 2)), 500, np.random.default_rng(0))
+    assert points.shape == (500, 2)
+    assert ((points > 0.0) & (points < 1.0)).all()
+
+
+def test_a_distribution_beyond_the_prior_is_drawn_at_its_edge() -> None:
+    points = drawn(np.array([5.0]), np.array([[1e-4]]), np.zeros((1, 1)), 50, np.random.default_rng(0))
+    np.testing.assert_allclose(points, 1.0, atol=1e-5)
