@@ -60,7 +60,6 @@ class LogReplay(ABC):
 
     Attributes:
         coordinates: What states are compared by, in order.
-        columns: The observation's numbers that ``read`` uses, and what they must be, for people.
         time_step: Duration of a step, s, or the parameter that is it; None if the physics has none.
         courses: Influences with an unknown phase.
         inexact: Deviations of what a replayed step misses because something was guessed, one for each coordinate; empty
@@ -79,7 +78,8 @@ class LogReplay(ABC):
 
     def __init__(self, backend: Backend, table: ParamTable) -> None:
         """Takes over the sub-environments of a backend."""
-        self._backend, self._table = backend, table
+        self._backend: Any = backend  # families use what theirs has
+        self._table = table
         self.num_envs = table.num_envs
         self._all: Indices = np.arange(table.num_envs)
         self._seeded = False
@@ -188,12 +188,12 @@ class LogReplay(ABC):
     def streams(self, seed: int) -> npt.NDArray[np.uint64]:
         """Random streams of all sub-environments, for ``rewind``; sub-environment i has ``seed + i``."""
         self._backend.seed(range(self.num_envs), range(seed, seed + self.num_envs))
-        copied: npt.NDArray[np.uint64] = self._backend.streams.copy()  # type: ignore[attr-defined]  # random_steps says so
+        copied: npt.NDArray[np.uint64] = self._backend.streams.copy()
         return copied
 
     def rewind(self, streams: npt.NDArray[np.uint64]) -> None:
         """Restores random streams."""
-        self._backend.streams[:] = streams  # type: ignore[attr-defined]
+        self._backend.streams[:] = streams
 
 
 def logged(others: Mapping[str, npt.NDArray[Any]], name: str, shape: Sequence[int]) -> Array | None:

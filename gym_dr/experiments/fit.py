@@ -241,10 +241,8 @@ class _Job:
 
         problem, prior = self.problem, self.problem.prior
         count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
-        used, kept = (
-            problem.episodes[: len(problem.episodes) - count],
-            problem.episodes[len(problem.episodes) - count :],
-        )
+        end = len(problem.episodes) - count
+        used, kept = problem.episodes[:end], problem.episodes[end:]
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")

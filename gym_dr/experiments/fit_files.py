@@ -31,7 +31,7 @@ class FitFiles:
         """Checks that the randomization can be written.
 
         Raises:
-            ConfigError: The path does not end in .toml, its folder does not exist, or packages for reports are missing.
+            ConfigError: The path does not end in .toml, or its folder does not exist.
         """
         if path.suffix != ".toml":
             raise ConfigError(f"{spelled('output')}: expected a file that ends in .toml, got {str(path)!r}.")
@@ -43,23 +43,23 @@ class FitFiles:
     def write(self, found: Fit, command: str) -> None:
         """Writes everything, the randomization last, and removes what was unfinished.
 
+        Without the packages for reports there is none, and the randomization's comment says so.
+
         Raises:
             RunFolderError: A file cannot be written.
         """
+        from gym_dr.evaluation.report.fitting import fit_report  # heavy
+        from gym_dr.evaluation.report.page import check_installed, write_report
+
         columns = {str(name): found.particles[name].to_numpy() for name in found.particles}
         write_atomically(self.particles, _packed(columns))
+        comment = [f"Found by: {command}" if command else "Found by gym_dr.fit", *found.findings]
         try:
-            from gym_dr.evaluation.report.fitting import fit_report
-            from gym_dr.evaluation.report.page import check_installed, write_report
-
             check_installed()
         except ConfigError as error:
-            found_note = str(error)
+            comment.append(f"There is no report: {error}")
         else:
             write_report(fit_report(found, command, self._next(found)), self.report)
-            found_note = ""
-        comment = [f"Found by: {command}" if command else "Found by gym_dr.fit", *found.findings]
-        comment += [f"There is no report: {found_note}"] if found_note else []
         write_atomically(self.randomization, randomization_text(found.randomization, "\n".join(comment)).encode())
         with os_errors(self._unfinished, "removed"):
             self._unfinished.unlink(missing_ok=True)

@@ -55,7 +55,8 @@ def find_phases(likelihood: Likelihood, u: Array, courses: Sequence[Course]) -> 
     first, moved = still.streams_after(motion.before, u)
     mean = still.replay.add(first, moved.mean(axis=0))
     residuals = still.replay.difference(motion.after, mean)
-    sizes, spread = guess_sizes(still, residuals, spread_of_streams(moved)), spread_of_streams(moved)
+    spread = spread_of_streams(moved)
+    sizes = guess_sizes(still, residuals, spread)
     inverse = np.linalg.inv(np.diag(2.0 * sizes.measured + sizes.process) + (0.0 if spread is None else spread))
     directions = {c.power: _direction(still, u, c, calm, courses, first) for c in active}
     parts = {course.power: np.zeros_like(residuals) for course in active}

@@ -65,7 +65,6 @@ class Estimate:
     at: Linearized
     residuals: Array  # (T, n), see ``Likelihood.residuals``
     innovations: Array  # (T, n) whitened residuals, independent with variance 1 if the model is right
-    phases: npt.NDArray[np.int64] | None  # (T, courses)
     rounds: int
     unsettled: float  # deviations that parameters still moved in the last round, by which ``information`` is less; or 0
 
@@ -309,7 +308,6 @@ def estimate(
         at=Linearized(states=states, offsets=offsets, links=links, factor=factor, sizes=sizes),
         residuals=found,
         innovations=innovations,
-        phases=likelihood.phases,
         rounds=done,
         unsettled=unsettled,
     )

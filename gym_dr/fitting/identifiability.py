@@ -72,13 +72,13 @@ def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | No
 def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.random.Generator) -> list[str]:
     """For parameters that keep their prior: what they would show in.
 
-    Each is moved across its range in states around the logged ones, four times as far out, with random actions.
+    Each is moved across its range in states around the logged ones, four times as far out, under logged actions.
 
     Args:
         likelihood: Of the logged steps.
         u: Point of the prior for the others.
         names: The parameters.
-        rng: Of states and actions.
+        rng: Of the states, and of which actions go with them.
 
     Returns:
         A sentence for each.

@@ -53,28 +53,6 @@ class Prior:
         """All parameters that are not nominal, at a point ``(parameters,)``."""
         return {**self.known, **{name: float(values[0]) for name, values in self.values(u[None]).items()}}
 
-    def point(self, values: Mapping[str, float]) -> Array:
-        """The point at which parameters have given values, by bisection; where they lie outside, the nearest one."""
-        low, high = np.full(len(self.names), _EDGE), np.full(len(self.names), 1.0 - _EDGE)
-        wanted = np.array([values[name] for name in self.names])
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            found = np.array([float(v[0]) for v in self._alone(middle).values()])
-            rising = np.array(self._rising())
-            above = np.where(rising, found > wanted, found < wanted)
-            high, low = np.where(above, middle, high), np.where(above, low, middle)
-        point: Array = 0.5 * (low + high)
-        return point
-
-    def _alone(self, u: Array) -> dict[str, Array]:
-        """``values`` without correlation."""
-        rules = Randomization(dict(self.randomization.rules))
-        return values_at(rules, self.space, {name: np.array([x]) for name, x in zip(self.names, u, strict=True)})
-
-    def _rising(self) -> list[bool]:
-        low, high = (self._alone(np.full(len(self.names), u)) for u in (0.25, 0.75))
-        return [bool(high[name][0] >= low[name][0]) for name in self.names]
-
 
 def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Mapping[str, float]) -> Prior:
     """Checks what is asked for.

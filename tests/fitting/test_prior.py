@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gym_dr.errors import RandomizationError, UnknownNameError
 from gym_dr.fitting.prior import Prior, make_prior
-from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, LogUniform, Normal, Uniform
-from gym_dr.randomization.rules import Add, Scale
+from gym_dr.randomization.distributions import Bernoulli, Choice, Integer, Uniform
+from gym_dr.randomization.rules import Scale
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Correlation, Randomization
-from tests.strategies import few
 
 SPACE = ParamSpace(
     "toy",
@@ -141,37 +138,6 @@ def test_noise_is_asked_for_and_no_parameter_of_the_environment() -> None:
 
 
 # ---- points and values ----
-
-PRIORS: dict[str, Any] = {
-    "uniform": {"length": (0.4, 0.6)},
-    "log-uniform": {"length": LogUniform(0.1, 4.0)},
-    "truncated normal": {"length": Normal(0.5, 0.1, 0.2, 0.8, method="truncate")},
-    "factor": {"length": Scale((0.5, 1.5))},
-    "factor of a negative nominal value": {"gravity": Scale((0.5, 1.5))},
-    "summand": {"gravity": Add((-3.0, 4.0))},
-    "two": {"gravity": (-12.0, -6.0), "length": LogUniform(0.1, 4.0)},
-}
-
-
-@pytest.mark.parametrize("asked", PRIORS.values(), ids=list(PRIORS))
-def test_point_is_the_inverse_of_values(asked: Any) -> None:
-    given = prior(**asked)
-    for u in np.random.default_rng(0).uniform(0.01, 0.99, (5, len(asked))):
-        values = {name: float(value[0]) for name, value in given.values(u[None]).items()}
-        np.testing.assert_allclose(given.point(values), u, atol=1e-9)
-
-
-@few
-@given(st.floats(0.001, 0.999), st.sampled_from(sorted(PRIORS)))
-def test_any_point_comes_back(u: float, name: str) -> None:
-    given = prior(**PRIORS[name])
-    values = {key: float(value[0]) for key, value in given.values(np.full((1, len(given.names)), u)).items()}
-    np.testing.assert_allclose(given.point(values), u, atol=1e-8)
-
-
-@pytest.mark.parametrize(("value", "end"), [(9.0, 1.0), (-9.0, 0.0)])
-def test_a_value_outside_of_the_prior_has_the_nearest_point(value: float, end: float) -> None:
-    np.testing.assert_allclose(prior(length=(0.4, 0.6)).point({"length": value}), [end], atol=1e-8)
 
 
 def test_params_are_what_is_known_and_the_values_of_a_point() -> None:

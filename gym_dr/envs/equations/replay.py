@@ -44,7 +44,9 @@ class EquationsLogReplay(LogReplay):
                 "register_equations: observation -> state, with nan for what is open."
             )
         seen_as_is = family.described is not None and self._state_from is None
-        units = [q.unit for q in family.described.observation] if seen_as_is else [""] * len(self._fields)
+        units = [""] * len(self._fields)
+        if seen_as_is:
+            units = [quantity.unit for quantity in family.described.observation for _ in range(quantity.size)]
         self.coordinates = tuple(
             Coordinate(name=name, unit=unit, angle=self._turns(probe, seen, k))
             for k, (name, unit) in enumerate(zip(self._fields, units, strict=True))
@@ -78,8 +80,8 @@ class EquationsLogReplay(LogReplay):
         return Reading(states=states, usable=np.ones(len(observations) - 1, np.bool_))
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
-        self._backend.simulation.put(self._all, states)  # type: ignore[attr-defined]
+        self._backend.simulation.put(self._all, states)
 
     def _states(self) -> Array:
-        states: Array = self._backend.simulation.states(self._all)  # type: ignore[attr-defined]
+        states: Array = self._backend.simulation.states(self._all)
         return states

@@ -172,15 +172,10 @@ class InvertedDoublePendulum(Mdp):
 class _Roamer(Mdp):
     """Does not observe how far it has come, unless it is asked to; all its other positions and its velocities."""
 
-    places = 1  # positions left out, the first ones
-
-    @property
-    def unseen(self) -> Sequence[int]:  # type: ignore[override]  # a keyword decides
-        """See ``Mdp``; where a robot is does not matter, even if it is observed."""
-        return range(self.places)
+    unseen: Sequence[int] = (0,)  # where a robot is does not matter, even if it is observed
 
     def state_from(self, observations: Array) -> tuple[Array, Array]:
-        skipped = self.places * int(self.env._exclude_current_positions_from_observation)
+        skipped = len(self.unseen) * int(self.env._exclude_current_positions_from_observation)
         where = np.zeros((len(observations), skipped))
         qpos = np.concatenate([where, observations[:, : self.nq - skipped]], axis=1)
         return qpos, observations[:, self.nq - skipped : self.nq - skipped + self.nv]
@@ -264,7 +259,7 @@ class Hopper(Walker2d):
 class _Planar(_Roamer):
     """Moves in a plane; reports x and y positions and velocities."""
 
-    places = 2
+    unseen = (0, 1)
 
     def reset_info(self, engine: Engine) -> Info:
         xy = engine.qpos[:, :2]

@@ -95,12 +95,12 @@ class MujocoLogReplay(LogReplay):
         return deltas
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
-        engine: Any = self._backend.engine  # type: ignore[attr-defined]
+        engine: Any = self._backend.engine
         nq = int(self._model.nq)
         engine.place(states[:, :nq], states[:, nq:])
 
     def _states(self) -> Array:
-        engine: Any = self._backend.engine  # type: ignore[attr-defined]
+        engine: Any = self._backend.engine
         return np.concatenate([engine.qpos, engine.qvel], axis=1)
 
 
@@ -108,12 +108,12 @@ class ClosedFormLogReplay(MujocoLogReplay):
     """The same where compiled equations step the robot."""
 
     def _place(self, states: Array, phases: npt.NDArray[np.int64] | None) -> None:
-        simulation: Any = self._backend.simulation  # type: ignore[attr-defined]
+        simulation: Any = self._backend.simulation
         padding = np.zeros((len(states), simulation.states(self._all[:1]).shape[1] - states.shape[1]))
         simulation.put(self._all, np.concatenate([states, padding], axis=1))
 
     def _states(self) -> Array:
-        simulation: Any = self._backend.simulation  # type: ignore[attr-defined]
+        simulation: Any = self._backend.simulation
         states: Array = simulation.states(self._all)[:, : int(self._model.nq + self._model.nv)]
         return states
 

@@ -82,7 +82,7 @@ class LanderLogReplay(LogReplay):
     def first(self) -> Array:
         """See ``LogReplay.first``; the legs rest at their stops."""
         self._world.rows[:], self._world.status[:] = self._rows, self._status
-        continuous = self._backend.continuous  # type: ignore[attr-defined]  # a lander's
+        continuous = self._backend.continuous
         idle = np.zeros((self.num_envs, 2)) if continuous else np.zeros(self.num_envs, np.int64)
         for _ in range(_SETTLING):
             self._backend.step(idle, None, self._table)
@@ -99,7 +99,7 @@ class LanderLogReplay(LogReplay):
 
     @property
     def _world(self) -> Any:
-        return self._backend.memory.world  # type: ignore[attr-defined]
+        return self._backend.memory.world
 
     def read(self, observations: Array, others: Mapping[str, npt.NDArray[Any]]) -> Reading:
         hull = observations[:, :_HULL] * _TO_STATE + _PAD
