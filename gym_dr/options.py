@@ -16,15 +16,16 @@ from typing import Any, Union, get_args, get_origin
 from gym_dr.errors import ConfigError, shortened, unknown_name
 
 
-def option(default: Any, help: str, choices: Sequence[str] = ()) -> Any:
+def option(default: Any, help: str, choices: Sequence[str] = (), *, run: bool = False) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
     Args:
         default: Value if none is given.
         help: One line of help.
         choices: All allowed values, if there are only a few; ``check_choices`` enforces them.
+        run: Whether it names the folder of a run, unless it is one of the choices.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices)})
+    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices), "run": run})
 
 
 def check_choices(config: Any) -> None:
@@ -35,7 +36,7 @@ def check_choices(config: Any) -> None:
     """
     for field in dataclasses.fields(config):
         known, value = field.metadata.get("choices"), getattr(config, field.name)
-        if known and value not in known:
+        if known and value not in known and not field.metadata.get("run"):
             raise unknown_name(field.name, value, known)
 
 

@@ -20,7 +20,7 @@ from gym_dr.errors import GymDrError
 from gym_dr.evaluation.play import play_policy
 from gym_dr.experiments.launch import _train_in_worker
 from gym_dr.runs.config import RunSettings
-from gym_dr.training.config import A2CConfig
+from gym_dr.training.config import A2CConfig, DistillConfig
 from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, spelled
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
@@ -231,7 +231,8 @@ def test_every_keyword_that_a_message_spells_is_one() -> None:
     """An argument of a public function, or a field of a run's settings or an algorithm's."""
     public = (gym_dr.train, gym_dr.evaluate, gym_dr.report, gym_dr.study, gym_dr.Run.resume, play_policy)
     known = {name for function in public for name in inspect.signature(function).parameters}
-    known |= set(RunSettings.__dataclass_fields__) | set(A2CConfig.__dataclass_fields__)
+    known |= set(RunSettings.__dataclass_fields__)
+    known |= set(A2CConfig.__dataclass_fields__) | set(DistillConfig.__dataclass_fields__)
     spelt = set()
     for path in BELOW:
         for node in nodes(path):

@@ -66,12 +66,17 @@ class Stopwatch:
         seconds = 0.0
         for small_policy, noise, steps, stop in self._played.values():
             _, num_envs, inputs = steps.observations.shape
-            again = Steps.allocate(stop, num_envs, inputs=inputs, actions=len(small_policy.low))
+            again = Steps.allocate(
+                stop, num_envs, inputs=inputs, actions=len(small_policy.low), units=steps.states.shape[2]
+            )
             again.observations[:] = steps.observations[: stop + 1]
             env_actions = np.zeros((num_envs, len(small_policy.low)), np.float32)
+            starts = np.zeros((stop, num_envs), np.bool_)
+            remembered = small_policy.memory.state.copy(), small_policy.memory.previous.copy()
             begin = time.perf_counter()
-            cast(Any, act_repeatedly)(small_policy, noise[:stop], again, env_actions)
+            cast(Any, act_repeatedly)(small_policy, starts, noise[:stop], again, env_actions)
             seconds += time.perf_counter() - begin
+            small_policy.memory.state[:], small_policy.memory.previous[:] = remembered  # the training goes on with it
         return seconds
 
     def _time(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -168,6 +168,14 @@ def backward(trained, n):
                     below[i, j] *= slope
 
 
+@njit(**KERNEL | RUNTIME)
+def backward_to_inputs(trained, n):
+    """Replaces a block's inputs by derivatives with respect to them, after ``backward``."""
+    ins, outs = trained.network.sizes[0], trained.network.sizes[1]
+    delta = trained.deltas[1, : n * outs].reshape(n, outs)
+    np.dot(delta, trained.network.weights[: outs * ins].reshape(outs, ins), trained.inputs[:n])
+
+
 @njit(**KERNEL)
 def norm_of(values):
     """The length of a vector, summed in float64."""

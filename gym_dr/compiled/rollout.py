@@ -41,12 +41,13 @@ def rollout(step, world, exchange, small_policy, noise, steps, elapsed, max_step
     num_envs = len(elapsed)
     envs = np.arange(num_envs)
     env_actions = np.empty((num_envs, len(small_policy.low)), np.float32)
+    starts = np.empty(num_envs, np.bool_)
     t, last = rows
     over = False
     while t < last and not over:
-        policy.choose(
-            small_policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], env_actions
-        )
+        for env in range(num_envs):
+            starts[env] = elapsed[env] == 0 and exchange.fresh[env] == 0
+        policy.choose(small_policy, starts, noise[t], steps, t, env_actions)
         for env in range(num_envs):
             exchange.choices[env] = steps.choices[t, env]
             for j in range(env_actions.shape[1]):

@@ -17,9 +17,11 @@ class Steps(NamedTuple):
     rewards: npt.NDArray[np.float64]  # (T, N)
     terminated: npt.NDArray[np.bool_]  # (T, N)
     truncated: npt.NDArray[np.bool_]  # (T, N)
+    log_probs: npt.NDArray[np.float32]  # (T, N) of the actions under the policy that chose them
+    states: npt.NDArray[np.float32]  # (T, N, H) what the policy remembered before each row; no columns without memory
 
     @staticmethod
-    def allocate(steps: int, num_envs: int, *, inputs: int, actions: int) -> Steps:
+    def allocate(steps: int, num_envs: int, *, inputs: int, actions: int, units: int = 0) -> Steps:
         """Memory for ``steps`` steps of ``num_envs`` sub-environments.
 
         Args:
@@ -27,6 +29,7 @@ class Steps(NamedTuple):
             num_envs: N.
             inputs: Numbers in an observation.
             actions: Numbers in a continuous action; 0 for discrete ones.
+            units: Of the policy's memory; 0 for none.
         """
         shape = (steps, num_envs)
         return Steps(
@@ -36,4 +39,6 @@ class Steps(NamedTuple):
             rewards=np.empty(shape, np.float64),
             terminated=np.empty(shape, np.bool_),
             truncated=np.empty(shape, np.bool_),
+            log_probs=np.empty(shape, np.float32),
+            states=np.empty((*shape, units), np.float32),
         )

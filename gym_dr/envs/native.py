@@ -448,7 +448,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         start = space.start if isinstance(space, gym.spaces.Discrete) else None
         box = np.zeros((self.num_envs, *(space.shape or (0,))), np.float32)
         for t in range(first, last):
-            choose(policy, steps.observations[t], noise[t], steps.choices[t], steps.raw_actions[t], box)
+            choose(policy, self._elapsed == 0, noise[t], steps, t, box)
             actions = self._backend.check_actions(box if start is None else steps.choices[t] + start)
             resets = self._autoreset.resets
             outcome, steps.truncated[t] = self._advance(actions, resets)

@@ -15,7 +15,7 @@ ADAPTIVE = "gym_dr.randomization.adaptive"
 
 @hookimpl
 def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
-    """Registers A2C, PPO and REINFORCE by name, so torch is only imported for training."""
+    """Registers A2C, PPO, distillation and REINFORCE by name, so torch is only imported for training."""
     for algorithm in (
         Algorithm(
             name="a2c",
@@ -33,6 +33,15 @@ def gym_dr_register_algorithms(register: Callable[[Algorithm], None]) -> None:
             train="gym_dr.training.ppo:train",
             num_envs=8,
             load_policy="gym_dr.training.ppo:load_policy",
+            offers=(SCORES, MASKS),
+        ),
+        Algorithm(
+            name="distill",
+            summary="Imitation of a teacher that may observe the draw, for policies with memory (Ross et al. 2011).",
+            config="gym_dr.training.config:DistillConfig",
+            train="gym_dr.training.distill:train",
+            num_envs=8,
+            load_policy="gym_dr.training.distill:load_policy",
             offers=(SCORES, MASKS),
         ),
         Algorithm(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.envs.workers.vector_env import MAX_TIMEOUT
-from gym_dr.errors import ConfigError, GymDrError, PluginError, located, shortened
+from gym_dr.errors import ConfigError, GymDrError, PluginError, RunFolderError, located, shortened
 from gym_dr.options import check_choices, check_fields, expect, option
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.files import read_table
@@ -37,6 +37,7 @@ from gym_dr.runs.environments import (
 )
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
+from gym_dr.training.config import check_same_networks
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
@@ -163,7 +164,8 @@ def build_config(
     keywords = _check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
     if "env" not in given:
         check_module(file.settings.get("env", ""), trust)
-    return _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+    made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+    return dataclasses.replace(made, options=_with_runs(made.options))
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -379,6 +381,28 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         raise
     except (TypeError, ValueError) as error:  # a plugin's algorithm may reject a value this way
         raise ConfigError(f"{algorithm.name}: {error}") from None
+
+
+def _with_runs(options: Any) -> Any:
+    """The options of an algorithm, with full paths of the runs that they name.
+
+    Raises:
+        ConfigError: There is no such run, or this algorithm cannot go on from it.
+    """
+    paths = {}
+    for field in dataclasses.fields(options):
+        value, choices = getattr(options, field.name), field.metadata.get("choices", ())
+        if not field.metadata.get("run") or value in choices:
+            continue
+        try:
+            folder, config, _ = open_run(value)
+        except RunFolderError as error:
+            words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
+            raise ConfigError(f"{field.name}: expected {words}, got {shortened(value)}: {error}") from None
+        paths[field.name] = str(folder.path.resolve())
+        if choices:
+            check_same_networks(options, config.options, field.name, str(folder.path))
+    return dataclasses.replace(options, **paths)
 
 
 def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:

@@ -29,11 +29,11 @@ from gym_dr.runs.checkpoint import (
     load_newest,
     save_checkpoint,
 )
-from gym_dr.runs.config import RunConfig, differences
+from gym_dr.runs.config import RunConfig, differences, open_run
 from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
-from gym_dr.training.api import seed_for
+from gym_dr.training.api import TrainedNetworks, seed_for
 from gym_dr.wording import how_to_resume, spelled
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.disturbed_space import split
@@ -126,6 +126,17 @@ class RunSession:
             with located(self.folder.checkpoints):
                 self._adapted.load_state(self._sampler_state)
         return self.envs
+
+    def trained(self, run: str) -> TrainedNetworks:
+        """See ``Session.trained``."""
+        folder, config, _ = open_run(run)
+        return TrainedNetworks(
+            source=str(folder.path),
+            algorithm=config.algorithm,
+            options=config.options,
+            state=load_newest(folder)["state"],
+            context_ranges=config.context_ranges,
+        )
 
     def segment_seed(self, update: int) -> int | None:
         """See ``Session.segment_seed``."""

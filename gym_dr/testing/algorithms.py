@@ -63,9 +63,15 @@ class AlgorithmCase:
 
     algorithm: Algorithm
     options: Mapping[str, Any]
+    imitates: AlgorithmCase | None = None  # whose run the option ``teacher`` names
 
     def train(self, path: Path, env_id: str, cut_at: int | None = None, **options: Any) -> RunFolder:
         """Trains, or resumes an existing run; ``cut_at`` raises an error after that update, before it is saved."""
+        if self.imitates is not None:
+            taught = path.parent / f"teacher-{env_id.replace('/', '-')}"
+            if not taught.exists():
+                self.imitates.train(taught, env_id)
+            options = {"teacher": str(taught), **options}
         settings = {"env": env_id, "num_envs": 8, "checkpoint_every": 2, "eval_episodes": 0}
         config = build_config(self.algorithm, {**settings, **self.options, **options}, randomization="none")
         resume = path.exists()

@@ -9,21 +9,20 @@ Learning Algorithms").
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, advantages_of, make_batch, minibatches
-from gym_dr.training.config import A2CConfig
-from gym_dr.training.losses import normalize, policy_gradient_loss, value_loss
+from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches, with_normalized_advantages
+from gym_dr.training.config import A2CConfig, memory_size
+from gym_dr.training.losses import policy_gradient_loss, value_loss
 from gym_dr.training.networks import make_actor
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.training.update import training_update
+from gym_dr.training.update import PREDICTION, training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy")  # columns of the metrics
 _OPTIMIZERS: dict[str, Any] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -33,22 +32,21 @@ def train(session: Session, config: A2CConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(config.rollout_steps)
     agent = make_agent(envs, config, session.seed, session.device)
-    if session.restored is not None:
-        agent.load_state(session.restored)
-    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
+    restore(agent, session, config.init)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, LOSSES) as row:
+        with training_update(session, update, agent, losses_of(config)) as row:
             seed = session.segment_seed(update)
             if seed is not None:
                 collector.reset(seed)
-            rollout = collector.collect(agent.behavior)
+            rollout = agent.recall(collector.collect(agent.behavior))
             values = agent.values_of(rollout)
             advantages = advantages_of(
                 rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
             )
             collector.score(rollout, advantages)
-            batch = make_batch(rollout, values, advantages)
+            batch = agent.batch_of(rollout, values, advantages)
             losses = learn(agent, batch, config) if len(batch) else {}
             agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
             row.update(losses, steps=int(rollout.valid.sum()))
@@ -70,35 +68,51 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: A2CConfig, seed: int, dev
         activation=config.activation,
         init=config.init,
         critic_context=config.critic_context,
+        memory_size=memory_size(config),
+        sequence_length=config.sequence_length,
+        predict_draw=config.predict_draw,
         normalize_observations=config.normalize_observations,
         reward_scale=config.reward_scale,
     )
 
 
-def learn(agent: ActorCritic, batch: Batch, config: A2CConfig) -> dict[str, float]:
-    """Learns from a rollout's steps once; returns the means of ``LOSSES`` over minibatches.
+def learn(agent: ActorCritic, batch: Batch | Sequences, config: A2CConfig) -> dict[str, float]:
+    """Learns from a rollout's steps once; returns the means of ``losses_of`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
     if config.normalize_advantages:
-        batch = replace(batch, advantages=normalize(batch.advantages))
+        batch = with_normalized_advantages(batch)
     losses = []
     for rows in minibatches(len(batch), config.minibatches, agent.generator):
-        part = batch[rows]
+        part = agent.unrolled(batch[rows])
         log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
         entropy = entropies.mean()
         actor_loss = policy_gradient_loss(log_probs, part.advantages) - agent.entropy_coef * entropy
         critic_loss = value_loss(agent.value(part.critic_inputs), part.returns)
-        agent.gradient_step(actor_loss + critic_loss)  # the networks share no weights
-        losses.append((actor_loss.item(), critic_loss.item(), entropy.item()))
-    return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*losses, strict=True), strict=True)}
+        prediction_loss = agent.prediction_loss(part)
+        # the networks share no weights
+        agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
+        losses.append([loss.item() for loss in (actor_loss, critic_loss, entropy, prediction_loss)])
+    names = losses_of(config)  # the loss of a prediction comes last
+    return {name: sum(each) / len(each) for name, each in zip(names, zip(*losses, strict=True), strict=False)}
+
+
+def losses_of(config: A2CConfig) -> tuple[str, ...]:
+    """The metrics' columns: one more if the memory predicts the draw."""
+    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
 
 
 def load_policy(
     state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: A2CConfig, *, deterministic: bool = False
 ) -> Policy:
     """The trained actor; see ``actor_policy``."""
-    normalized = config.normalize_observations
-    actor = make_actor(envs, config.hidden_sizes, config.activation, normalize_observations=normalized)
+    actor = make_actor(
+        envs,
+        config.hidden_sizes,
+        config.activation,
+        normalize_observations=config.normalize_observations,
+        memory_size=memory_size(config),
+    )
     return actor_policy(actor, state, deterministic)

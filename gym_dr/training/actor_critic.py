@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor, nn
 
-from gym_dr.errors import CheckpointError, NotFiniteError, TrainingError
+from gym_dr.arrays import Floats
+from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import context_ranges
 from gym_dr.renamed import old_names
-from gym_dr.training.api import Policy, seed_for
-from gym_dr.training.batch import critic_inputs
+from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
+from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN
+from gym_dr.training.config import CONTEXT_SPAN, INITS
+from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
     GaussianActor,
@@ -40,10 +43,13 @@ class ActorCritic:
     """An actor and a critic that share no weights, an optimizer for each, and the generator that samples actions.
 
     The critic may observe the draw even when the actor does not (Pinto et al. 2018, "Asymmetric Actor Critic for
-    Image-Based Robot Learning"): it is only needed in training, where the draw is known.
+    Image-Based Robot Learning"): it is only needed in training, where the draw is known. If the actor has a memory, the
+    critic either observes the draw or has a memory of its own.
 
     Attributes:
-        critic_context: The k parameters that the critic observes besides the observation.
+        visible: The k parameters that the critic observes, or that the memory predicts; rollouts need them as context.
+        critic_context: Those that the critic observes besides the observation.
+        critic_memory: The critic's own memory, if it has one.
         entropy_coef: Current weight of the entropy bonus, set by ``anneal``.
         behavior: Chooses the actions in rollouts.
     """
@@ -64,6 +70,9 @@ class ActorCritic:
         init: str = "torch",
         continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
         critic_context: bool = False,
+        memory_size: int = 0,
+        sequence_length: int = 0,
+        predict_draw: float = 0.0,
         normalize_observations: bool = False,
         reward_scale: float = 1.0,
         reward_moments: NormalizeRewards | None = None,
@@ -71,18 +80,28 @@ class ActorCritic:
         """Builds networks for the environment's spaces on ``device``. The seed determines weights and actions.
 
         ``make_optimizer`` makes the optimizer of each network, ``continuous`` is the actor for continuous actions,
-        ``reward_moments`` normalizes rewards, and ``A2CConfig`` documents the other keywords.
+        ``reward_moments`` normalizes rewards, ``memory_size`` and ``sequence_length`` are 0 without memory, and
+        ``A2CConfig`` documents the other keywords.
 
         Raises:
             ConfigError: The networks do not support the spaces.
             RandomizationError: ``critic_context`` is set, but nothing is randomized.
         """
-        self.critic_context = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if critic_context else ()
-        inputs = observation_size(envs) + len(self.critic_context)
+        informed = critic_context or predict_draw > 0
+        self.visible = context_ranges(*spaces_of(envs), span=CONTEXT_SPAN) if informed else ()
+        self.critic_context = self.visible if critic_context else ()
+        self.prediction_coef = predict_draw
+        self._sequence_length = sequence_length
+        remembers = 0 if critic_context else memory_size
+        inputs = observation_size(envs) + len(self.critic_context) + remembers
         with torch.random.fork_rng(devices=[]):  # torch initializes layers from its global generator
             torch.manual_seed(seed_for(seed, stream=2, index=0))
-            self.actor = make_actor(envs, hidden_sizes, activation, continuous, normalize_observations)
+            shape = hidden_sizes, activation, continuous, normalize_observations
+            self.actor = make_actor(envs, *shape, memory_size=memory_size, init=init)
             self.critic = mlp(inputs, hidden_sizes, 1, activation)
+            seen = observation_size(envs) + self.actor.code_size
+            self.critic_memory = GRUMemory(seen, remembers, init) if remembers else None
+            self.predictor = nn.Linear(memory_size, len(self.visible)) if predict_draw > 0 else None
             if init == "orthogonal":
                 orthogonal(self.actor.network, last_gain=0.01)  # all actions start equally likely
                 orthogonal(self.critic, last_gain=1.0)
@@ -93,12 +112,22 @@ class ActorCritic:
         self.reward_moments, self._reward_scale = reward_moments, reward_scale
         self.actor.to(device)
         self.critic.to(device)
-        self.actor_optimizer = make_optimizer(self.actor.parameters(), lr=actor_lr)
-        self.critic_optimizer = make_optimizer(self.critic.parameters(), lr=critic_lr)
+        value_function = nn.ModuleList([self.critic])
+        if self.critic_memory is not None:
+            value_function.append(self.critic_memory.to(device))
+        self._critic_state = torch.zeros(envs.num_envs, remembers, device=device)
+        policy = nn.ModuleList([self.actor])
+        if self.predictor is not None:
+            policy.append(self.predictor.to(device))
+        self.actor_optimizer = make_optimizer(policy.parameters(), lr=actor_lr)
+        self.critic_optimizer = make_optimizer(value_function.parameters(), lr=critic_lr)
         self.entropy_coef = entropy_coef
         self.generator = torch.Generator().manual_seed(seed_for(seed, stream=2, index=1))
         self.behavior = make_behavior(self.actor, self.generator, device, envs.num_envs)
-        self._networks = (self.actor, self.actor_optimizer, actor_lr), (self.critic, self.critic_optimizer, critic_lr)
+        self._networks = (
+            (policy, self.actor_optimizer, actor_lr),
+            (value_function, self.critic_optimizer, critic_lr),
+        )
         self._first_entropy_coef, self._max_grad_norm = entropy_coef, max_grad_norm
 
     @property
@@ -117,10 +146,54 @@ class ActorCritic:
         values: Tensor = self.critic(inputs).squeeze(-1)
         return values
 
-    def values_of(self, rollout: Rollout) -> Tensor:
-        """The critic's values of a rollout's observations, shape ``(T + 1, N)``, without a graph."""
+    def recall(self, rollout: Rollout) -> Rollout:
+        """Adds to the latest rollout what this agent's networks need to learn from it.
+
+        The critic's own memory, if it has one, runs over the rollout; the context becomes what the memory predicts, if
+        it does, and stays with a critic that observes it.
+        """
+        if self.predictor is not None:
+            rollout = replace(rollout, draws=rollout.context)
+        if not self.critic_context:
+            rollout = replace(rollout, context=None)
+        memory = rollout.memory
+        if memory is None or self.critic_memory is None:
+            return rollout
         with torch.no_grad():
-            return self.value(critic_inputs(rollout))
+            inputs = self.actor.memory_inputs(rollout.observations, memory.previous)
+            after = self.critic_memory(inputs, self._critic_state, memory.starts)
+            before = torch.cat([self._critic_state[None], after[:-2]]) * ~memory.starts[:-1, :, None]
+        self._critic_state = after[-2]  # the next rollout begins with the last observation of this one
+        return replace(rollout, memory=replace(memory, critic_states=before, critic_memories=after))
+
+    def values_of(self, rollout: Rollout) -> Tensor:
+        """The critic's values of a rollout's observations, shape ``(T + 1, N)``, without a graph; after ``recall``."""
+        inputs = critic_inputs(rollout)
+        if rollout.memory is not None and rollout.memory.critic_memories is not None:
+            inputs = torch.cat([inputs, rollout.memory.critic_memories], -1)
+        with torch.no_grad():
+            return self.value(inputs)
+
+    def batch_of(self, rollout: Rollout, values: Tensor, estimates: Floats) -> Batch | Sequences:
+        """The steps of a rollout to learn from: sequences of them if the actor has a memory; see ``make_batch``."""
+        if rollout.memory is None:
+            return make_batch(rollout, values, estimates)
+        return make_sequences(rollout, rollout.memory, values, estimates, self._sequence_length)
+
+    def unrolled(self, part: Batch | Sequences) -> Batch:
+        """The steps of sequences with what the current memories remember at each, with a graph; a batch as it is.
+
+        Truncated backpropagation through time (Williams and Peng 1990): sequences go on from the states that the
+        networks had when they collected the rollout. Those are a few gradient steps old in later minibatches, which
+        costs little for policies that clipping keeps close, while computing them anew would cost another pass.
+        """
+        if isinstance(part, Batch):
+            return part
+        inputs = self.actor.memory_inputs(part.observations, part.previous)
+        memories = cast(GRUMemory, self.actor.memory)(inputs, part.states[0], part.starts)
+        if self.critic_memory is None or part.critic_states is None:
+            return part.kept_steps(memories, None)
+        return part.kept_steps(memories, self.critic_memory(inputs, part.critic_states[0], part.starts))
 
     def anneal(self, schedule: str, progress: float) -> None:
         """Sets learning rates and the weight of the entropy bonus for an update.
@@ -171,9 +244,20 @@ class ActorCritic:
             valid = torch.as_tensor(rollout.valid, device=rollout.observations.device)
             self.observation_moments.update(rollout.observations[:-1][valid])
 
+    def prediction_loss(self, part: Batch) -> Tensor:
+        """Mean squared error of the draws that the memory predicts, in units of the context, without its weight."""
+        if self.predictor is None or part.memories is None or part.draws is None:
+            return torch.zeros((), device=part.returns.device)
+        loss: Tensor = (self.predictor(part.memories) - part.draws).pow(2).mean()
+        return loss
+
     def state(self) -> dict[str, Any]:
         """Everything needed to continue training, as tensors."""
         moments = {} if self.reward_moments is None else {"reward_moments": self.reward_moments.state_dict()}
+        if self.critic_memory is not None:
+            moments["critic_memory"] = self.critic_memory.state_dict()
+        if self.predictor is not None:
+            moments["predictor"] = self.predictor.state_dict()
         return {
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict(),
@@ -183,6 +267,29 @@ class ActorCritic:
             **moments,
         }
 
+    def start_from(self, trained: TrainedNetworks) -> None:
+        """Starts from what another run has learned: weights and moments, but neither optimizers nor random numbers.
+
+        Raises:
+            ConfigError: Its networks have other inputs, outputs or sizes; nothing has changed.
+        """
+        parts: dict[str, nn.Module | None] = {
+            "actor": self.actor,
+            "critic": self.critic,
+            "critic_memory": self.critic_memory,
+            "reward_moments": self.reward_moments,
+        }
+        before = self.state()
+        try:
+            for name, part in parts.items():
+                if part is not None:
+                    _load_weights(part, trained.state, name)
+        except CheckpointError as error:
+            self.load_state(before)
+            raise ConfigError(
+                f"init: {trained.source}: its observations, draws that a network observes, or actions differ: {error}"
+            ) from None
+
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Restores the result of ``state``.
 
@@ -191,6 +298,10 @@ class ActorCritic:
         """
         _load_weights(self.actor, state, "actor")
         _load_weights(self.critic, state, "critic")
+        if self.critic_memory is not None:
+            _load_weights(self.critic_memory, state, "critic_memory")
+        if self.predictor is not None:
+            _load_weights(self.predictor, state, "predictor")
         if self.reward_moments is not None:
             _load_weights(self.reward_moments, state, "reward_moments")
         try:
@@ -199,6 +310,19 @@ class ActorCritic:
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
             raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
+
+
+def restore(agent: ActorCritic, session: Session, init: str) -> None:
+    """Restores a resumed run's agent, or starts it from the run that ``init`` names.
+
+    Raises:
+        CheckpointError: The checkpoint does not fit.
+        ConfigError: The other run's networks do not fit.
+    """
+    if session.restored is not None:
+        agent.load_state(session.restored)
+    elif init not in INITS:
+        agent.start_from(session.trained(init))
 
 
 def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:

@@ -27,6 +27,17 @@ MemorylessPolicy = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]  # observation
 Policy = MemorylessPolicy | PolicyWithMemory
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainedNetworks:
+    """What another run has learned, for algorithms that go on from it or imitate it."""
+
+    source: str  # the run's folder, for messages
+    algorithm: str  # name
+    options: Any  # its configuration
+    state: Mapping[str, Any]  # of its newest checkpoint, as passed to ``Session.save``
+    context_ranges: Mapping[str, tuple[float, float]] | None  # of parameters that its policy observes
+
+
 class Session(Protocol):
     """The first argument of ``train``: makes the environments and stores the results.
 
@@ -46,6 +57,14 @@ class Session(Protocol):
         Args:
             rollout_steps: Vector steps of one rollout, the unit of ``resample_every``; None if rollouts have no fixed
                 length, which makes updates the unit.
+        """
+        ...
+
+    def trained(self, run: str) -> TrainedNetworks:
+        """What another run has learned; algorithms without an option that names a run do not need it.
+
+        Raises:
+            GymDrError: There is no such run, or it has no usable checkpoint.
         """
         ...
 

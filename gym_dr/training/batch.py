@@ -1,17 +1,19 @@
-"""Prepares a rollout for learning: advantages, valid steps and minibatches."""
+"""Prepares a rollout for learning: advantages, valid steps or sequences of steps, and minibatches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gym_dr.arrays import Floats
+from gym_dr.training.losses import normalize
 from gym_dr.training.returns import gae
-from gym_dr.training.rollout import Rollout
+from gym_dr.training.rollout import Rollout, RolloutMemory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +25,67 @@ class Batch:
     actions: Tensor  # (B, ...)
     advantages: Tensor  # (B,)
     returns: Tensor  # (B,) targets of the critic: advantage + value
+    log_probs: Tensor  # (B,) of the actions under the policy that chose them
+    labels: Tensor | None = None  # (B, ...) what to imitate, if anything
+    draws: Tensor | None = None  # (B, k) what the memory learns to predict, if anything
+    memories: Tensor | None = None  # (B, H) what is remembered after each observation; None without memory
 
     def __len__(self) -> int:
         return len(self.returns)
 
     def __getitem__(self, rows: Tensor | slice) -> Batch:
-        return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        def cut(part: Any) -> Any:
+            return None if part is None else part[rows]
+
+        return Batch(**{field.name: cut(getattr(self, field.name)) for field in fields(self)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequences:
+    """The steps of a rollout in S sequences of L steps, for networks with memory, in time-major order."""
+
+    observations: Tensor  # (L, S, obs)
+    critic_inputs: Tensor  # (L, S, obs), or (L, S, obs + k) if the critic observes the draw
+    actions: Tensor  # (L, S, ...)
+    advantages: Tensor  # (L, S)
+    returns: Tensor  # (L, S)
+    log_probs: Tensor  # (L, S)
+    kept: Tensor  # (L, S) bool, False on steps to ignore in losses; each sequence has at least one to keep
+    starts: Tensor  # (L, S) bool, whether an episode starts
+    previous: Tensor  # (L, S, A) the actions before, as memory sees them
+    states: Tensor  # (1, S, H) what the policy remembered before the first step, when it acted
+    critic_states: Tensor | None  # (1, S, H) the same of a critic with a memory of its own
+    labels: Tensor | None = None  # (L, S, ...) see ``Batch``
+    draws: Tensor | None = None  # (L, S, k)
+
+    def __len__(self) -> int:
+        return self.kept.shape[1]
+
+    def __getitem__(self, rows: Tensor | slice) -> Sequences:
+        def cut(part: Any) -> Any:
+            return None if part is None else part[:, rows]
+
+        return Sequences(**{field.name: cut(getattr(self, field.name)) for field in fields(self)})
+
+    def kept_steps(self, memories: Tensor, critic_memories: Tensor | None) -> Batch:
+        """The steps to learn from, with what is remembered at each added to the inputs of the networks.
+
+        Args:
+            memories: Of the actor, shape ``(L, S, H)``.
+            critic_memories: Of the critic, if it has a memory of its own.
+        """
+        values = self.critic_inputs if critic_memories is None else torch.cat([self.critic_inputs, critic_memories], -1)
+        return Batch(
+            observations=torch.cat([self.observations, memories], -1)[self.kept],
+            critic_inputs=values[self.kept],
+            actions=self.actions[self.kept],
+            advantages=self.advantages[self.kept],
+            returns=self.returns[self.kept],
+            log_probs=self.log_probs[self.kept],
+            labels=None if self.labels is None else self.labels[self.kept],
+            draws=None if self.draws is None else self.draws[self.kept],
+            memories=memories[self.kept],
+        )
 
 
 def critic_inputs(rollout: Rollout) -> Tensor:
@@ -56,24 +113,81 @@ def make_batch(rollout: Rollout, values: Tensor, estimates: Floats) -> Batch:
     """The steps of a rollout to learn from, without resets and steps masked out of losses.
 
     Args:
-        rollout: T steps of N sub-environments.
+        rollout: T steps of N sub-environments, by a policy without memory.
         values: The critic's values of all observations, shape ``(T + 1, N)``.
         estimates: Advantages from ``advantages_of``, shape ``(T, N)``.
     """
     advantages = torch.as_tensor(estimates, device=values.device)
-    kept = rollout.valid if rollout.learned is None else rollout.valid & rollout.learned
-    rows = torch.as_tensor(kept, device=values.device)
+    rows = _kept(rollout, values)
     return Batch(
         observations=rollout.observations[:-1][rows],
         critic_inputs=critic_inputs(rollout)[:-1][rows],
         actions=rollout.actions[rows],
         advantages=advantages[rows],
         returns=advantages[rows] + values[:-1][rows],
+        log_probs=rollout.log_probs[rows],
+        labels=None if rollout.labels is None else rollout.labels[rows],
     )
 
 
+def make_sequences(
+    rollout: Rollout, memory: RolloutMemory, values: Tensor, estimates: Floats, length: int
+) -> Sequences:
+    """Cuts a rollout into sequences, and leaves out those without a step to learn from.
+
+    Args:
+        rollout: T steps of N sub-environments.
+        memory: Of the rollout.
+        values: See ``make_batch``.
+        estimates: See ``make_batch``.
+        length: L, a divisor of T.
+    """
+    advantages = torch.as_tensor(estimates, device=values.device)
+    kept = _cut(_kept(rollout, values), length)
+    chosen = kept.any(0)
+    steps = {
+        "observations": rollout.observations[:-1],
+        "critic_inputs": critic_inputs(rollout)[:-1],
+        "actions": rollout.actions,
+        "advantages": advantages,
+        "returns": advantages + values[:-1],
+        "log_probs": rollout.log_probs,
+        "starts": memory.starts[:-1],
+        "previous": memory.previous[:-1],
+        **({} if rollout.labels is None else {"labels": rollout.labels}),
+        **({} if rollout.draws is None else {"draws": rollout.draws[:-1]}),
+    }
+    return Sequences(
+        kept=kept[:, chosen],
+        states=_cut(memory.states, length)[:1, chosen],
+        critic_states=None if memory.critic_states is None else _cut(memory.critic_states, length)[:1, chosen],
+        **{name: _cut(part, length)[:, chosen] for name, part in steps.items()},
+    )
+
+
+def with_normalized_advantages(batch: Batch | Sequences) -> Batch | Sequences:
+    """The same with advantages of mean 0 and standard deviation 1 over the steps to learn from."""
+    if isinstance(batch, Batch):
+        return replace(batch, advantages=normalize(batch.advantages))
+    advantages = torch.zeros_like(batch.advantages)
+    advantages[batch.kept] = normalize(batch.advantages[batch.kept])
+    return replace(batch, advantages=advantages)
+
+
+def _kept(rollout: Rollout, values: Tensor) -> Tensor:
+    """Which steps to learn from, shape ``(T, N)``."""
+    kept = rollout.valid if rollout.learned is None else rollout.valid & rollout.learned
+    return torch.as_tensor(kept, device=values.device)
+
+
+def _cut(steps: Tensor, length: int) -> Tensor:
+    """Sequences of ``length`` consecutive steps: ``(T, N, ...)`` -> ``(L, T / L * N, ...)``."""
+    count, num_envs, *rest = steps.shape
+    return steps.reshape(count // length, length, num_envs, *rest).transpose(0, 1).flatten(1, 2)
+
+
 def minibatches(size: int, count: int, generator: torch.Generator) -> Sequence[Tensor | slice]:
-    """Rows of ``count`` random minibatches that partition ``size`` steps.
+    """Rows of ``count`` random minibatches that partition ``size`` steps or sequences.
 
     A single minibatch is all steps in order, without random numbers.
     """

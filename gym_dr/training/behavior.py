@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gym_dr.arrays import Floats
+from gym_dr.arrays import Floats, Mask
 from gym_dr.compiled import policy as compiled
 from gym_dr.compiled.policy import SmallPolicy
-from gym_dr.training.api import Policy, seed_for
+from gym_dr.compiled.steps import Steps
+from gym_dr.errors import ConfigError
+from gym_dr.training.api import EpisodeStarts, Policy, seed_for
 from gym_dr.training.networks import STD_FLOOR, Actor, CategoricalActor, GaussianActor, linear_layers
 from gym_dr.training.normalization import NormalizeObservations
 
@@ -24,33 +26,80 @@ _POLICY_STEPS = 64  # steps of noise that a trained policy draws at a time
 
 
 class TorchBehavior:
-    """Samples actions of any actor, on any device."""
+    """Samples actions of any actor, on any device.
 
-    def __init__(self, actor: Actor, generator: torch.Generator, device: str) -> None:
-        """Samples from ``actor``, whose weights are on ``device``, with noise from ``generator``, on the CPU."""
+    Attributes:
+        units: H, the numbers that the actor remembers; 0 without memory.
+    """
+
+    def __init__(
+        self, actor: Actor, generator: torch.Generator, device: str, num_envs: int, *, deterministic: bool = False
+    ) -> None:
+        """Samples from ``actor``, whose weights are on ``device``, with noise from ``generator``, on the CPU.
+
+        ``deterministic`` takes the most likely actions instead.
+        """
         self.actor, self.generator, self.device = actor, generator, device
+        self._deterministic = deterministic
+        self.units = 0 if actor.memory is None else actor.memory.size
+        self._state = torch.zeros(num_envs, self.units, device=device)
+        self._previous = torch.zeros(num_envs, actor.code_size, device=device)
 
     def begin(self) -> None:
         """Called before each rollout, since weights may have changed; does nothing here."""
 
-    def act(self, observations: Floats, noise: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Actions for observations ``(N, obs)`` float32 and noise ``(N, numbers)``.
+    @property
+    def remembered(self) -> tuple[Floats, Floats]:
+        """The state ``(N, H)`` and the last action as memory sees it ``(N, A)``; copies."""
+        return self._state.cpu().numpy().copy(), self._previous.cpu().numpy().copy()
+
+    def restore(self, state: Floats, previous: Floats) -> None:
+        """Sets ``remembered``."""
+        self._state[:], self._previous[:] = torch.as_tensor(state), torch.as_tensor(previous)
+
+    def act(self, steps: Steps, t: int, noise: Floats, starts: Mask) -> npt.NDArray[Any]:
+        """Chooses actions for the observations in row ``t``, and fills in what the row has of them.
+
+        Args:
+            steps: Its row ``t`` has observations ``(N, obs)``.
+            t: The row.
+            noise: Of this row, ``(N, numbers)``.
+            starts: Where an observation is the first of an episode, so that memory is cleared, ``(N,)``.
 
         Returns:
-            Actions as the network outputs them, ``(N,)`` int64 or ``(N, actions)`` float32, and for the environment.
+            The actions for the environment.
         """
         with torch.no_grad():
-            inputs, by = torch.as_tensor(observations).to(self.device), torch.as_tensor(noise).to(self.device)
-            actions = self.actor.sample(inputs, by)
-            return actions.cpu().numpy(), self.actor.to_env(actions)
+            inputs, by = (torch.as_tensor(array).to(self.device) for array in (steps.observations[t], noise))
+            inputs = self._features(inputs, steps, t, torch.as_tensor(starts).to(self.device))
+            actions = self.actor.most_likely(inputs) if self._deterministic else self.actor.sample(inputs, by)
+            log_probs, _ = self.actor.log_prob_and_entropy(inputs, actions)
+            if self.units:
+                self._previous = self.actor.coded(actions)
+        (steps.raw_actions if steps.raw_actions.shape[2] else steps.choices)[t] = actions.cpu().numpy()
+        steps.log_probs[t] = log_probs.cpu().numpy()
+        return self.actor.to_env(actions)
+
+    def _features(self, observations: torch.Tensor, steps: Steps, t: int, starts: torch.Tensor) -> torch.Tensor:
+        if self.actor.memory is None:
+            return observations
+        inputs = self.actor.memory_inputs(observations, self._previous.masked_fill(starts[:, None], 0.0))
+        before, self._state = self.actor.memory.step(inputs, self._state, starts)
+        steps.states[t] = before.cpu().numpy()
+        return torch.cat([observations, self._state], -1)
 
 
 class CompiledBehavior:
-    """Samples actions of a small actor on the CPU."""
+    """Samples actions of a small actor on the CPU.
+
+    Attributes:
+        units: See ``TorchBehavior``.
+    """
 
     def __init__(self, actor: Actor, generator: torch.Generator, num_envs: int) -> None:
         """Samples from ``actor`` for ``num_envs`` observations at a time."""
         self.actor, self.generator = actor, generator
+        self.units = 0 if actor.memory is None else actor.memory.size
         self._layers = linear_layers(actor.network)
         sizes = [self._layers[0].in_features, *(layer.out_features for layer in self._layers)]
         discrete = isinstance(actor, CategoricalActor)
@@ -64,29 +113,45 @@ class CompiledBehavior:
             high=bounds[1].astype(np.float32),
             floor=STD_FLOOR,
             num_envs=num_envs,
+            units=self.units,
         )
-        self._choices = np.zeros(num_envs, np.int64)
-        self._raw_actions = np.zeros((num_envs, bounds.shape[1]), np.float32)
-        self._env_actions = np.zeros_like(self._raw_actions)
+        self._env_actions = np.zeros((num_envs, bounds.shape[1]), np.float32)
 
     def begin(self) -> None:
         """Copies the weights, which may have changed since the last rollout."""
         with torch.no_grad():
-            weights: list[tuple[torch.Tensor, torch.Tensor]] = [(layer.weight, layer.bias) for layer in self._layers]
-            if isinstance(first := self.actor.network[0], NormalizeObservations):
-                weights[0] = first.folded(self._layers[0])
-            parts = [part.reshape(-1) for weight, bias in weights for part in (weight.t(), bias)]
+            first = self.actor.network[0]
+            layers: list[tuple[torch.Tensor, torch.Tensor]] = [(layer.weight, layer.bias) for layer in self._layers]
+            if isinstance(first, NormalizeObservations):
+                layers[0] = first.folded(*layers[0])
+            parts = [part.reshape(-1) for weight, bias in layers for part in (weight.t(), bias)]
             self.policy.network.weights[:] = torch.cat(parts).numpy()
             if isinstance(self.actor, GaussianActor):
                 self.policy.std[:] = self.actor.log_std.exp().numpy()
+            if self.actor.memory is not None:
+                unit = self.actor.memory.unit
+                weight, bias = unit.weight_ih.data, unit.bias_ih.data
+                if isinstance(first, NormalizeObservations):
+                    weight, bias = first.folded(weight, bias)
+                parts = [weight.t().reshape(-1), unit.weight_hh.t().reshape(-1), bias, unit.bias_hh]
+                self.policy.memory.weights[:] = torch.cat(parts).numpy()
 
-    def act(self, observations: Floats, noise: Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    @property
+    def remembered(self) -> tuple[Floats, Floats]:
+        """See ``TorchBehavior.remembered``."""
+        return self.policy.memory.state.copy(), self.policy.memory.previous.copy()
+
+    def restore(self, state: Floats, previous: Floats) -> None:
+        """See ``TorchBehavior.restore``."""
+        self.policy.memory.state[:], self.policy.memory.previous[:] = state, previous
+
+    def act(self, steps: Steps, t: int, noise: Floats, starts: Mask) -> npt.NDArray[Any]:
         """See ``TorchBehavior.act``."""
-        actions = self._choices, self._raw_actions, self._env_actions
-        cast(Any, compiled.act)(self.policy, observations, noise, *actions)
+        cast(Any, compiled.act)(self.policy, starts, noise, steps, t, self._env_actions)
         if isinstance(self.actor, CategoricalActor):
-            return self._choices.copy(), self._choices + self.actor.start
-        return self._raw_actions.copy(), self._env_actions.astype(self.actor.space.dtype)
+            chosen: npt.NDArray[Any] = steps.choices[t] + self.actor.start
+            return chosen
+        return self._env_actions.astype(self.actor.space.dtype)
 
 
 Behavior: TypeAlias = TorchBehavior | CompiledBehavior
@@ -96,13 +161,23 @@ def make_behavior(actor: Actor, generator: torch.Generator, device: str, num_env
     """The fastest behavior of an actor."""
     if device == "cpu" and sum(parameter.numel() for parameter in actor.parameters()) <= SMALL:
         return CompiledBehavior(actor, generator, num_envs)
-    return TorchBehavior(actor, generator, device)
+    return TorchBehavior(actor, generator, device, num_envs)
 
 
 def draw_noise(behavior: Behavior, steps: int, num_envs: int) -> Floats:
     """Noise to sample the actions of many steps with, shape ``(steps, num_envs, numbers)`` float32."""
     noise: Floats = behavior.actor.noise(steps, num_envs, behavior.generator).numpy()
     return noise
+
+
+def allocate_steps(behavior: Behavior, steps: int, observations: npt.NDArray[Any]) -> Steps:
+    """Memory for ``steps`` steps of a behavior, with the first row's observations ``(N, obs)`` filled in."""
+    actor = behavior.actor
+    num_envs, inputs = observations.shape
+    actions = 0 if isinstance(actor, CategoricalActor) else actor.size
+    allocated = Steps.allocate(steps, num_envs, inputs=inputs, actions=actions, units=behavior.units)
+    allocated.observations[0] = observations
+    return allocated
 
 
 def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
@@ -114,33 +189,113 @@ def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
     a half-trained lander would hover forever. Samples come from a generator with a fixed seed, so that an evaluation
     can be repeated.
     """
-    if deterministic:
-        return _most_likely(actor)
-    generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
-    behaviors: dict[int, Behavior] = {}  # by the number of observations
-    ahead: list[Floats] = []
+    if actor.memory is not None:
+        return RememberingPolicy(actor, deterministic=deterministic)
+    acting = _Acting(actor, deterministic=deterministic)
 
     def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return acting.act(observations, np.zeros(len(observations), np.bool_))
+
+    return policy
+
+
+class RememberingPolicy:
+    """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
+
+    Attributes:
+        size: Numbers in the state of one sub-environment: what it remembers, and its last action.
+    """
+
+    def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
+        """Remembers nothing yet; see ``trained_policy``."""
+        self._acting = _Acting(actor, deterministic=deterministic)
+        self._num_envs: int | None = None
+        self._memory_size = 0 if actor.memory is None else actor.memory.size
+        self.size = self._memory_size + actor.code_size
+        self._inputs = linear_layers(actor.network)[0].in_features - self._memory_size
+
+    def __call__(self, observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
+        """Actions for the environment, for observations ``(N, obs)``.
+
+        Args:
+            observations: Of the environment, not normalized.
+            episode_starts: True where an observation is the first of an episode, ``(N,)``. Where all are, N may be
+                another one than before.
+
+        Raises:
+            ConfigError: Observations or ``episode_starts`` have another shape, or N changes within an episode.
+        """
+        observations, starts = np.asarray(observations), np.asarray(episode_starts)
+        if observations.ndim != 2 or observations.shape[1] != self._inputs:  # compiled code would read beyond them
+            raise ConfigError(f"Expected observations of shape (N, {self._inputs}), got {observations.shape}.")
         num_envs = len(observations)
-        if num_envs not in behaviors:
-            behaviors[num_envs] = make_behavior(actor, generator, "cpu", num_envs)
-            behaviors[num_envs].begin()
-        behavior = behaviors[num_envs]
-        if not ahead or len(ahead[-1]) != num_envs:
-            ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
-        noise = ahead.pop()
-        if not isinstance(actor, CategoricalActor):
+        if starts.shape != (num_envs,) or starts.dtype != np.bool_:
+            raise ConfigError(
+                f"Expected episode_starts of shape ({num_envs},), True where an observation is the first of an "
+                f"episode, got {starts.dtype} of shape {starts.shape}."
+            )
+        if num_envs != self._num_envs and not starts.all():
+            before = "no observations" if self._num_envs is None else f"{self._num_envs} observations"
+            raise ConfigError(
+                f"Expected episode_starts to be True everywhere for {num_envs} observations after {before}: there is "
+                "no memory to go on from."
+            )
+        self._num_envs = num_envs
+        return self._acting.act(observations, starts)
+
+    @property
+    def state(self) -> Floats:
+        """What it remembers of each sub-environment, and its last action, ``(N, size)`` float32; may be set.
+
+        Setting it raises ``ConfigError`` for another shape; N may be any.
+        """
+        if self._num_envs is None:
+            return np.zeros((0, self.size), np.float32)
+        return np.concatenate(self._acting.behavior(self._num_envs).remembered, 1)
+
+    @state.setter
+    def state(self, state: npt.ArrayLike) -> None:
+        try:
+            given = np.asarray(state, np.float32)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"Expected a state of shape (N, {self.size}) with finite numbers: {error}") from None
+        if given.ndim != 2 or given.shape[1] != self.size or not np.isfinite(given).all():
+            raise ConfigError(
+                f"Expected a state of shape (N, {self.size}) with finite numbers, as policy.state gives it, got "
+                f"{given.shape}."
+            )
+        self._num_envs = len(given)
+        self._acting.behavior(len(given)).restore(given[:, : self._memory_size], given[:, self._memory_size :])
+
+
+class _Acting:
+    """Actions of a trained actor for any number of observations at a time."""
+
+    def __init__(self, actor: Actor, *, deterministic: bool) -> None:
+        self.actor, self._deterministic = actor, deterministic
+        self._generator = torch.Generator().manual_seed(seed_for(0, stream=2, index=2))
+        self._behaviors: dict[int, Behavior] = {}  # by the number of observations
+        self._ahead: list[Floats] = []
+
+    def behavior(self, num_envs: int) -> Behavior:
+        """The behavior for a number of observations."""
+        if num_envs not in self._behaviors:
+            self._behaviors[num_envs] = (
+                TorchBehavior(self.actor, self._generator, "cpu", num_envs, deterministic=True)
+                if self._deterministic
+                else make_behavior(self.actor, self._generator, "cpu", num_envs)
+            )
+            self._behaviors[num_envs].begin()
+        return self._behaviors[num_envs]
+
+    def act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
+        """Actions for the environment; for the arguments see ``RememberingPolicy``."""
+        num_envs = len(observations)
+        behavior = self.behavior(num_envs)
+        if not self._ahead or len(self._ahead[-1]) != num_envs:
+            self._ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
+        noise = self._ahead.pop()
+        if not isinstance(self.actor, CategoricalActor):
             noise = np.zeros_like(noise)
-        _, env_actions = behavior.act(np.ascontiguousarray(observations, np.float32), noise)
-        return env_actions
-
-    return policy
-
-
-def _most_likely(actor: Actor) -> Policy:
-    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        with torch.no_grad():
-            inputs = torch.as_tensor(np.ascontiguousarray(observations, np.float32))
-            return actor.to_env(actor.most_likely(inputs))
-
-    return policy
+        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
+        return behavior.act(steps, 0, noise, starts)

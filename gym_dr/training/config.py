@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
+from gym_dr.errors import ConfigError
 from gym_dr.options import check_choices, expect, option
+from gym_dr.wording import spelled
 
 MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 
@@ -17,7 +19,25 @@ MAX_WEIGHTS = 2**26  # between hidden layers: a quarter of a gigabyte
 # slowly from smaller inputs: with draws in [-1, 1] A2C learned worse than without them, with a quarter of that better
 CONTEXT_SPAN = 0.25
 
+MAX_MEMORY = 4096  # numbers; 50 million weights
+
 SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh"), ("torch", "orthogonal")
+MEMORIES = ("none", "gru")
+INIT_HELP = "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder"
+MEMORY_HELP = "what the policy remembers of an episode: nothing, or the state of gated recurrent units"
+
+# options that networks must share to have the same weights, and what they are for algorithms without them
+SHARED_BY_NETWORKS: Mapping[str, Any] = {
+    "hidden_sizes": None,
+    "activation": "tanh",
+    "memory": "none",
+    "memory_size": 64,
+    "state_dependent_std": False,
+    "critic_context": False,
+    "normalize_observations": False,
+    "normalize_rewards": False,
+    "reward_scale": 1.0,
+}
 
 _BOUNDS: dict[str, Callable[[float], bool]] = {
     "at least 1": lambda value: value >= 1,
@@ -47,9 +67,15 @@ class A2CConfig:
     optimizer_eps: float = option(1e-5, "epsilon of the optimizer, for numerical stability")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("relu", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", "initial weights: torch's default or orthogonal (Saxe et al. 2014)", INITS)
+    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
     reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled")
-    critic_context: bool = option(False, "let the critic, which is only used in training, observe the draw")
+    memory: str = option("none", MEMORY_HELP, MEMORIES)
+    memory_size: int = option(64, "numbers that a memory holds")
+    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    critic_context: bool = option(
+        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+    )
     normalize_observations: bool = option(False, "shift and scale observations by their running moments")
     normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
     max_grad_norm: float = option(0.5, "clip each network's gradient to this norm; 0 for no clipping")
@@ -64,6 +90,7 @@ class A2CConfig:
             },
         )
         _check_rollout_steps(self)
+        _check_memory(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +118,18 @@ class PPOConfig:
     optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("tanh", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", "initial weights: torch's default or orthogonal (Saxe et al. 2014)", INITS)
+    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
     initial_std: float = option(0.5, "initial standard deviation of continuous actions; 1 is half of their range")
     state_dependent_std: bool = option(
         False, "let the standard deviation of continuous actions depend on the observation"
     )
-    critic_context: bool = option(False, "let the critic, which is only used in training, observe the draw")
+    memory: str = option("none", MEMORY_HELP, MEMORIES)
+    memory_size: int = option(64, "numbers that a memory holds")
+    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    critic_context: bool = option(
+        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+    )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
     normalize_rewards: bool = option(
         True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
@@ -115,6 +148,57 @@ class PPOConfig:
             },
         )
         _check_rollout_steps(self)
+        _check_memory(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillConfig:
+    """Distillation: a student acts and imitates a teacher that observes the draw (Ross et al. 2011; Kumar et al. 2021).
+
+    The critic learns the values of the student's policy, for algorithms that go on from it.
+    """
+
+    teacher: str = option("", "the run to imitate, named by its folder; its policy may observe the draw", run=True)
+    updates: int = option(488, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
+    rollout_steps: int = option(256, "steps of each sub-environment between two updates")
+    epochs: int = option(4, "passes over each rollout")
+    minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
+    gamma: float = option(0.99, "discount factor, of the critic")
+    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation, for the critic's targets")
+    entropy_coef: float = option(0.0, "weight of the entropy bonus")
+    lr: float = option(0.001, "learning rate of actor and critic (Adam)")
+    schedule: str = option("linear", "linear: decrease learning rate and entropy bonus to 0", SCHEDULES)
+    optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
+    hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
+    activation: str = option("tanh", "activation between layers", ACTIVATIONS)
+    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
+    state_dependent_std: bool = option(
+        False, "let the standard deviation of continuous actions depend on the observation, as the teacher's does"
+    )
+    memory: str = option("none", MEMORY_HELP, MEMORIES)
+    memory_size: int = option(64, "numbers that a memory holds")
+    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    critic_context: bool = option(
+        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+    )
+    normalize_observations: bool = option(True, "shift and scale observations by their running moments")
+    normalize_rewards: bool = option(
+        True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
+    )
+    max_grad_norm: float = option(0.5, "clip each network's gradient to this norm; 0 for no clipping")
+
+    def __post_init__(self) -> None:
+        _check(
+            self,
+            {
+                "at least 1": ("updates", "epochs", "minibatches"),
+                "between 0 and 1": ("gamma", "gae_lambda"),
+                "above 0 and finite": ("lr", "optimizer_eps"),
+            },
+        )
+        _check_rollout_steps(self)
+        _check_memory(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +220,7 @@ class ReinforceConfig:
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     max_grad_norm: float = option(0.0, "clip each network's gradient to this norm; 0 for no clipping")
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
+    memory: str = option("none", "none only; ppo and a2c learn policies that remember", MEMORIES)
 
     def __post_init__(self) -> None:
         _check(
@@ -146,6 +231,42 @@ class ReinforceConfig:
                 "above 0 and finite": ("lr",),
             },
         )
+        if self.memory != "none":
+            raise ConfigError(
+                "memory: expected none, got 'gru'. REINFORCE makes one gradient step on complete episodes, of hundreds "
+                "of steps, and backpropagation through all of them is slow and unstable; ppo and a2c learn from short "
+                "sequences. Use one of these."
+            )
+
+
+def memory_size(config: Any) -> int:
+    """Numbers that a configuration's policy remembers; 0 without memory."""
+    return 0 if config.memory == "none" else int(config.memory_size)
+
+
+def check_same_networks(options: Any, others: Any, name: str, source: str) -> None:
+    """Checks that networks can go on from the weights of another run.
+
+    Args:
+        options: Configuration of the new run.
+        others: Of the other one.
+        name: The option that names the other run, for messages.
+        source: The other run's folder, for messages.
+
+    Raises:
+        ConfigError: They have other networks, or scale observations or rewards differently.
+    """
+    if not hasattr(others, "activation"):
+        raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
+    for shared, absent in SHARED_BY_NETWORKS.items():
+        mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
+        if mine != theirs:
+            if not hasattr(options, shared):
+                raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
+            raise ConfigError(
+                f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
+                f"both the same: {spelled(shared, theirs)}"
+            )
 
 
 def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
@@ -166,3 +287,20 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
 def _check_rollout_steps(config: Any) -> None:
     # at most one of two steps in a row is a reset, so every rollout has a valid step
     expect(config.rollout_steps >= 2, "rollout_steps", "at least 2", config.rollout_steps)
+
+
+def _check_memory(config: Any) -> None:
+    if config.memory == "none":
+        for field in fields(config):
+            if (
+                field.name in ("memory_size", "sequence_length", "predict_draw")
+                and getattr(config, field.name) != field.default
+            ):
+                raise ConfigError(f"{field.name}: has no effect without a memory: add {spelled('memory', 'gru')}")
+        return
+    size, length, steps = config.memory_size, config.sequence_length, config.rollout_steps
+    expect(0.0 <= config.predict_draw < math.inf, "predict_draw", "0 or above and finite", config.predict_draw)
+    expect(1 <= size <= MAX_MEMORY, "memory_size", f"1 to {MAX_MEMORY}", size)
+    divisors = [str(d) for d in range(1, steps + 1) if steps % d == 0]
+    expected = f"a divisor of rollout_steps ({steps}), such as {', '.join(divisors[-4:])}"
+    expect(length >= 1 and steps % length == 0, "sequence_length", expected, length)

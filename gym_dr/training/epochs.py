@@ -1,4 +1,4 @@
-"""PPO's epochs in compiled code, for small networks on the CPU; ``ppo.py`` has the torch version.
+"""Epochs in compiled code, for small networks on the CPU; ``ppo.py`` and ``distill.py`` have the torch versions.
 
 Weights and optimizer state are copied from torch before each update's epochs and back afterwards, so checkpoints,
 policies and all other code see only torch.
@@ -11,67 +11,54 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from gym_dr.compiled import gradients
-from gym_dr.compiled.gradients import Settings, Transitions
+from gym_dr.compiled.gradients import Remembered, Settings, Transitions
+from gym_dr.compiled.gru import TrainedMemory
 from gym_dr.compiled.network import Trained
 from gym_dr.errors import NotFiniteError, TrainingError
 from gym_dr.training.actor_critic import ActorCritic
-from gym_dr.training.batch import Batch
+from gym_dr.training.batch import Batch, Sequences
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import PPOConfig
-from gym_dr.training.networks import STD_FLOOR, linear_layers
+from gym_dr.training.config import DistillConfig, PPOConfig
+from gym_dr.training.networks import STD_FLOOR, CategoricalActor, linear_layers
 
+_AT_ONCE = 32  # sequences that go through a memory at a time, so that activations stay in the cache
+
+Configured = PPOConfig | DistillConfig
 Epoch = Callable[[Sequence[Tensor | slice]], Sequence[Sequence[float]]]  # minibatches' rows -> losses of each
 
 
 @contextlib.contextmanager
-def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config: PPOConfig) -> Iterator[Epoch]:
+def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Configured) -> Iterator[Epoch]:
     """Runs epochs over a batch in compiled code.
 
     Args:
         agent: Must have a ``CompiledBehavior``; its weights and optimizers are up to date when the block ends.
         batch: The steps to learn from.
-        log_probs: Log-probabilities of their actions under the policy that chose them, shape ``(B,)``.
         config: Defines the losses.
 
     Yields:
         A function that runs one epoch: rows of minibatches -> losses of each.
     """
-    actor = _Copy(agent.actor.network, agent.actor, agent.actor_optimizer)
-    critic = _Copy(agent.critic, agent.critic, agent.critic_optimizer)
-    first = agent.observation_moments if agent.observation_moments is not None else nn.Identity()
-    discrete = batch.actions.ndim == 1
-    data = Transitions(
-        observations=first(batch.observations).numpy(),
-        critic_inputs=first(batch.critic_inputs).numpy(),
-        choices=batch.actions.numpy() if discrete else np.empty(0, np.int64),
-        raw_actions=np.empty((0, 0), np.float32) if discrete else batch.actions.numpy(),
-        log_probs=log_probs.numpy(),
-        advantages=batch.advantages.numpy(),
-        returns=batch.returns.numpy(),
-    )
-    settings = Settings(
-        kind=cast(CompiledBehavior, agent.behavior).policy.kind,
-        floor=np.float32(STD_FLOOR),
-        clip_range=np.float32(config.clip_range),
-        value_clip=np.float32(config.value_clip),
-        entropy_coef=np.float32(agent.entropy_coef),
-        normalize_advantages=config.normalize_advantages,
-        actor_lr=float(agent.actor_optimizer.param_groups[0]["lr"]),
-        critic_lr=float(agent.critic_optimizer.param_groups[0]["lr"]),
-        eps=config.optimizer_eps,
-        max_grad_norm=config.max_grad_norm,
-    )
+    predicting = [] if agent.predictor is None else [agent.predictor]
+    actor = _Copy(agent.actor.network, [agent.actor, *predicting], agent.actor_optimizer)
+    remembering = [] if agent.critic_memory is None else [agent.critic_memory]
+    critic = _Copy(agent.critic, [agent.critic, *remembering], agent.critic_optimizer)
+    memories = _memories(agent, batch, config)
+    data = _transitions(agent, batch)
+    settings = _settings(agent, config)
 
     def epoch(parts: Sequence[Tensor | slice]) -> Sequence[Sequence[float]]:
         every = np.arange(len(batch))
         pieces = [every[part.numpy() if isinstance(part, Tensor) else part] for part in parts]
         starts = np.cumsum([0, *map(len, pieces)])
         losses = np.zeros((len(pieces), gradients.LOSSES), np.float64)
-        arguments = actor.trained, critic.trained, data, np.concatenate(pieces), starts, actor.steps, settings, losses
+        trained = actor.trained, critic.trained
+        arguments = *trained, memories, data, np.concatenate(pieces), starts, actor.steps, settings, losses
         end, made = cast(Any, gradients.ppo_epoch)(*arguments)
         actor.steps, critic.steps = actor.steps + made, critic.steps + made
         if end == gradients.BAD_GRADIENT:
@@ -88,14 +75,84 @@ def compiled_epochs(agent: ActorCritic, batch: Batch, log_probs: Tensor, config:
         critic.copy_back()
 
 
+def _settings(agent: ActorCritic, config: Configured) -> Settings:
+    ppo = config if isinstance(config, PPOConfig) else None  # imitation does not clip
+    return Settings(
+        kind=cast(CompiledBehavior, agent.behavior).policy.kind,
+        floor=np.float32(STD_FLOOR),
+        clip_range=np.float32(ppo.clip_range if ppo else 0.0),
+        value_clip=np.float32(ppo.value_clip if ppo else 0.0),
+        entropy_coef=np.float32(agent.entropy_coef),
+        normalize_advantages=ppo is not None and ppo.normalize_advantages,
+        actor_lr=float(agent.actor_optimizer.param_groups[0]["lr"]),
+        critic_lr=float(agent.critic_optimizer.param_groups[0]["lr"]),
+        eps=config.optimizer_eps,
+        max_grad_norm=config.max_grad_norm,
+        prediction_coef=np.float32(agent.prediction_coef),
+    )
+
+
+def _transitions(agent: ActorCritic, batch: Batch | Sequences) -> Transitions:
+    """The arrays that compiled code learns from, flat in time-major order, with normalized observations."""
+    first = agent.observation_moments if agent.observation_moments is not None else nn.Identity()
+    discrete = isinstance(agent.actor, CategoricalActor)
+    return Transitions(
+        observations=_flat(first(batch.observations), batch),
+        critic_inputs=_flat(first(batch.critic_inputs), batch),
+        choices=_flat(batch.actions, batch) if discrete else np.empty(0, np.int64),
+        raw_actions=np.empty((0, 0), np.float32) if discrete else _flat(batch.actions, batch),
+        log_probs=_flat(batch.log_probs, batch),
+        advantages=_flat(batch.advantages, batch),
+        returns=_flat(batch.returns, batch),
+        labels=np.empty((0, 0), np.float32) if batch.labels is None else _flat(batch.labels, batch),
+        remembered=_remembered(batch),
+    )
+
+
+def _remembered(batch: Batch | Sequences) -> Remembered:
+    nothing, nowhere = np.empty((0, 0), np.float32), np.empty(0, np.bool_)
+    if isinstance(batch, Batch):
+        return Remembered(nowhere, nowhere, nothing, nothing, nothing, nothing)
+    states = batch.states[:, :, :0] if batch.critic_states is None else batch.critic_states
+    return Remembered(
+        kept=_flat(batch.kept, batch),
+        starts=_flat(batch.starts, batch),
+        previous=_flat(batch.previous, batch),
+        actor_states=_flat(batch.states, batch),
+        critic_states=_flat(states, batch),
+        draws=_flat(batch.observations[..., :0] if batch.draws is None else batch.draws, batch),
+    )
+
+
+def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
+    """Steps ``(L, S, ...)`` of sequences as ``(L * S, ...)``; those of a batch are flat."""
+    array: npt.NDArray[Any] = (steps.flatten(0, 1).contiguous() if isinstance(batch, Sequences) else steps).numpy()
+    return array
+
+
+def _memories(
+    agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig | DistillConfig
+) -> tuple[TrainedMemory, TrainedMemory]:
+    """Working memory for sequences through the memories of actor and critic."""
+    made = []
+    for memory in (agent.actor.memory, agent.critic_memory):
+        inputs, units, length, sequences = 0, 0, 0, 0
+        if memory is not None and isinstance(batch, Sequences):
+            inputs, units, length = memory.unit.input_size, memory.size, len(batch.kept)
+            sequences = min(_AT_ONCE, -(-len(batch) // config.minibatches))
+        made.append(TrainedMemory.allocate(inputs=inputs, units=units, length=length, sequences=sequences))
+    return made[0], made[1]
+
+
 class _Copy:
     """A copy of a network's weights and Adam moments for compiled code."""
 
-    def __init__(self, network: nn.Sequential, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Copies the layers of ``network``, then the other parameters of ``module``, which contains it."""
+    def __init__(self, network: nn.Sequential, modules: Sequence[nn.Module], optimizer: torch.optim.Optimizer) -> None:
+        """Copies the layers of ``network``, then the other parameters of ``modules``, one of which contains it."""
         layers = linear_layers(network)
         layered = [weights for layer in layers for weights in (layer.weight, layer.bias)]
-        rest = [weights for weights in module.parameters() if all(weights is not other for other in layered)]
+        every = [weights for module in modules for weights in module.parameters()]
+        rest = [weights for weights in every if all(weights is not other for other in layered)]
         self._parameters, self._optimizer = [*layered, *rest], optimizer
         self.trained = Trained.allocate(
             sizes=[layers[0].in_features, *(layer.out_features for layer in layers)],

@@ -1,4 +1,8 @@
-"""Networks for flat observations: critics, and actors for discrete and continuous actions."""
+"""Networks for flat observations: critics, and actors for discrete and continuous actions.
+
+An actor may have a memory. Its methods then take features in place of observations: the observation, followed by what
+is remembered (``Actor.remember``).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gym_dr.errors import ConfigError
+from gym_dr.training.memory import GRUMemory
 from gym_dr.training.normalization import NormalizeObservations
 from gym_dr.wrappers.context import shown_columns
 
@@ -31,14 +36,50 @@ def mlp(inputs: int, hidden_sizes: Sequence[int], outputs: int, activation: str)
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
 
 
-class CategoricalActor(nn.Module):
+class RememberingActor(nn.Module):
+    """Base of all actors: what they remember, if they do.
+
+    Attributes:
+        network: Of observations, or of features.
+        memory: None without memory.
+    """
+
+    def __init__(self, network: nn.Sequential) -> None:
+        """Takes the network; ``make_actor`` adds a memory."""
+        super().__init__()
+        self.network = network
+        self.memory: GRUMemory | None = None
+
+    @property
+    def code_size(self) -> int:
+        """A, the numbers in ``coded`` of one action."""
+        raise NotImplementedError
+
+    def coded(self, actions: Tensor) -> Tensor:
+        """Sampled actions ``(...)`` or ``(..., actions)`` as memory sees them, ``(..., A)`` float32 in [-1, 1]."""
+        raise NotImplementedError
+
+    def memory_inputs(self, observations: Tensor, previous: Tensor) -> Tensor:
+        """What a memory reads: observations ``(..., obs)``, normalized, and the actions before, ``(..., A)``."""
+        first = self.network[0]
+        seen = first(observations) if isinstance(first, NormalizeObservations) else observations
+        return torch.cat([seen, previous], -1)
+
+
+class CategoricalActor(RememberingActor):
     """Discrete actions with probabilities softmax(network(observation))."""
 
     def __init__(self, inputs: int, hidden_sizes: Sequence[int], space: gym.spaces.Discrete, activation: str) -> None:
         """Builds the network for a ``Discrete`` action space."""
-        super().__init__()
-        self.network = mlp(inputs, hidden_sizes, int(space.n), activation)
-        self.start = int(space.start)
+        super().__init__(mlp(inputs, hidden_sizes, int(space.n), activation))
+        self.start, self.choices = int(space.start), int(space.n)
+
+    @property
+    def code_size(self) -> int:
+        return self.choices
+
+    def coded(self, actions: Tensor) -> Tensor:
+        return nn.functional.one_hot(actions, self.choices).float()
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Noise for ``steps`` calls of ``sample``: uniform on [0, 1), shape ``(steps, num_envs, 1)``."""
@@ -64,19 +105,32 @@ class CategoricalActor(nn.Module):
         entropy = -(log_probs.exp() * log_probs).sum(-1)
         return log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1), entropy
 
+    def labels(self, observations: Tensor) -> Tensor:
+        """What a student imitates: log-probabilities of all actions, shape ``(..., n)``."""
+        log_probs: Tensor = self.network(observations).log_softmax(-1)
+        return log_probs
+
+    def divergence(self, labels: Tensor, observations: Tensor) -> Tensor:
+        """Kullback-Leibler divergences of this actor from the one with these ``labels``, shape ``(B,)``."""
+        return (labels.exp() * (labels - self.labels(observations))).sum(-1)
+
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
         chosen: npt.NDArray[np.int64] = actions.cpu().numpy() + self.start
         return chosen
 
 
-class _NormalActor(nn.Module):
+class _NormalActor(RememberingActor):
     """Base of actors whose continuous actions are independently normal."""
 
     def __init__(self, network: nn.Sequential, space: gym.spaces.Box) -> None:
         """Takes the network for a one-dimensional ``Box`` action space."""
-        super().__init__()
-        self.network, self.space, self.size = network, space, int(np.prod(space.shape))
+        super().__init__(network)
+        self.space, self.size = space, int(np.prod(space.shape))
+
+    @property
+    def code_size(self) -> int:
+        return self.size
 
     def distribution(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """Means and standard deviations for observations ``(N, obs)``."""
@@ -89,6 +143,17 @@ class _NormalActor(nn.Module):
     def log_of(self, std: Tensor) -> Tensor:
         """Logarithms of standard deviations from ``distribution``."""
         return std.log()
+
+    def labels(self, observations: Tensor) -> Tensor:
+        """What a student imitates: means, then standard deviations, shape ``(..., 2 * actions)``."""
+        mean, std = self.distribution(observations)
+        return torch.cat([mean, std.expand_as(mean)], -1)
+
+    def divergence(self, labels: Tensor, observations: Tensor) -> Tensor:
+        """Kullback-Leibler divergences of this actor from the one with these ``labels``, shape ``(B,)``."""
+        (mean, std), (wanted, spread) = self.distribution(observations), labels.chunk(2, dim=-1)
+        ratios = (spread**2 + (wanted - mean) ** 2) / std**2
+        return (self.log_of(std) - spread.log() + 0.5 * (ratios - 1.0)).sum(-1)
 
     def noise(self, steps: int, num_envs: int, generator: torch.Generator) -> Tensor:
         """Noise for ``steps`` calls of ``sample``: standard normal, shape ``(steps, num_envs, actions)``."""
@@ -137,6 +202,9 @@ class GaussianActor(_NormalActor):
     def log_of(self, std: Tensor) -> Tensor:
         return self.log_std
 
+    def coded(self, actions: Tensor) -> Tensor:
+        return actions.clamp(-1.0, 1.0)
+
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
         unit = 0.5 * (actions.clamp(-1.0, 1.0) + 1.0)
@@ -165,6 +233,10 @@ class TwoHeadedGaussianActor(_NormalActor):
         with torch.no_grad():  # inverse of the softplus
             linear_layers(self.network)[-1].bias[self.size :] = wanted + (-torch.expm1(-wanted)).log()
 
+    def coded(self, actions: Tensor) -> Tensor:
+        low, high = (torch.as_tensor(b).to(actions) for b in (self.space.low, self.space.high))
+        return (2.0 * (actions - low) / (high - low) - 1.0).clamp(-1.0, 1.0)
+
     def to_env(self, actions: Tensor) -> npt.NDArray[Any]:
         """Sampled actions as the environment takes them."""
         clipped: npt.NDArray[Any] = np.clip(actions.cpu().numpy(), self.space.low, self.space.high)
@@ -180,6 +252,8 @@ def make_actor(
     activation: str,
     continuous: type[GaussianActor] | type[TwoHeadedGaussianActor] = GaussianActor,
     normalize_observations: bool = False,
+    memory_size: int = 0,
+    init: str = "torch",
 ) -> Actor:
     """The actor for a vector environment's spaces.
 
@@ -189,6 +263,8 @@ def make_actor(
         activation: "relu" or "tanh", between layers.
         continuous: The actor for continuous actions.
         normalize_observations: Whether the network's first layer is ``NormalizeObservations``.
+        memory_size: Numbers that the actor remembers; 0 for no memory.
+        init: Initial weights of the memory, see ``GRUMemory``.
 
     Raises:
         ConfigError: The networks do not support the spaces.
@@ -197,13 +273,15 @@ def make_actor(
     space = envs.single_action_space
     actor: Actor
     if isinstance(space, gym.spaces.Discrete):
-        actor = CategoricalActor(inputs, hidden_sizes, space, activation)
+        actor = CategoricalActor(inputs + memory_size, hidden_sizes, space, activation)
     elif isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.is_bounded():
-        actor = continuous(inputs, hidden_sizes, space, activation)
+        actor = continuous(inputs + memory_size, hidden_sizes, space, activation)
     else:
         raise ConfigError(f"Expected Discrete actions or a bounded Box of one dimension, got {space}.")
     if normalize_observations:
         actor.network.insert(0, NormalizeObservations(inputs - shown_columns(envs)))
+    if memory_size:
+        actor.memory = GRUMemory(inputs + actor.code_size, memory_size, init)
     return actor
 
 

@@ -60,10 +60,10 @@ class NormalizeObservations(Moments):
         """Adds inputs, shape ``(B, columns + k)``."""
         super().update(rows[:, : len(self.mean)])
 
-    def folded(self, layer: nn.Linear) -> tuple[Tensor, Tensor]:
-        """Weight and bias of a linear layer that is equivalent to this layer followed by ``layer``."""
+    def folded(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight and bias of a linear map that is equivalent to this layer followed by the given one."""
         columns = len(self.mean)
-        weight, bias = layer.weight.detach().double().clone(), layer.bias.detach().double()
+        weight, bias = weight.detach().double().clone(), bias.detach().double()
         weight[:, :columns] /= self.std()
         return weight.float(), (bias - weight[:, :columns] @ self.mean).float()
 

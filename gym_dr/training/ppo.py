@@ -21,17 +21,17 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
 from gym_dr.training.api import Policy, Session
-from gym_dr.training.batch import Batch, advantages_of, make_batch, minibatches
+from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import PPOConfig
+from gym_dr.training.config import PPOConfig, memory_size
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
 from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
 from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.rollout import RolloutCollector
-from gym_dr.training.update import training_update
+from gym_dr.training.update import PREDICTION, training_update
 
 LOSSES = ("actor_loss", "critic_loss", "entropy", "approx_kl", "clip_fraction")  # columns of the metrics
 
@@ -40,23 +40,22 @@ def train(session: Session, config: PPOConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(config.rollout_steps)
     agent = make_agent(envs, config, session.seed, session.device)
-    if session.restored is not None:
-        agent.load_state(session.restored)
-    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.critic_context)
+    restore(agent, session, config.init)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)
-        with training_update(session, update, agent, LOSSES) as row:
+        with training_update(session, update, agent, losses_of(config)) as row:
             seed = session.segment_seed(update)
             if seed is not None:
                 collector.reset(seed)
-            rollout = collector.collect(agent.behavior)
+            rollout = agent.recall(collector.collect(agent.behavior))
             agent.observe_rewards(rollout, fresh=seed is not None)
             values = agent.values_of(rollout)
             advantages = advantages_of(
                 rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
             )
             collector.score(rollout, advantages)
-            batch = make_batch(rollout, values, advantages)
+            batch = agent.batch_of(rollout, values, advantages)
             losses = learn(agent, batch, config) if len(batch) else {}
             agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
             row.update(losses, steps=int(rollout.valid.sum()))
@@ -78,6 +77,9 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
         init=config.init,
         continuous=_continuous(config),
         critic_context=config.critic_context,
+        memory_size=memory_size(config),
+        sequence_length=config.sequence_length,
+        predict_draw=config.predict_draw,
         normalize_observations=config.normalize_observations,
         reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
     )
@@ -86,54 +88,68 @@ def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, dev
     return agent
 
 
-def learn(agent: ActorCritic, batch: Batch, config: PPOConfig) -> dict[str, float]:
-    """Learns from a rollout's steps for several epochs; returns the means of ``LOSSES`` over minibatches.
+def learn(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> dict[str, float]:
+    """Learns from a rollout's steps for several epochs; returns the means of ``losses_of`` over minibatches.
 
     Raises:
         NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
     """
-    with torch.no_grad():
-        old_log_probs, _ = agent.actor.log_prob_and_entropy(batch.observations, batch.actions)
     compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
     found: list[Sequence[float]] = []
-    with (compiled_epochs if compiled else torch_epochs)(agent, batch, old_log_probs, config) as epoch:
+    with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
         for _ in range(config.epochs):  # new minibatches in each (core 6)
             losses = epoch(minibatches(len(batch), config.minibatches, agent.generator))
             found += losses
             if 0.0 < config.target_kl < sum(each[LOSSES.index("approx_kl")] for each in losses) / len(losses):
                 break
-    return {name: sum(each) / len(each) for name, each in zip(LOSSES, zip(*found, strict=True), strict=True)}
+    names = losses_of(config)  # the loss of a prediction comes last
+    return {name: sum(each) / len(each) for name, each in zip(names, zip(*found, strict=True), strict=False)}
+
+
+def losses_of(config: PPOConfig) -> tuple[str, ...]:
+    """The metrics' columns: one more if the memory predicts the draw."""
+    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
 
 
 @contextlib.contextmanager
-def torch_epochs(agent: ActorCritic, batch: Batch, log_probs: torch.Tensor, config: PPOConfig) -> Iterator[Epoch]:
+def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig) -> Iterator[Epoch]:
     """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
-    yield lambda parts: [_step(agent, batch[rows], log_probs[rows], config) for rows in parts]
+    yield lambda parts: [_step(agent, agent.unrolled(batch[rows]), config) for rows in parts]
 
 
-def _step(agent: ActorCritic, part: Batch, old_log_probs: torch.Tensor, config: PPOConfig) -> tuple[float, ...]:
-    """Takes one gradient step on a minibatch; returns ``LOSSES`` from before it."""
+def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ...]:
+    """Takes one gradient step on a minibatch; returns ``losses_of`` from before it."""
     advantages = normalize(part.advantages) if config.normalize_advantages else part.advantages  # core 7
     log_probs, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
-    log_ratios, entropy = log_probs - old_log_probs, entropies.mean()
+    log_ratios, entropy = log_probs - part.log_probs, entropies.mean()
     actor_loss = clipped_surrogate_loss(log_ratios, advantages, config.clip_range) - agent.entropy_coef * entropy
     values = agent.value(part.critic_inputs)
     if config.value_clip > 0:
         critic_loss = clipped_value_loss(values, part.returns - part.advantages, part.returns, config.value_clip)
     else:  # clipping rarely helps (core 9; Andrychowicz et al. 2021, "What Matters")
         critic_loss = value_loss(values, part.returns)
-    agent.gradient_step(actor_loss + critic_loss)  # the networks share no weights: no coefficient needed
+    prediction_loss = agent.prediction_loss(part)
+    # the networks share no weights: no coefficient needed
+    agent.gradient_step(actor_loss + critic_loss + agent.prediction_coef * prediction_loss)
     with torch.no_grad():  # core 12; KL estimator k3 of Schulman 2020, "Approximating KL Divergence"
         approx_kl = (log_ratios.exp() - 1.0 - log_ratios).mean()
         clip_fraction = ((log_ratios.exp() - 1.0).abs() > config.clip_range).float().mean()
-    return actor_loss.item(), critic_loss.item(), entropy.item(), approx_kl.item(), clip_fraction.item()
+    found = actor_loss, critic_loss, entropy, approx_kl, clip_fraction, prediction_loss
+    return tuple(loss.item() for loss in found)
 
 
 def load_policy(
     state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig, *, deterministic: bool = False
 ) -> Policy:
     """The trained actor; see ``actor_policy``."""
-    actor = make_actor(envs, config.hidden_sizes, config.activation, _continuous(config), config.normalize_observations)
+    actor = make_actor(
+        envs,
+        config.hidden_sizes,
+        config.activation,
+        _continuous(config),
+        config.normalize_observations,
+        memory_size=memory_size(config),
+    )
     return actor_policy(actor, state, deterministic)
 
 

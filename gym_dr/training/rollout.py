@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,15 +18,26 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.envs.capabilities import supports
 from gym_dr.errors import ConfigError, NotFiniteError, TrainingError
 from gym_dr.randomization.context import ContextRange, normalized_context
-from gym_dr.training.behavior import Behavior, CompiledBehavior, draw_noise
-from gym_dr.training.networks import CategoricalActor
+from gym_dr.training.behavior import Behavior, CompiledBehavior, allocate_steps, draw_noise
 from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.record import RecordEpisodes
 
 _PIECE = 64  # steps per allocation of noise and memory when a rollout's length is unknown
 
-# noise, steps, row -> the next row to play, and info of the last step
-Advance = Callable[[Floats, Steps, int], tuple[int, dict[str, Any]]]
+# noise, steps, row, where its observations are the first of an episode -> the next row to play, info of the last step
+Advance = Callable[[Floats, Steps, int, Mask], tuple[int, dict[str, Any]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutMemory:
+    """What a policy with memory had besides the observations, in T steps of N sub-environments."""
+
+    starts: Tensor  # (T + 1, N) bool, whether an observation is the first of an episode
+    previous: Tensor  # (T + 1, N, A) the actions before, as memory sees them; 0 at the start of an episode
+    states: Tensor  # (T, N, H) what the policy remembered before each step
+    # the same for a critic with a memory of its own, and after each observation, (T + 1, N, H); see ActorCritic.recall
+    critic_states: Tensor | None = None
+    critic_memories: Tensor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +46,7 @@ class Rollout:
 
     observations: Tensor  # (T + 1, N, obs) float32; where an episode ended at t, row t + 1 is its final observation
     actions: Tensor  # (T, N, ...) as the network outputs them
+    log_probs: Tensor  # (T, N) of the actions under the policy that chose them
     rewards: Floats  # (T, N)
     terminated: Mask  # (T, N)
     truncated: Mask  # (T, N)
@@ -43,6 +55,10 @@ class Rollout:
     # (T + 1, N, k) current draw at each observation, scaled to +- CONTEXT_SPAN; None if the critic does not observe it
     context: Tensor | None = None
     learned: Mask | None = None  # (T, N), False on steps masked out of losses; None for no mask
+    memory: RolloutMemory | None = None  # None if the policy has no memory
+    # the collector leaves these out:
+    labels: Tensor | None = None  # (T, N, ...) what to imitate
+    draws: Tensor | None = None  # (T + 1, N, k) like the context, for the memory to predict
 
 
 class RolloutCollector:
@@ -68,12 +84,14 @@ class RolloutCollector:
         self._context: npt.NDArray[Any] | None = None  # (N, k), the current one
         self._observations: npt.NDArray[Any] | None = None  # (N, obs), the current ones
         self._autoreset = AutoresetState.of(envs)
+        self._starts: Mask = np.ones(envs.num_envs, np.bool_)  # whether the current observations are first ones
 
     def reset(self, seed: int) -> None:
         """Starts new episodes in all sub-environments; unfinished ones are dropped."""
         self._observations, info = self.envs.reset(seed=seed)
         self._context = self._context_of(info)
         self._autoreset.reset(np.ones(self.envs.num_envs, np.bool_))
+        self._starts = np.ones(self.envs.num_envs, np.bool_)
 
     def collect(self, behavior: Behavior) -> Rollout:
         """Plays ``rollout_steps`` steps with the behavior's actions.
@@ -89,8 +107,9 @@ class RolloutCollector:
         count, num_envs = self.rollout_steps, self.envs.num_envs
         behavior.begin()
         noise = draw_noise(behavior, count, num_envs)
-        steps = _allocate(behavior, noise, self._observations)
+        steps = allocate_steps(behavior, count, self._observations)
         valid = np.ones((count, num_envs), dtype=np.bool_)
+        remembered = behavior.remembered
         # some samplers let the policy learn from replayed draws only
         masking = isinstance(self.envs, AdaptParams) and self.envs.masking
         learned = np.ones((count, num_envs), dtype=np.bool_) if masking else None
@@ -101,7 +120,7 @@ class RolloutCollector:
         t = 0
         while t < count:
             valid[t] = self._autoreset.will_step
-            stop, info = advance(noise, steps, t)
+            stop, info = advance(noise, steps, t, ~valid[t - 1] if t else self._starts)
             self._context = self._context_of(info)
             if contexts is not None:  # only row t can be a reset, whose info has the new draw
                 contexts[t + 1 : stop + 1] = self._context
@@ -110,7 +129,12 @@ class RolloutCollector:
             t = stop
             self._autoreset.step(steps.terminated[t - 1] | steps.truncated[t - 1])
         self._observations = steps.observations[count].copy()
-        return _rollout(steps, valid, self.device, contexts, learned)
+        rollout = _rollout(steps, valid, self.device, contexts, learned)
+        starts = np.concatenate([self._starts[None], ~valid])  # an episode starts after its reset step
+        self._starts = starts[-1]
+        if not behavior.units:
+            return rollout
+        return replace(rollout, memory=_memory(behavior, rollout.actions, starts, steps.states, remembered[1]))
 
     def score(self, rollout: Rollout, advantages: Floats) -> None:
         """Gives the advantages ``(T, N)`` of the latest rollout to the sampler of draws, if it learns from scores.
@@ -158,14 +182,15 @@ def collect_episodes(
     autoreset.reset(playing)
     advance = _advance(envs, behavior)
     pieces: list[tuple[npt.NDArray[Any], ...]] = []
+    nowhere = np.zeros(envs.num_envs, np.bool_)  # the policy has no memory to clear
     while playing.any():
         noise = draw_noise(behavior, _PIECE, envs.num_envs)
-        steps = _allocate(behavior, noise, observations)
+        steps = allocate_steps(behavior, _PIECE, observations)
         valid = np.empty((_PIECE, envs.num_envs), dtype=np.bool_)
         t = 0
         while t < _PIECE and playing.any():
             first = t
-            t, _ = advance(noise, steps, first)
+            t, _ = advance(noise, steps, first, nowhere)
             valid[first:t] = playing
             valid[first] &= autoreset.will_step
             done = steps.terminated[t - 1] | steps.truncated[t - 1]
@@ -184,9 +209,8 @@ def collect_episodes(
 def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
     """Returns a function that plays until an episode ends, in one call, if the environment can; else one step."""
 
-    def step(noise: Floats, steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
-        actions, env_actions = behavior.act(steps.observations[t], noise[t])
-        _actions(steps)[t] = actions
+    def step(noise: Floats, steps: Steps, t: int, starts: Mask) -> tuple[int, dict[str, Any]]:
+        env_actions = behavior.act(steps, t, noise[t], starts)
         observations, steps.rewards[t], steps.terminated[t], steps.truncated[t], info = envs.step(env_actions)
         steps.observations[t + 1] = observations
         return t + 1, info
@@ -195,21 +219,11 @@ def _advance(envs: VectorEnv[Any, Any, Any], behavior: Behavior) -> Advance:
         return step
     policy = behavior.policy
 
-    def play(noise: Floats, steps: Steps, t: int) -> tuple[int, dict[str, Any]]:
+    def play(noise: Floats, steps: Steps, t: int, starts: Mask) -> tuple[int, dict[str, Any]]:
         stop, info = cast(Any, envs).rollout(policy, noise, steps, t, len(noise))
         return int(stop), info
 
     return play
-
-
-def _allocate(behavior: Behavior, noise: Floats, observations: npt.NDArray[Any]) -> Steps:
-    """Allocates memory for as many steps as there is noise, and fills in the first observations."""
-    count, num_envs, numbers = noise.shape
-    if isinstance(behavior.actor, CategoricalActor):
-        numbers = 0  # of continuous actions, which have one noise each
-    steps = Steps.allocate(count, num_envs, inputs=observations.shape[1], actions=numbers)
-    steps.observations[0] = observations
-    return steps
 
 
 def _actions(steps: Steps) -> npt.NDArray[Any]:
@@ -235,7 +249,16 @@ def _rollout(
         valid=valid,
         context=None if contexts is None else torch.from_numpy(contexts).to(device),
         learned=learned,
+        log_probs=torch.from_numpy(steps.log_probs).to(device),
     )
+
+
+def _memory(behavior: Behavior, actions: Tensor, starts: Mask, states: Floats, last: Floats) -> RolloutMemory:
+    """What a policy with memory had; ``last`` (N, A) is the action before the rollout, as memory sees it."""
+    begins = torch.from_numpy(starts).to(actions.device)
+    first = torch.from_numpy(last).to(actions.device)
+    previous = torch.cat([first[None], behavior.actor.coded(actions)]).masked_fill(begins[..., None], 0.0)
+    return RolloutMemory(starts=begins, previous=previous, states=torch.from_numpy(states).to(actions.device))
 
 
 def _check_next_step(envs: VectorEnv[Any, Any, Any]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 from gym_dr.training.actor_critic import ActorCritic
 from gym_dr.training.api import Session
 
+PREDICTION = "prediction_loss"  # the metrics' last column, if a memory predicts the draw
+
 
 @contextlib.contextmanager
 def training_update(

@@ -22,12 +22,13 @@ BUDGETS: dict[str, dict[str, Any]] = {
     "reinforce": {},
     "cem": {"population": 4, "elite": 2, "episode_steps": 50},
 }
+MEMORY: dict[str, Any] = {"memory": "gru", "memory_size": 4, "sequence_length": 8}
 
 
-def config(name: str, vectorization: str = "sync") -> RunConfig:
+def config(name: str, vectorization: str = "sync", **options: Any) -> RunConfig:
     made = training_config(TINY.env, ALGORITHMS[name], 2, seed=1)
     settings = replace(made.settings, vectorization=vectorization)
-    return replace(made, settings=settings, options=replace(made.options, updates=3, **BUDGETS[name]))
+    return replace(made, settings=settings, options=replace(made.options, updates=3, **BUDGETS[name], **options))
 
 
 def metrics_of(kind: type[RunSession], name: str, made: RunConfig) -> tuple[Any, list[dict[str, str]]]:
@@ -38,9 +39,11 @@ def metrics_of(kind: type[RunSession], name: str, made: RunConfig) -> tuple[Any,
 
 
 @pytest.mark.parametrize("vectorization", ["native", "sync"])
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_looking_into_a_training_changes_nothing_in_it(name: str, vectorization: str) -> None:
-    made = config(name, vectorization)
+@pytest.mark.parametrize(
+    ("name", "options"), [*((name, {}) for name in ALGORITHMS), pytest.param("a2c", MEMORY, id="a2c with memory")]
+)
+def test_looking_into_a_training_changes_nothing_in_it(name: str, options: dict[str, Any], vectorization: str) -> None:
+    made = config(name, vectorization, **options)
     _, expected = metrics_of(RunSession, name, made)
     session, rows = metrics_of(ProfiledSession, name, made)
     assert rows == expected

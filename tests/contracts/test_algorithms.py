@@ -31,9 +31,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "lr": 0.02,
         "gamma": 0.0,
     },
+    "distill": {"updates": 12, "rollout_steps": 16, "hidden_sizes": (16,), "minibatches": 4, "lr": 0.02, "gamma": 0.0},
     "reinforce": {"updates": 40, "episodes_per_env": 4, "hidden_sizes": (16,), "lr": 0.05, "gamma": 0.5}
     | {"baseline": "normalize"},
     "cem": {"updates": 10, "population": 24, "elite": 6, "episode_steps": 8},
+}
+
+# what else an algorithm can do, tried beside its defaults
+MORE: dict[tuple[str, str], dict[str, Any]] = {
+    (name, "memory"): {"memory": "gru", "memory_size": 4, "sequence_length": 8} for name in ("a2c", "ppo", "distill")
 }
 
 
@@ -43,7 +49,19 @@ def algorithms() -> list[Algorithm]:
     return list(found.values())
 
 
+def cases() -> dict[str, AlgorithmCase]:
+    found: dict[str, AlgorithmCase] = {}
+    for algorithm in sorted(algorithms(), key=lambda algorithm: algorithm.name == "distill"):  # which needs a teacher
+        own, teacher = OPTIONS.get(algorithm.name, {}), found["ppo"] if algorithm.name == "distill" else None
+        found[algorithm.name] = AlgorithmCase(algorithm=algorithm, options=own, imitates=teacher)
+        for (name, what), options in MORE.items():
+            if name == algorithm.name:
+                both = own | options
+                found[f"{name} with {what}"] = AlgorithmCase(algorithm=algorithm, options=both, imitates=teacher)
+    return found
+
+
 @pytest.mark.parametrize("contract", ALGORITHM_CONTRACTS)
-@pytest.mark.parametrize("algorithm", algorithms(), ids=lambda algorithm: algorithm.name)
-def test_algorithms(algorithm: Algorithm, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
-    contract(AlgorithmCase(algorithm=algorithm, options=OPTIONS.get(algorithm.name, {})), tmp_path)
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in cases().items()])
+def test_algorithms(case: AlgorithmCase, contract: Callable[[AlgorithmCase, Path], None], tmp_path: Path) -> None:
+    contract(case, tmp_path)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from gym_dr.training.actor_critic import ActorCritic
-from gym_dr.training.batch import Batch, advantages_of, make_batch
+from gym_dr.training.batch import Batch, Sequences, advantages_of
+from gym_dr.training.behavior import Behavior, allocate_steps
+from gym_dr.training.networks import Actor
 from gym_dr.training.rollout import Rollout
 
 
@@ -17,6 +20,7 @@ def known_rollout() -> Rollout:
     return Rollout(
         observations=torch.tensor([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0], [6.0]]]),
         actions=torch.tensor([[0, 1], [1, 0]]),
+        log_probs=torch.tensor([[-0.25, -0.5], [-0.75, -1.0]]),
         rewards=np.array([[1.0, 2.0], [3.0, 0.0]], dtype=np.float32),
         terminated=np.array([[False, True], [False, False]]),
         truncated=np.zeros((2, 2), dtype=bool),
@@ -33,6 +37,7 @@ def cart_pole_rollout() -> Rollout:
     return Rollout(
         observations=torch.randn(5, 2, 4),
         actions=torch.randint(2, (4, 2)),
+        log_probs=torch.full((4, 2), -0.5),
         rewards=np.ones((4, 2), dtype=np.float32),
         terminated=terminated,
         truncated=false,
@@ -40,10 +45,39 @@ def cart_pole_rollout() -> Rollout:
     )
 
 
-def batch_of(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch:
+def acted(behavior: Behavior, observations: Any, noise: Any, starts: Any = None) -> tuple[Any, ...]:
+    """One step, within an episode unless it ``starts``.
+
+    Returns:
+        Actions as the network outputs them, their log-probabilities, the states of memory before the step, and actions
+        as environments take them.
+    """
+    steps = allocate_steps(behavior, 1, observations)
+    starts = np.zeros(len(observations), np.bool_) if starts is None else starts
+    env_actions = behavior.act(steps, 0, noise, starts)
+    actions = steps.raw_actions if steps.raw_actions.shape[2] else steps.choices
+    return actions[0], steps.log_probs[0], steps.states[0], env_actions
+
+
+def chosen_by(actor: Actor, rollout: Rollout) -> Rollout:
+    """A rollout with the log-probabilities that its actions have under an actor without memory."""
+    with torch.no_grad():
+        log_probs, _ = actor.log_prob_and_entropy(
+            rollout.observations[:-1].flatten(0, 1), rollout.actions.flatten(0, 1)
+        )
+    return replace(rollout, log_probs=log_probs.view(rollout.valid.shape))
+
+
+def batch_of(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:
+    """What an agent would learn from a rollout if its actor had chosen the actions."""
+    return learned_from(agent, chosen_by(agent.actor, rollout), config)
+
+
+def learned_from(agent: ActorCritic, rollout: Rollout, config: Any) -> Batch | Sequences:
     """What an agent learns from in training."""
+    rollout = agent.recall(rollout)
     values = agent.values_of(rollout)
     advantages = advantages_of(
         rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
     )
-    return make_batch(rollout, values, advantages)
+    return agent.batch_of(rollout, values, advantages)

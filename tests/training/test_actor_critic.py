@@ -42,7 +42,8 @@ def loss_of(made: ActorCritic) -> torch.Tensor:
 
 
 def weights(state: Any) -> list[list[float]]:
-    return [p.flatten().tolist() for name in ("actor", "critic") for p in state[name].values()]
+    names = [name for name in ("actor", "critic", "critic_memory") if name in state]
+    return [p.flatten().tolist() for name in names for p in state[name].values()]
 
 
 def test_a_linear_schedule_takes_learning_rates_and_entropy_bonus_to_0() -> None:
@@ -122,12 +123,20 @@ def test_a_weight_that_is_not_finite_is_no_update_that_could_be_skipped() -> Non
     assert not isinstance(error.value, NotFiniteError)
 
 
-@pytest.mark.parametrize("missing", ["actor", "critic", "actor_optimizer", "critic_optimizer", "generator"])
+@pytest.mark.parametrize(
+    "missing", ["actor", "critic", "critic_memory", "actor_optimizer", "critic_optimizer", "generator"]
+)
 def test_saved_state_that_lacks_something_is_refused(missing: str) -> None:
-    state = agent().state()
+    state = agent(memory_size=5).state()
     del state[missing]
     with pytest.raises(CheckpointError, match="do not fit this configuration"):
-        agent().load_state(state)
+        agent(memory_size=5).load_state(state)
+
+
+@pytest.mark.parametrize(("saved", "made"), [(0, 5), (5, 0), (5, 6)])
+def test_a_memory_of_another_size_is_refused(saved: int, made: int) -> None:
+    with pytest.raises(CheckpointError, match="'actor' do not fit this configuration"):
+        agent(memory_size=made).load_state(agent(memory_size=saved).state())
 
 
 def test_a_critic_with_context_sees_the_current_draw_and_the_actor_does_not() -> None:
@@ -181,8 +190,11 @@ def test_a_critic_with_context_needs_draws() -> None:
 A2C = A2CConfig(updates=4, rollout_steps=16, minibatches=2, hidden_sizes=(8,))
 REINFORCE = ReinforceConfig(updates=4, hidden_sizes=(8,))
 PPO = PPOConfig(updates=4, rollout_steps=16, epochs=2, minibatches=2, hidden_sizes=(8,))
+MEMORY: dict[str, Any] = {"memory": "gru", "memory_size": 5, "sequence_length": 8}
 TRAININGS: dict[str, tuple[Callable[[Any, Any], None], Any]] = {
     "a2c": (a2c.train, replace(A2C, schedule="constant")),
+    "a2c-memory": (a2c.train, replace(A2C, schedule="constant", **MEMORY)),
+    "ppo-memory": (ppo.train, replace(PPO, schedule="constant", **MEMORY)),
     **{
         f"reinforce-{baseline}": (reinforce.train, replace(REINFORCE, schedule="constant", baseline=baseline))
         for baseline in ("none", "normalize", "learned")
@@ -214,8 +226,8 @@ def test_training_goes_on_from_saved_state_to_the_same_result_whatever_torchs_gl
 
 @pytest.mark.parametrize(
     ("train", "config"),
-    [(a2c.train, A2C), (ppo.train, PPO), (reinforce.train, REINFORCE)],
-    ids=["a2c", "ppo", "reinforce"],
+    [(a2c.train, A2C), (ppo.train, PPO), (ppo.train, replace(PPO, **MEMORY)), (reinforce.train, REINFORCE)],
+    ids=["a2c", "ppo", "ppo-memory", "reinforce"],
 )
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"])
 def test_the_same_seed_gives_the_same_weights(env_id: str, train: Callable[..., None], config: Any) -> None:

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from gym_dr.training.batch import Batch, advantages_of, critic_inputs, make_batch, minibatches
+from gym_dr.training.batch import (
+    Batch,
+    Sequences,
+    advantages_of,
+    critic_inputs,
+    make_batch,
+    make_sequences,
+    minibatches,
+    with_normalized_advantages,
+)
+from gym_dr.training.rollout import Rollout, RolloutMemory
 from tests.training.rollouts import known_rollout
 
 VALUES = known_rollout().observations[..., 0]  # a critic that repeats the observation
@@ -24,6 +34,7 @@ def test_reset_steps_are_left_out() -> None:
     assert len(batch) == 3
     assert batch.observations.flatten().tolist() == [1.0, 2.0, 3.0]
     assert batch.actions.tolist() == [0, 1, 1]
+    assert batch.log_probs.tolist() == [-0.25, -0.5, -0.75]
 
 
 def test_advantages_and_returns_of_a_known_rollout() -> None:
@@ -58,6 +69,7 @@ def test_rows_of_a_batch_belong_together() -> None:
     assert part.actions.tolist() == [1, 0]
     assert part.advantages.tolist() == [2.5, 2.75]
     assert part.returns.tolist() == [5.5, 3.75]
+    assert part.log_probs.tolist() == [-0.75, -0.25]
 
 
 def test_minibatches_use_every_step_once_in_random_order() -> None:
@@ -73,3 +85,99 @@ def test_one_minibatch_is_all_steps_as_they_are_and_draws_nothing() -> None:
     before = generator.get_state()
     assert torch.arange(4)[minibatches(4, 1, generator)[0]].tolist() == [0, 1, 2, 3]
     assert torch.equal(generator.get_state(), before)
+
+
+def sequences_of(length: int = 2, **changes: Any) -> Sequences:
+    """Of four steps of two sub-environments; every number but the values says its sub-environment and its step.
+
+    Step 1 of the first is a reset; so is step 3 of the second.
+    """
+    numbers = torch.tensor([[10.0, 20.0]]) + torch.arange(5.0)[:, None]  # [[10, 20], [11, 21], ...]
+    valid = np.ones((4, 2), bool)
+    valid[1, 0] = valid[3, 1] = False
+    begins = np.concatenate([[[True, True]], ~valid])
+    rollout = Rollout(
+        observations=numbers[..., None],
+        actions=numbers[:-1].long(),
+        log_probs=-numbers[:-1],
+        rewards=np.zeros((4, 2), np.float32),
+        terminated=np.zeros((4, 2), bool),
+        truncated=np.zeros((4, 2), bool),
+        valid=valid,
+        **changes,
+    )
+    memory = RolloutMemory(
+        starts=torch.from_numpy(begins),
+        previous=100.0 * numbers[..., None],
+        states=1000.0 * numbers[:-1, :, None],
+        critic_states=-1000.0 * numbers[:-1, :, None],
+    )
+    return make_sequences(rollout, memory, torch.ones(5, 2), numbers[:-1].numpy(), length)
+
+
+def test_sequences_are_consecutive_steps_of_one_sub_environment() -> None:
+    # two steps each: the first two of either sub-environment, then the last two; rows are steps, columns sequences
+    sequences = sequences_of()
+    expected = [[10.0, 20.0, 12.0, 22.0], [11.0, 21.0, 13.0, 23.0]]
+    assert len(sequences) == 4
+    assert sequences.observations[..., 0].tolist() == expected
+    assert sequences.critic_inputs[..., 0].tolist() == expected
+    assert sequences.actions.tolist() == expected
+    assert sequences.log_probs.tolist() == [[-x for x in row] for row in expected]
+    assert sequences.advantages.tolist() == expected
+    assert sequences.returns.tolist() == [[x + 1.0 for x in row] for row in expected]  # values are 1
+    assert sequences.previous[..., 0].tolist() == [[100.0 * x for x in row] for row in expected]
+
+
+def test_sequences_know_their_first_states_and_where_episodes_start_and_which_steps_to_learn_from() -> None:
+    sequences = sequences_of()
+    assert sequences.states[0, :, 0].tolist() == [10_000.0, 20_000.0, 12_000.0, 22_000.0]
+    assert sequences.critic_states is not None
+    assert sequences.critic_states[0, :, 0].tolist() == [-10_000.0, -20_000.0, -12_000.0, -22_000.0]
+    # an episode starts with the rollout, and in the step after a reset; that after the last step is none of them
+    assert sequences.starts.tolist() == [[True, True, True, False], [False, False, False, False]]
+    assert sequences.kept.tolist() == [[True, True, True, True], [False, True, True, False]]
+
+
+def test_sequences_without_a_step_to_learn_from_are_left_out() -> None:
+    masked = np.ones((4, 2), bool)
+    masked[:2, 1] = False  # the second sequence; the first one's second step is a reset
+    masked[2, 1] = False  # the last one's first step; its second is a reset
+    sequences = sequences_of(learned=masked)
+    assert sequences.observations[..., 0].tolist() == [[10.0, 12.0], [11.0, 13.0]]
+    assert sequences.states[0, :, 0].tolist() == [10_000.0, 12_000.0]
+    assert sequences.kept.tolist() == [[True, True], [False, True]]
+
+
+def test_minibatches_partition_sequences() -> None:
+    sequences = sequences_of(length=1)  # each step is one, but for the two resets
+    parts = [sequences[rows] for rows in minibatches(len(sequences), 4, torch.Generator().manual_seed(1))]
+    assert [len(part) for part in parts] == [2, 2, 2]
+    seen = torch.cat([part.observations[0, :, 0] for part in parts]).tolist()
+    assert sorted(seen) == [10.0, 12.0, 13.0, 20.0, 21.0, 22.0]
+    for part in parts:  # whose columns belong together
+        x = part.observations[0, :, 0]
+        assert torch.equal(part.states[0, :, 0], 1000.0 * x)
+        assert torch.equal(part.previous[0, :, 0], 100.0 * x)
+        assert torch.equal(part.log_probs[0], -x)
+
+
+def test_kept_steps_have_what_is_remembered_behind_the_inputs() -> None:
+    sequences = sequences_of()
+    batch = sequences.kept_steps(2.0 * sequences.observations, 3.0 * sequences.observations)
+    # in the order of steps, without the resets 11 and 23
+    kept = [10.0, 20.0, 12.0, 22.0, 21.0, 13.0]
+    assert batch.observations.tolist() == [[x, 2.0 * x] for x in kept]
+    assert batch.critic_inputs.tolist() == [[x, 3.0 * x] for x in kept]
+    assert batch.actions.tolist() == kept
+    assert batch.log_probs.tolist() == [-x for x in kept]
+    assert sequences.kept_steps(sequences.observations, None).critic_inputs.tolist() == [[x] for x in kept]
+
+
+def test_advantages_of_sequences_are_normalized_over_the_steps_to_learn_from() -> None:
+    sequences = with_normalized_advantages(sequences_of())
+    assert isinstance(sequences, Sequences)
+    kept = sequences.advantages[sequences.kept]
+    assert kept.mean().item() == pytest.approx(0.0, abs=1e-6)
+    assert kept.square().mean().item() == pytest.approx(1.0)
+    assert sequences.returns.tolist() == sequences_of().returns.tolist()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gym_dr.errors import ConfigError, UnknownNameError
-from gym_dr.training.config import A2CConfig, ReinforceConfig
+from gym_dr.training.config import MAX_MEMORY, A2CConfig, PPOConfig, ReinforceConfig, memory_size
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,42 @@ def test_impossible_values_of_reinforce_are_refused(values: dict[str, Any], mess
         ReinforceConfig(**values)
 
 
-@pytest.mark.parametrize("cls", [A2CConfig, ReinforceConfig])
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"memory": "lstm"}, "Unknown memory 'lstm'. Known: gru, none"),
+        ({"memory_size": 32}, "memory_size: has no effect without a memory. Add memory='gru'"),
+        ({"sequence_length": 16}, "sequence_length: has no effect without a memory. Add memory='gru'"),
+        ({"memory": "gru", "memory_size": 0}, f"memory_size: expected 1 to {MAX_MEMORY}, got 0"),
+        ({"memory": "gru", "memory_size": MAX_MEMORY + 1}, f"memory_size: expected 1 to {MAX_MEMORY}"),
+        ({"memory": "gru", "sequence_length": 0}, "sequence_length: expected a divisor of rollout_steps"),
+        ({"memory": "gru", "sequence_length": -2}, "sequence_length: expected a divisor of rollout_steps"),
+        (
+            {"memory": "gru", "rollout_steps": 12, "sequence_length": 5},
+            r"sequence_length: expected a divisor of rollout_steps \(12\), such as 3, 4, 6, 12, got 5",
+        ),
+    ],
+)
+@pytest.mark.parametrize("cls", [A2CConfig, PPOConfig])
+def test_impossible_memories_are_refused(cls: Any, values: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, UnknownNameError), match=message):
+        cls(**values)
+
+
+@pytest.mark.parametrize("cls", [A2CConfig, PPOConfig])
+def test_memories_may_have_any_size_and_sequences_any_length_that_divides_a_rollout(cls: Any) -> None:
+    for size, length in ((1, 1), (MAX_MEMORY, 12), (7, 6)):
+        config = cls(memory="gru", memory_size=size, sequence_length=length, rollout_steps=12)
+        assert memory_size(config) == size
+    assert memory_size(cls(rollout_steps=7)) == 0  # that the default length divides it does not matter then
+
+
+def test_reinforce_refuses_a_memory_and_says_why_and_what_to_use() -> None:
+    with pytest.raises(ConfigError, match=r"memory: expected none, got 'gru'\. .*complete episodes.*ppo and a2c"):
+        ReinforceConfig(memory="gru")
+
+
+@pytest.mark.parametrize("cls", [A2CConfig, PPOConfig, ReinforceConfig])
 def test_every_field_is_documented(cls: Any) -> None:
     assert all(len(field.metadata["help"]) > 10 for field in fields(cls))
 

@@ -17,7 +17,7 @@ from gym_dr.training.networks import linear_layers, make_actor
 from gym_dr.training.normalization import SCALE_FLOOR, Moments, NormalizeObservations, NormalizeRewards
 from gym_dr.wrappers.context import DrawContext, shown_columns
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import known_rollout
+from tests.training.rollouts import acted, known_rollout
 
 CONFIG = PPOConfig(updates=3, rollout_steps=64, epochs=2, minibatches=2, hidden_sizes=(8,), activation="tanh")
 
@@ -62,7 +62,7 @@ def test_the_folded_layer_does_what_both_do() -> None:
     layer, linear = NormalizeObservations(3), torch.nn.Linear(4, 5)
     layer.update(torch.randn(100, 4) * torch.tensor([0.1, 10.0, 1.0, 1.0]) + torch.tensor([5.0, -3.0, 0.0, 0.0]))
     inputs = torch.randn(7, 4)
-    weight, bias = layer.folded(linear)
+    weight, bias = layer.folded(linear.weight, linear.bias)
     torch.testing.assert_close(inputs @ weight.T + bias, linear(layer(inputs)), rtol=1e-4, atol=1e-4)
 
 
@@ -74,9 +74,9 @@ def test_compiled_and_torch_policies_normalize_alike(env_id: str) -> None:
     observations = np.random.default_rng(1).normal(1.0, 3.0, (4, 8)).astype(np.float32)
     generator = torch.Generator()
     noise = actor.noise(1, 4, generator)[0].numpy()
-    behaviors = CompiledBehavior(actor, generator, 4), TorchBehavior(actor, generator, "cpu")
+    behaviors = CompiledBehavior(actor, generator, 4), TorchBehavior(actor, generator, "cpu", 4)
     behaviors[0].begin()
-    for mine, theirs in zip(*(behavior.act(observations, noise) for behavior in behaviors), strict=True):
+    for mine, theirs in zip(*(acted(behavior, observations, noise) for behavior in behaviors), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
     envs.close()
 

@@ -17,9 +17,9 @@ from gym_dr.training.config import PPOConfig
 from gym_dr.training.networks import STD_FLOOR, CategoricalActor
 from gym_dr.training.ppo import LOSSES, learn, load_policy, make_agent, train
 from gym_dr.training.returns import gae
-from gym_dr.training.rollout import Rollout
+from gym_dr.training.rollout import Rollout, RolloutCollector
 from tests.training.fake_session import FakeSession
-from tests.training.rollouts import batch_of, cart_pole_rollout
+from tests.training.rollouts import batch_of, cart_pole_rollout, learned_from
 
 CONFIG = PPOConfig(
     updates=3,
@@ -56,6 +56,7 @@ def fixed_rollout(envs: Any, steps: int = 6) -> Rollout:
     return Rollout(
         observations=torch.randn(steps + 1, 2, envs.single_observation_space.shape[0]),
         actions=torch.randint(2, (steps, 2)) if discrete else torch.randn(steps, 2, 1),
+        log_probs=torch.zeros(steps, 2),
         rewards=(rng.normal(size=(steps, 2)) * valid).astype(np.float32),
         terminated=terminated,
         truncated=truncated,
@@ -261,8 +262,10 @@ def test_truncation_bootstraps_and_termination_does_not() -> None:
 
 
 def test_the_first_minibatch_of_an_update_has_ratios_of_1() -> None:
-    agent, rollout, config = made("continuous")
-    losses = learn(agent, batch_of(agent, rollout, config), config)
+    agent, _, config = made("continuous")
+    collector = RolloutCollector(gym.make_vec("Pendulum-v1", 2, vectorization_mode="sync"), 6, "cpu")
+    collector.reset(seed=1)
+    losses = learn(agent, learned_from(agent, collector.collect(agent.behavior), config), config)
     assert losses["approx_kl"] == pytest.approx(0.0, abs=1e-6)
     assert losses["clip_fraction"] == 0.0
 
@@ -332,10 +335,11 @@ def test_a_critic_with_context_trains() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_it_trains_on_cuda() -> None:
+@pytest.mark.parametrize("changes", [{}, {"memory": "gru", "memory_size": 8, "sequence_length": 8}])
+def test_it_trains_on_cuda(changes: dict[str, Any]) -> None:
     session = FakeSession("gym_dr/LunarLanderContinuousDR-v3")
     session.device = "cuda"
-    train(session, replace(CONFIG, normalize_observations=True, normalize_rewards=True))
+    train(session, replace(CONFIG, normalize_observations=True, normalize_rewards=True, **changes))
     assert all(p.device.type == "cuda" for p in session.state["actor"].values())
     assert all(np.isfinite(row["critic_loss"]) for row in session.rows)
 

@@ -39,6 +39,7 @@ def known_losses(baseline: str) -> dict[str, float]:
     episodes = Rollout(
         observations=torch.zeros(5, 1, 4),
         actions=torch.tensor([[0], [1], [0], [1]]),
+        log_probs=torch.full((4, 1), -math.log(2)),
         rewards=np.array([[1.0], [2.0], [0.0], [8.0]], dtype=np.float32),
         terminated=np.zeros((4, 1), dtype=bool),
         truncated=np.array([[False], [True], [False], [False]]),

@@ -95,9 +95,10 @@ def test_reset_begins_new_episodes_everywhere() -> None:
 
 
 def test_nothing_that_is_collected_has_a_graph() -> None:
-    rollout = collector(4).collect(TorchBehavior(BEHAVIOR.actor, torch.Generator(), "cpu"))
+    rollout = collector(4).collect(TorchBehavior(BEHAVIOR.actor, torch.Generator(), "cpu", 2))
     assert not rollout.observations.requires_grad
     assert not rollout.actions.requires_grad
+    assert not rollout.log_probs.requires_grad
 
 
 def test_observations_that_are_not_finite_stop_the_training() -> None:
@@ -176,7 +177,7 @@ def lander_rollouts(env_id: str, how: str, monkeypatch: pytest.MonkeyPatch, **kw
     assert isinstance(behavior, CompiledBehavior)
     assert supports(envs, "rollout")
     if how == "torch":
-        behavior = TorchBehavior(actor, generator, "cpu")
+        behavior = TorchBehavior(actor, generator, "cpu", 5)
     elif how == "stepwise":
         monkeypatch.setattr(rollout_module, "supports", lambda envs, capability: False)
     collector = RolloutCollector(envs, 300, "cpu")
@@ -198,10 +199,12 @@ def test_playing_in_one_call_gives_what_stepping_gives(
     # another way: only how it begins can be compared
     close = how == "torch" and "Continuous" in env_id
     for one, other in zip(played[: 1 if close else 3], stepped, strict=False):
-        for name in ("observations", "actions", "rewards", "terminated", "truncated", "valid"):
+        for name in ("observations", "actions", "log_probs", "rewards", "terminated", "truncated", "valid"):
             a, b = np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
             if close:
                 np.testing.assert_allclose(a[:30], b[:30], atol=1e-3)
+            elif how == "torch" and name == "log_probs":
+                np.testing.assert_allclose(a, b, atol=1e-5)
             else:
                 np.testing.assert_array_equal(a, b)
     assert len(played_records) > 10
@@ -239,7 +242,7 @@ def test_a_mujoco_environment_plays_what_it_would_step(
     played, played_records = pendulum_rollouts("played", monkeypatch, **resampling)
     stepped, stepped_records = pendulum_rollouts("stepwise", monkeypatch, **resampling)
     for one, other in zip(played, stepped, strict=True):
-        for name in ("observations", "actions", "rewards", "terminated", "truncated", "valid"):
+        for name in ("observations", "actions", "log_probs", "rewards", "terminated", "truncated", "valid"):
             np.testing.assert_array_equal(np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
     assert len(played_records) > 60
     assert played_records == stepped_records

@@ -1,0 +1,201 @@
+"""Distillation: a student learns to act as a teacher that observes the draw.
+
+The student acts and the teacher labels every step, so that the student learns what to do in the states that it gets
+into itself (DAgger; Ross et al. 2011, "A Reduction of Imitation Learning and Structured Prediction to No-Regret Online
+Learning"). The loss is the Kullback-Leibler divergence of the student's actions from the teacher's (Rusu et al. 2016,
+"Policy Distillation"). A student with a memory has to find out what the teacher is told, as the adaptation module of
+Kumar et al. 2021, "RMA: Rapid Motor Adaptation for Legged Robots". Its critic learns the values of its own policy, so
+that PPO can go on from both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from gym_dr.errors import ConfigError
+from gym_dr.randomization.context import OBSERVATION, ContextRange
+from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
+from gym_dr.training.api import Policy, Session, TrainedNetworks
+from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
+from gym_dr.training.behavior import CompiledBehavior
+from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, memory_size
+from gym_dr.training.epochs import Epoch, compiled_epochs
+from gym_dr.training.losses import value_loss
+from gym_dr.training.networks import Actor, GaussianActor, TwoHeadedGaussianActor, make_actor
+from gym_dr.training.normalization import NormalizeRewards
+from gym_dr.training.rollout import Rollout, RolloutCollector
+from gym_dr.training.update import PREDICTION, training_update
+from gym_dr.wording import spelled
+from gym_dr.wrappers.context import DrawContext
+
+LOSSES = ("imitation_loss", "critic_loss", "entropy")  # columns of the metrics
+
+
+def train(session: Session, config: DistillConfig) -> None:
+    """Trains from the session's first update to ``config.updates``."""
+    envs = session.make_envs(config.rollout_steps)
+    teacher = Teacher(session.trained(config.teacher), config, envs, session.device)
+    agent = make_agent(envs, config, session.seed, session.device)
+    restore(agent, session, config.init)
+    visible = (*agent.visible, *teacher.observes)
+    collector = RolloutCollector(envs, config.rollout_steps, session.device, visible)
+    for update in range(session.first_update, config.updates):
+        agent.anneal(config.schedule, update / config.updates)
+        with training_update(session, update, agent, losses_of(config)) as row:
+            seed = session.segment_seed(update)
+            if seed is not None:
+                collector.reset(seed)
+            rollout = teacher.label(collector.collect(agent.behavior), len(agent.visible))
+            rollout = agent.recall(rollout)
+            agent.observe_rewards(rollout, fresh=seed is not None)
+            values = agent.values_of(rollout)
+            advantages = advantages_of(
+                rollout, values, gamma=config.gamma, gae_lambda=config.gae_lambda, reward_scale=agent.reward_scale
+            )
+            collector.score(rollout, advantages)
+            batch = agent.batch_of(rollout, values, advantages)
+            losses = learn(agent, batch, config) if len(batch) else {}
+            agent.observe_observations(rollout)  # last: the rollout's actions used the old moments
+            row.update(losses, steps=int(rollout.valid.sum()))
+
+
+class Teacher:
+    """The frozen policy of another run.
+
+    Attributes:
+        observes: The parameters that it observes besides the student's observation.
+    """
+
+    def __init__(
+        self, trained: TrainedNetworks, config: DistillConfig, envs: VectorEnv[Any, Any, Any], device: str
+    ) -> None:
+        """Loads the policy for the student's environments.
+
+        Raises:
+            ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other observations or actions.
+        """
+        options = trained.options
+        if not hasattr(options, "activation"):
+            raise ConfigError(
+                f"teacher: {trained.source} is a run of {trained.algorithm}; expected one of a2c, ppo or distill."
+            )
+        if memory_size(options):
+            raise ConfigError(
+                f"teacher: {trained.source} has a memory; expected a policy without one, which observes the draw "
+                "instead."
+            )
+        if (theirs := getattr(options, "state_dependent_std", False)) != config.state_dependent_std:
+            raise ConfigError(
+                f"teacher: {trained.source} has state_dependent_std {theirs}; its student needs the same: "
+                f"{spelled('state_dependent_std', theirs)}"
+            )
+        seen, self.observes = envs, tuple[ContextRange, ...]()
+        if trained.context_ranges:
+            shown = DrawContext(envs, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
+            seen, self.observes = shown, shown.context.ranges
+        shape = options.hidden_sizes, options.activation, _continuous(config), options.normalize_observations
+        self.actor: Actor = make_actor(seen, *shape).to(device)
+        try:
+            self.actor.load_state_dict(trained.state["actor"])
+        except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+            detail = str(error).replace("\n", " ")
+            raise ConfigError(
+                f"teacher: {trained.source}: its observations or actions are not the student's: {detail}"
+            ) from None
+
+    def label(self, rollout: Rollout, own: int) -> Rollout:
+        """Adds labels, and leaves the first ``own`` parameters of the rollout's context, which the student's are."""
+        inputs, context = rollout.observations[:-1], rollout.context
+        if context is not None:
+            inputs = torch.cat([inputs, context[:-1, :, own:]], -1)
+        with torch.no_grad():
+            labels = self.actor.labels(inputs)
+        return replace(rollout, labels=labels, context=None if context is None or not own else context[..., :own])
+
+
+def make_agent(envs: VectorEnv[Any, Any, Any], config: DistillConfig, seed: int, device: str) -> ActorCritic:
+    """Builds the student; see ``ActorCritic``."""
+    return ActorCritic(
+        envs,
+        seed,
+        device,
+        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
+        actor_lr=config.lr,
+        critic_lr=config.lr,
+        entropy_coef=config.entropy_coef,
+        max_grad_norm=config.max_grad_norm,
+        hidden_sizes=config.hidden_sizes,
+        activation=config.activation,
+        init=config.init,
+        continuous=_continuous(config),
+        critic_context=config.critic_context,
+        memory_size=memory_size(config),
+        sequence_length=config.sequence_length,
+        predict_draw=config.predict_draw,
+        normalize_observations=config.normalize_observations,
+        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
+    )
+
+
+def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> dict[str, float]:
+    """Imitates the labels of a rollout's steps for several epochs; returns the means of ``losses_of`` over minibatches.
+
+    Raises:
+        NotFiniteError: The loss or a gradient is not finite; this minibatch and later ones have changed nothing.
+    """
+    compiled = isinstance(agent.behavior, CompiledBehavior)  # the networks are small
+    found: list[Sequence[float]] = []
+    with (compiled_epochs if compiled else torch_epochs)(agent, batch, config) as epoch:
+        for _ in range(config.epochs):
+            found += epoch(minibatches(len(batch), config.minibatches, agent.generator))
+    imitation, critic, entropy, *_, prediction = (sum(each) / len(each) for each in zip(*found, strict=True))
+    return dict(zip(losses_of(config), (imitation, critic, entropy, prediction), strict=False))
+
+
+def losses_of(config: DistillConfig) -> tuple[str, ...]:
+    """The metrics' columns: one more if the memory predicts the draw."""
+    return (*LOSSES, PREDICTION) if config.predict_draw else LOSSES
+
+
+@contextlib.contextmanager
+def torch_epochs(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> Iterator[Epoch]:
+    """Runs epochs over a batch with torch; see ``compiled_epochs``, which does the same for small networks."""
+    yield lambda parts: [_step(agent, agent.unrolled(batch[rows])) for rows in parts]
+
+
+def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
+    """Takes one gradient step on a minibatch of labeled steps; returns its losses from before it."""
+    _, entropies = agent.actor.log_prob_and_entropy(part.observations, part.actions)
+    imitation_loss = agent.actor.divergence(cast(Tensor, part.labels), part.observations).mean()
+    entropy, critic_loss = entropies.mean(), value_loss(agent.value(part.critic_inputs), part.returns)
+    prediction_loss = agent.prediction_loss(part)
+    actor_loss = imitation_loss - agent.entropy_coef * entropy + agent.prediction_coef * prediction_loss
+    agent.gradient_step(actor_loss + critic_loss)
+    return tuple(loss.item() for loss in (imitation_loss, critic_loss, entropy, prediction_loss))
+
+
+def load_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: DistillConfig, *, deterministic: bool = False
+) -> Policy:
+    """The student; see ``actor_policy``."""
+    actor = make_actor(
+        envs,
+        config.hidden_sizes,
+        config.activation,
+        _continuous(config),
+        config.normalize_observations,
+        memory_size=memory_size(config),
+    )
+    return actor_policy(actor, state, deterministic)
+
+
+def _continuous(config: DistillConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
+    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor

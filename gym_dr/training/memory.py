@@ -1,0 +1,67 @@
+"""What a policy remembers within an episode: a gated recurrent unit, in torch.
+
+It reads the observation and the previous action, and the network behind it gets the observation and what is remembered.
+``compiled/gru.py`` has the same for small networks on the CPU.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+LONGEST = 63.0  # steps that an untrained unit remembers at most, so that it can learn what it needs after long
+
+
+class GRUMemory(nn.Module):
+    """A gated recurrent unit (Cho et al. 2014) whose state is cleared where an episode starts.
+
+    Attributes:
+        size: H, the numbers in a state.
+    """
+
+    def __init__(self, inputs: int, size: int, init: str) -> None:
+        """Builds a unit for inputs ``(..., inputs)``.
+
+        ``init`` is "orthogonal" or, for anything else, torch's. An orthogonal one begins with memories that fade over 1
+        to ``LONGEST`` steps (Tallec and Ollivier 2018, "Can recurrent neural networks warp time?", eq. 16): with gates
+        that are half open, nothing is left of an observation after a dozen steps, and nothing can be learned from it.
+        """
+        super().__init__()
+        self.size = size
+        self.unit = nn.GRUCell(inputs, size)
+        if init == "orthogonal":
+            for weights in (self.unit.weight_ih, self.unit.weight_hh):
+                for gate in weights.chunk(3):
+                    nn.init.orthogonal_(gate)
+            nn.init.zeros_(self.unit.bias_ih)
+            nn.init.zeros_(self.unit.bias_hh)
+            spans = torch.empty(size).uniform_(1.0, LONGEST)
+            with torch.no_grad():
+                self.unit.bias_ih[size : 2 * size] = spans.log()
+
+    def step(self, inputs: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of N sub-environments.
+
+        Args:
+            inputs: Shape ``(N, inputs)``.
+            state: Shape ``(N, H)``.
+            starts: Whether an episode starts, before which the state is cleared, shape ``(N,)``.
+
+        Returns:
+            The states before and after the step.
+        """
+        before = state.masked_fill(starts[:, None], 0.0)  # even if it is not finite
+        return before, self.unit(inputs, before)
+
+    def forward(self, inputs: Tensor, first: Tensor, starts: Tensor) -> Tensor:
+        """The states after each of L steps of S sequences, shape ``(L, S, H)``.
+
+        Args:
+            inputs: Shape ``(L, S, inputs)``.
+            first: States before the first step, shape ``(S, H)``.
+            starts: Whether an episode starts, before which the state is cleared, shape ``(L, S)``.
+        """
+        states = [first]
+        for now, start in zip(inputs, starts, strict=True):
+            states.append(self.step(now, states[-1], start)[1])
+        return torch.stack(states[1:])
