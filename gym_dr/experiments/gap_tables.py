@@ -95,7 +95,9 @@ def _finding(row: Mapping[Any, Any]) -> str:
     share = _share(row)
     if row["verdict"] == UNKNOWN:
         part = "" if math.isnan(row["share"]) else f" and {row['policy']} closes {share.value} of that"
-        return f"{place}, {more}{part}; there are too few seeds for an interval."
+        few = "there are too few seeds for an interval"
+        why = few if row["seeds"] < 2 else "the gap is the same in all seeds, so it has no interval"
+        return f"{place}, {more}{part}; {why}."
     within = f" (95 % interval {share.interval.strip('()')} %)" if share.interval else ""
     return f"{place}, {row['policy']} closes {share.value} of the gap{within}: {more} ({interval})."
 

@@ -132,11 +132,17 @@ def _check_draws(variants: Sequence[Variant]) -> None:
     """Checks that all train on the same physics, which is also what critics see that observe the draw."""
     first, *others = variants
     for variant in others:
-        if _split(variant.config.randomization)[0] != _split(first.config.randomization)[0]:
+        if _draws(variant) != _draws(first):
             raise ConfigError(
                 f"expected the same training draws in all but for what policies observe ({SENSORS}...), got others in "
                 f"{variant.name} than in {first.name}."
             )
+
+
+def _draws(variant: Variant) -> tuple[Any, ...]:
+    """What is drawn in training, apart from sensors, and how."""
+    config = variant.config
+    return _split(config.randomization)[0], config.settings.sampler, config.sampler_options
 
 
 def _listed(values: Mapping[str, str]) -> str:

@@ -127,10 +127,10 @@ class StudyTables:
 
     @cached_property
     def tables(self) -> list[Table]:
-        """The gap, if there is one; for each statistic, a table of results, a row a variant, and one of differences."""
+        """The gap; for each statistic, a table of results, with a row for each variant, and one of differences."""
         pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
         tables, gap = [], self.study.gap
-        if gap is not None:
+        if gap is not None and len(self.gap):
             tables.append(gap_table(gap, self.gap, describe_budget(self.study.budgets[gap.oracle])))
         for statistic, title in TITLES.items():
             for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):

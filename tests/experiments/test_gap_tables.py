@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ T_2 = 4.302653  # Student's t with 2 degrees of freedom at 97.5 %
 
 
 def numbers(
-    returns: dict[str, Sequence[float]], *, gap: Gap = GAP, name: str = "box", seeds: int = 3, oracle_on: str = "box"
+    returns: Mapping[str, Sequence[float]], *, gap: Gap = GAP, name: str = "box", seeds: int = 3, oracle_on: str = "box"
 ) -> pd.DataFrame:
     """The rows for one set, from a return for each variant and seed; NaN for a run that is missing."""
     sets = dict.fromkeys(gap.variants, name) | {gap.oracle: oracle_on}
@@ -96,6 +96,14 @@ def test_one_seed_without_a_gap_has_no_share() -> None:
     assert gap_findings(table) == ["On box, told returns 5.0 less than plain; there are too few seeds for an interval."]
     (_, cells), *_ = gap_table(GAP, table, "1,000").rows
     assert cells[-1].value == "unknown"
+
+
+def test_a_gap_that_is_the_same_in_every_seed_has_no_interval() -> None:
+    (sentence,) = gap_findings(numbers({"plain": [10.0, 10.0], "memory": [20.0, 40.0], "told": [50.0, 50.0]}, seeds=2))
+    assert sentence == (
+        "On box, told returns 40.0 more than plain and memory closes 50 % of that; the gap is the same in all seeds, "
+        "so it has no interval."
+    )
 
 
 def test_only_seeds_that_all_three_have_count() -> None:

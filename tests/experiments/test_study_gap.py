@@ -16,7 +16,7 @@ NOISE = {"obs_noise": 0.1}
 
 def with_gap(gap: dict[str, Any] | None = None, **variants: Any) -> dict[str, Any]:
     """A study of plain, memory, which stands for a policy with memory, and told; ``variants`` changes these."""
-    usual = {
+    usual: dict[str, dict[str, Any]] = {
         "plain": {"critic_context": True},
         "memory": {"critic_context": True, "entropy_coef": 0.01},
         "told": {"critic_context": True, "context": "observation"},
@@ -87,6 +87,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         with_gap(told={"randomization": "default"}),
         r"expected the same training draws in all but for what policies observe \(obs_...\), got others in told than",
     ),
+    "another sampler": (with_gap(memory={"sampler": "doraemon"}), "got others in memory than in plain"),
 }
 
 
