@@ -28,6 +28,7 @@ from gym_dr.cli.main import cli
 from gym_dr.envs.family import FAMILIES
 from gym_dr.experiments import study_file
 from gym_dr.experiments.evaluate import EPISODES
+from gym_dr.experiments.study_gap import Gap
 from gym_dr.plugins import hookspecs
 from gym_dr.randomization.distributions import DISTRIBUTIONS
 from gym_dr.randomization.sampler import SAMPLERS, FinishedEpisode, ParamSampler
@@ -315,9 +316,11 @@ def test_the_table_of_a_study_has_every_key() -> None:
     rows = {row["key"]: row["meaning"] for row in table(DOCS / "guides" / "studies.md", "key")}
     keys = {name for cell in rows for name in re.findall(r"`\[?([A-Za-z_]+)", cell)}
     assert keys >= field_names(study_file._Head) | set(study_file.TABLES)
-    inside = {name: set(re.findall("`([a-z_]+)[ `]", rows[f"`[{name}]`"])) for name in ("evaluation", "comparisons")}
+    tables = ("evaluation", "comparisons", "gap")
+    inside = {name: set(re.findall("`([a-z_]+)[ `]", rows[f"`[{name}]`"])) for name in tables}
     assert inside["evaluation"] == field_names(study_file._Evaluation) | {"grid", "sets"}
     assert inside["comparisons"] == field_names(study_file._Comparisons)
+    assert inside["gap"] == field_names(Gap)
 
 
 def field_names(kind: type) -> set[str]:

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
 MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
+GAP = "gap.csv"
 CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
-FILES = {DOCUMENT, RESULTS, COMPARISONS, TABLES, TIMES, CURVES, GRID, PAGE, OWNER}
+FILES = {DOCUMENT, RESULTS, COMPARISONS, GAP, TABLES, TIMES, CURVES, GRID, PAGE, OWNER}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -65,6 +66,11 @@ class StudyResult:
     def comparisons(self) -> pd.DataFrame:
         """A row for each pair of variants, set and statistic, as in ``comparisons.csv``."""
         return self.tables.comparisons
+
+    @property
+    def gap(self) -> pd.DataFrame:
+        """A row for each set and policy of the gap, as in ``gap.csv``; none if the study states no gap."""
+        return self.tables.gap
 
     @property
     def evaluation(self) -> Evaluation:
@@ -361,6 +367,10 @@ def _evaluate(
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
         times = _times(trained)
         written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: times}
+        if plan.gap is None:
+            (folder / GAP).unlink(missing_ok=True)  # from an earlier version of the study
+        else:
+            written[GAP] = tables.gap
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
@@ -410,6 +420,7 @@ def study_page(
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
     from gym_dr.evaluation.report.page import Table
+    from gym_dr.experiments.gap_tables import gap_section
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
@@ -421,5 +432,6 @@ def study_page(
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
     report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
+    sections = [*gap_section(tables.gap, list(tables.runs)), *report.sections]
     names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
-    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}")
+    return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}", sections=sections)

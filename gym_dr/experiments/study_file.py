@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.experiments.study_gap import Gap, read_gap
 from gym_dr.options import check_fields
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.files import read_table
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler
-TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons")
+TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons", "gap")
 OF_THE_STUDY = ("env", "seed")  # settings that variants cannot override
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 
@@ -74,7 +75,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Study:
-    """Variants, seeds, evaluation sets and comparisons."""
+    """Variants, seeds, evaluation sets, comparisons and the gap."""
 
     env: str
     seeds: tuple[int, ...]
@@ -84,6 +85,7 @@ class Study:
     success: float | None  # None for the environment's own threshold
     pairs: tuple[tuple[str, str], ...]  # (variant, the variant to compare it with)
     unequal_budgets: bool  # whether they are allowed
+    gap: Gap | None = None  # to state; None for none
     notes: tuple[str, ...] = ()  # about the sets
 
     @cached_property
@@ -114,6 +116,7 @@ class Study:
             "variants": variants,
             "evaluation": {"success": self.success, "sets": [cells.to_dict() for cells in self.sets]},
             "comparisons": [list(pair) for pair in self.pairs],
+            "gap": None if self.gap is None else self.gap.to_dict(),
         }
 
 
@@ -154,7 +157,7 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
     Raises:
         UnknownNameError: A key, variant, setting, environment, preset or parameter is unknown.
         ConfigError: The file cannot be read; two variants have the same name or content; there are no seeds, or
-            reserved ones; budgets differ; or a value cannot be used.
+            reserved ones; budgets differ; the variants of the gap cannot be compared; or a value cannot be used.
         RandomizationError: A range is impossible.
     """
     load_plugins()
@@ -193,6 +196,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         success=evaluation.success,
         pairs=_pairs(_Comparisons(**check_fields(_Comparisons, _table(table, "comparisons"))), variants),
         unequal_budgets=head.unequal_budgets,
+        gap=_gap(table, variants),
         notes=tuple(notes),
     )
     if not (study.same_budget() or study.unequal_budgets):
@@ -320,6 +324,15 @@ def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str,
         if pair[0] != pair[1]:
             checked.append((pair[0], pair[1]))
     return tuple(dict.fromkeys(checked))
+
+
+def _gap(table: Mapping[str, Any], variants: Sequence[Variant]) -> Gap | None:
+    """The variants of the gap; None if the file has no such table."""
+    if "gap" not in table:
+        return None
+    given = _table(table, "gap")
+    with located("[gap]"):
+        return read_gap(given, variants)
 
 
 def _beside(file: Path | None, value: Any) -> Any:

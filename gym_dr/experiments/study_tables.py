@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
+from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, gap_table
 from gym_dr.experiments.study_file import Study, describe_budget
+from gym_dr.experiments.study_gap import judged_on
+from gym_dr.experiments.table_cells import SMALLEST, cell, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +34,6 @@ TITLES = {
 }
 UNEQUAL = "†"  # marks variants with unequal budgets
 ALPHA = 0.05  # significance level of corrected p-values
-SMALLEST = 0.001  # smaller p-values are not written out
 MOST_APART = 3  # more findings of the same kind share a sentence
 METHOD = (
     "Means over seeds with 95 % intervals (Student's t). Differences are paired by seed, on the same draws and "
@@ -114,10 +115,23 @@ class StudyTables:
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
 
     @cached_property
+    def gap(self) -> pd.DataFrame:
+        """A row for each set and policy of the gap, see ``gap_numbers``; none if the study states no gap."""
+        import pandas as pd  # heavy
+
+        plan = self.study
+        if plan.gap is None:
+            return pd.DataFrame(columns=list(COLUMNS))
+        means = {(cells, v): by_seed for (statistic, cells, v), by_seed in self.values.items() if statistic == MEAN}
+        return gap_numbers(plan.gap, judged_on(plan.gap, plan.variants, plan.sets), means, len(plan.seeds))
+
+    @cached_property
     def tables(self) -> list[Table]:
-        """For each statistic, a table of results, with a row for each variant, and one of differences."""
+        """The gap; for each statistic, a table of results, with a row for each variant, and one of differences."""
         pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
-        tables = []
+        tables, gap = [], self.study.gap
+        if gap is not None and len(self.gap):
+            tables.append(gap_table(gap, self.gap, describe_budget(self.study.budgets[gap.oracle])))
         for statistic, title in TITLES.items():
             for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
                 chosen = table[table["statistic"] == statistic]
@@ -134,8 +148,8 @@ class StudyTables:
 
     @property
     def findings(self) -> list[str]:
-        """States each comparison's result on the first set, nominal values, and what is significant on other sets."""
-        return findings(self.comparisons, self.study.sets[0].name)
+        """States the gap, each comparison's result on nominal values, and what is significant on other sets."""
+        return [*gap_findings(self.gap), *findings(self.comparisons, self.study.sets[0].name)]
 
     def markdown(self) -> str:
         """All tables in Markdown."""
@@ -143,13 +157,14 @@ class StudyTables:
         text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
         if self.study.same_budget():
             text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
+        text += gap_findings(self.gap)
         for table in self.tables:
             rows = [
                 [name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows
             ]
             lines = ["| " + " | ".join(row) + " |" for row in [table.columns, ["---"] * len(table.columns), *rows]]
-            text += [f"## {table.caption}", "\n".join(lines)]
-        return "\n\n".join([*text, *self.notes]) + "\n"
+            text += [f"## {table.caption}", "\n".join(lines), *table.notes]
+        return "\n\n".join(text) + "\n"
 
     def _budget(self, variant: str) -> dict[str, Any]:
         budget = self.study.budgets[variant]
@@ -216,7 +231,7 @@ def _finding(row: Mapping[Any, Any]) -> str:
         text += "; there are too few seeds for an interval"
     else:
         low, high = scale * row["low"], scale * row["high"]
-        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {_p(row)}"
+        text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {p_value(row)}"
         text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
     return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
 
@@ -227,17 +242,3 @@ def _within(interval: Interval, lowest: float, highest: float) -> Interval:
     if low is None or high is None:
         return interval
     return {**interval, "low": max(low, lowest), "high": min(high, highest)}
-
-
-def cell(row: Mapping[Any, Any], *, percent: bool) -> TableCell:
-    """A number with its interval, and with its p-value if it is a difference."""
-    scale, digits = (100.0, 0) if percent else (1.0, 0 if abs(row["value"]) >= 100 else 1)
-    value, low, high = (f"{scale * float(row[name]):z.{digits}f}" for name in ("value", "low", "high"))  # z: no -0
-    p = row.get("p_holm", math.nan)
-    known = [] if low == "nan" else [f"({low} to {high})"]
-    known += [] if math.isnan(p) else [_p(row)]
-    return TableCell(value=f"{value} %" if percent else value, interval=" ".join(known))
-
-
-def _p(row: Mapping[Any, Any]) -> str:
-    return f"p < {SMALLEST}" if row["p_holm"] < SMALLEST else f"p = {row['p_holm']:.3f}"

@@ -131,6 +131,30 @@ def test_everything_is_in_the_folder(finished: tuple[StudyResult, dict[str, Any]
         assert text in page
 
 
+def test_a_gap_is_in_the_tables_the_page_and_a_file_for_as_long_as_the_study_states_one(tmp_path: Path) -> None:
+    variants: dict[str, Any] = {"plain": {}, "memory": {"gamma": 0.9}, "told": {"context": "observation"}}
+    form = {**tiny(randomization="wide", evaluation={"episodes": 2}), "variants": variants}
+    form["a2c"]["critic_context"] = True
+    gap = {"memoryless": "plain", "policy": "memory", "oracle": "told"}
+    found = study(form | {"gap": gap}, tmp_path / "out")
+    assert list(found.gap["set"]) == ["nominal", "training: wide"]
+    plain, memory, told = found.evaluation.returns("training: wide").reshape(3, 2, -1).mean(axis=2)  # of two seeds
+    row = found.gap.iloc[1]
+    assert row["gap"] == pytest.approx(np.mean(told - plain))
+    assert row["gain"] == pytest.approx(np.mean(memory - plain))
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / "gap.csv"), found.gap)
+    page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
+    for sentence in found.tables.findings[:2]:
+        assert sentence in text
+        assert sentence in page
+    assert "| memory on training: wide |" in text
+    assert "<h3>Share of the gap closed</h3>" in page
+    assert json.loads((tmp_path / "out" / "study.json").read_text())["gap"] == gap | {"policy": ["memory"]}
+    without = study(form, tmp_path / "out")
+    assert len(without.gap) == 0
+    assert not (tmp_path / "out" / "gap.csv").exists()
+
+
 # ---- going on --------------------------------------------------------------------------------------------------------
 
 
