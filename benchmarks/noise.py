@@ -1,4 +1,4 @@
-"""Cost of noise, delays and pushes: speed of vector environments with and without DisturbVector.
+"""Cost of noise, delays, failing sensors and pushes: speed of vector environments with and without DisturbVector.
 
 Run it with: python -m benchmarks.noise
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 import gym_dr
 from benchmarks.timing import alternate, report
-from gym_dr import DisturbVector, Integer
+from gym_dr import Bernoulli, DisturbVector, Integer
 
 ROUNDS = 9
 SECONDS = 0.5
@@ -22,6 +22,9 @@ EVERYTHING: dict[str, Any] = {
     "obs_noise": (0.0, 0.05),
     "obs_bias": (0.0, 0.02),
     "obs_delay": Integer(0, 2),
+    "obs_drop": (0.0, 0.1),
+    "obs_drop:0": (0.0, 0.1),
+    "obs_hide:*": Bernoulli(0.1),
     "action_noise": (0.0, 0.1),
     "action_delay": Integer(0, 3),
     "action_drop": (0.0, 0.1),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def page(family: EnvFamily, folder: Path) -> str:
         note.read_text(encoding="utf-8") if note.exists() else "",
         "## Parameters",
         table(("name", "nominal", "lowest", "highest", "unit", "meaning"), parameter_rows(params)),
-        "[Noise, delays and pushes](../../guides/disturbances.md) can also be randomized.",
+        "[Noise, delays, failing sensors and pushes](../../guides/disturbances.md) can also be randomized.",
         "## Presets",
         *(
             f"`{name}`\n: {_rules(randomization) if randomization else 'nothing varies'}"
@@ -101,7 +101,7 @@ def interface_sections(family: EnvFamily) -> list[str]:
     stock = f"\n\n[Gymnasium's page]({gymnasium_page(env)}) has more about the task." if env.stock else ""
     return [
         "## Observations\n\nA unit of 10 m means that 1 stands for 10 m.\n\n"
-        + table(("index", "what", "unit", "lowest", "highest"), _rows(found.observation, space.low, space.high)),
+        + table(("index", "name", "what", "unit", "lowest", "highest"), _named_rows(found.observation, space)),
         "## Actions",
         *(f"`{env.id}`:\n\n{action_table(family, env)}" for env in family.ids),
         "## Rewards\n\nThe sum of:\n\n" + "\n".join(f"- {term}" for term in found.reward),
@@ -118,6 +118,12 @@ def action_table(family: EnvFamily, env: EnvId) -> str:
     if isinstance(space, gym.spaces.Discrete):
         return table(("action", "what"), [(str(k), action.meaning) for k, action in enumerate(actions)])
     return table(("index", "what", "unit", "lowest", "highest"), _rows(actions, space.low, space.high))
+
+
+def _named_rows(quantities: Sequence[Quantity], space: Any) -> Iterable[tuple[str, ...]]:
+    """Rows with the names of sensors."""
+    for one, (index, *rest) in zip(quantities, _rows(quantities, space.low, space.high), strict=True):
+        yield index, f"`{one.name}`" if one.name else "", *rest
 
 
 def _rows(quantities: Iterable[Quantity], low: Any, high: Any) -> Iterable[tuple[str, ...]]:

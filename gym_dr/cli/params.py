@@ -20,20 +20,25 @@ def command(env_id: str) -> None:
     """Show the parameters of an environment that can vary, and its presets."""
     from gym_dr.randomization.presets import presets  # heavy, with the environment
     from gym_dr.runs.environments import param_space_of
+    from gym_dr.wrappers.disturbed_space import DisturbedSpace
+    from gym_dr.wrappers.sensors import HIDE, SENSOR_PARAMS
 
     load_plugins()
     space = param_space_of(env_id)
     if space is None:
         raise ConfigError(f"{env_id} has no parameters to randomize; gymdr list envs shows environments that do.")
+    sensors = space.sensors if isinstance(space, DisturbedSpace) else None
     rows = [("name", "nominal", "from", "to", "unit", "meaning")]
     rows += [
         (p.name, f"{p.nominal:g}", f"{p.low:g}", f"{p.high:g}", p.unit if p.kind == "float" else p.kind, _meaning(p))
-        for p in space.values()
+        for p in [*space.values(), *(SENSOR_PARAMS.values() if sensors else ())]
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows:
         cells = [f"{cell:{'<' if i in (0, 4) else '>'}{widths[i]}}" for i, cell in enumerate(row[:5])]
         click.echo("  ".join([*cells, row[5]]))
+    if sensors:
+        click.echo(f"\nsensors: {sensors.text}; {HIDE}:* stands for all, other patterns for those that match")
     for name, randomization in presets(space.name).items():
         click.echo(f"\npreset {name}" + ("" if randomization else ": nominal values"))
         for param, rule in randomization.items():

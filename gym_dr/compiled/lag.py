@@ -1,4 +1,4 @@
-"""Late, lost and noisy actions and observations of many sub-environments, in compiled code.
+"""Late, lost, hidden and noisy actions and observations of many sub-environments, in compiled code.
 
 Histories are ring buffers of shape ``(N, depth, numbers)``: an episode's entry for step ``age`` is at ``age % depth``.
 The depth must exceed the longest delay. A new episode starts at age 0, so it never reads entries of the previous one.
@@ -46,6 +46,14 @@ class Sensors(NamedTuple):
     scores: Array  # (O, N) standard normal numbers; no rows without noise
 
 
+class FailingSensors(NamedTuple):
+    """Sensors that may fail, and whether they do."""
+
+    spans: npt.NDArray[np.int64]  # (S, 2) index of the first number of each sensor, and one after the last
+    scores: Array  # (S, N) a sensor fails where its score is below its limit
+    limits: Array  # (S, N)
+
+
 @njit(**ENTRY)
 def command(history, actuators, actions, lost, held, arrived, env_actions):
     """Fills ``arrived`` with the delayed ``actions`` (N, A), and ``env_actions`` with these plus noise, clipped.
@@ -90,5 +98,29 @@ def sense(history, sensors, observations, fresh, visible):
             visible[i, j] = seen[i, past % depth, j]
 
 
+@njit(**ENTRY)
+def fail(lost, hidden, ages, fresh, readings, visible):
+    """Replaces numbers in ``visible`` (N, O): those that are lost by the last that arrived, then hidden ones by 0.
+
+    Nothing is lost in the first observation of an episode. Where observations are not ``fresh`` (N,), the last ones
+    stay. ``readings`` (N, O) are updated; they are only used if something can be lost.
+    """
+    for i in range(visible.shape[0]):
+        if lost.spans.shape[0] > 0:
+            for k in range(lost.spans.shape[0]):
+                if fresh[i] and ages[i] > 0 and lost.scores[k, i] < lost.limits[k, i]:
+                    for j in range(lost.spans[k, 0], lost.spans[k, 1]):
+                        visible[i, j] = readings[i, j]
+            for j in range(visible.shape[1]):
+                if not fresh[i]:
+                    visible[i, j] = readings[i, j]
+                readings[i, j] = visible[i, j]
+        for k in range(hidden.spans.shape[0]):
+            if hidden.scores[k, i] < hidden.limits[k, i]:
+                for j in range(hidden.spans[k, 0], hidden.spans[k, 1]):
+                    visible[i, j] = 0
+
+
 cache_on_disk(command, "delays of actions")
 cache_on_disk(sense, "delays of observations")
+cache_on_disk(fail, "sensors that fail")

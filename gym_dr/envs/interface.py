@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NAME = r"[A-Za-z_][\w.]*"  # what names of quantities look like
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -12,6 +14,7 @@ class Quantity:
     meaning: str  # "horizontal position, from the middle of the pad"
     unit: str = ""  # "m"; of scaled numbers what 1 stands for, "10 m"
     size: int = 1  # numbers
+    name: str = ""  # of an observation, for its sensor: "x_dot", "torso.z"; empty for none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,7 +224,7 @@ def training_box(space: ParamSpace, randomizations: Iterable[Randomization | Non
             ends.setdefault(name, []).extend(
                 np.clip(rule.support(space[name].nominal), space[name].low, space[name].high)
             )
-    ranges = {name: (min(ends[name]), max(ends[name])) for name in space if name in ends}
+    ranges = {name: (min(ends[name]), max(ends[name])) for name in space.in_order(ends)}
     unbounded = [name for name, (low, high) in ranges.items() if not math.isfinite(high - low)]
     if unbounded:
         raise ConfigError(
@@ -296,7 +296,7 @@ def sobol(name: str, randomization: Randomization, space: ParamSpace, points: in
     Raises:
         ConfigError: The number of points is not a power of 2, or there are too many cells.
     """
-    names = [name for name in space if name in randomization]
+    names = space.in_order(randomization)
     middle = values_at(randomization, space, dict.fromkeys(names, np.full(1, 0.5)))
     constant = {n: float(middle[n][0]) for n in names if np.ptp(randomization[n].support(space[n].nominal)) == 0}
     _check_points("sobol", points, 1 if correlated(randomization) else len(names) - len(constant) + 2)

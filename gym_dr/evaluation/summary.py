@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
-from gym_dr.randomization.space import Param
+from gym_dr.randomization.space import ParamSpace
 
 
 def initial_document(
@@ -27,7 +27,7 @@ def initial_document(
     command: str,
 ) -> dict[str, Any]:
     """The document of an evaluation before its first episode."""
-    space: Mapping[str, Param] = policies[0].space or {}
+    space = policies[0].space or ParamSpace("", [])
     varied = {name for cells in sets for name in cells.parameters}
     described = ("nominal", "low", "high", "unit", "kind", "doc")
     return {
@@ -39,7 +39,7 @@ def initial_document(
         "seed": EVALUATION_SEED,
         "success": success,
         "confidence": CONFIDENCE,
-        "parameters": {n: {key: getattr(p, key) for key in described} for n, p in space.items() if n in varied},
+        "parameters": {n: {key: getattr(space[n], key) for key in described} for n in space.in_order(varied)},
         "policies": [_policy(policy, folder) for policy in policies],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],

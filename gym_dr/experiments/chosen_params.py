@@ -85,7 +85,7 @@ def choose_params(
     space.warn_without_effect(dict.fromkeys(touched), ranges)
     parts = [] if randomization is None else [_name(randomization, space)]
     parts += [f"{name}={_rule_text(as_rule(rule))}" for name, rule in (randomize or {}).items()]
-    parts += [f"{name}={exact_text(values[name])}" for name in sorted(values, key=list(space).index)]
+    parts += [f"{name}={exact_text(values[name])}" for name in space.in_order(values)]
     return ChosenParams(
         space=space,
         name=", ".join(parts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -150,6 +150,12 @@ class ParamSpace(Mapping[str, Param]):
 
     def __repr__(self) -> str:
         return f"ParamSpace({self.name!r}: {', '.join(self._params)})"
+
+    def in_order(self, names: Collection[str]) -> list[str]:
+        """Those of the names that the space knows, in its order; those that it does not list come last, sorted."""
+        return [name for name in self if name in names] + sorted(
+            name for name in names if name not in self._params and name in self
+        )
 
     def with_constants(self, keywords: Mapping[str, Any]) -> ParamSpace:
         """The space of an environment in which keywords set the nominal values of some parameters.

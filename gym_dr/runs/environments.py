@@ -29,6 +29,7 @@ from gym_dr.wording import either, spelled
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
+from gym_dr.wrappers.sensors import DROP, SensorMap, sensors_of
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
 
@@ -114,7 +115,8 @@ def param_space_of(env_id: str) -> ParamSpace | None:
         found = described_space(env_id)
     if found is not None:
         space, described = found
-        return DisturbedSpace(space, supported(noisy=True, discrete=bool(described.discrete), pushed=described.pushed))
+        disturbances = supported(noisy=True, discrete=bool(described.discrete), pushed=described.pushed)
+        return DisturbedSpace(space, disturbances, partial(_find_sensors, env_id))
     with contextlib.closing(make_env(env_id, None)) as env:
         return space_of(env)
 
@@ -123,7 +125,19 @@ def space_of(env: gym.Env[Any, Any]) -> ParamSpace | None:
     """The parameters of an environment that has been made, as ``param_space_of``."""
     if not env.has_wrapper_attr("param_space"):
         return None
-    return DisturbedSpace(env.get_wrapper_attr("param_space"), possible_disturbances(env))
+    disturbances = possible_disturbances(env)
+    sensed = any(param.name == DROP for param in disturbances)
+    find = partial(sensors_of, "" if env.spec is None else env.spec.id, env.observation_space) if sensed else None
+    return DisturbedSpace(env.get_wrapper_attr("param_space"), disturbances, find)
+
+
+def _find_sensors(env_id: str) -> SensorMap | None:
+    """The sensors of an environment, which is made only if its family does not say."""
+    found = sensors_of(env_id.rpartition(":")[2])
+    if found is None:
+        with contextlib.closing(make_env(env_id, None)) as env:
+            found = sensors_of(env_id.rpartition(":")[2], env.observation_space)
+    return found
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:

@@ -186,6 +186,7 @@ def a_familys_description_of_what_may_vary_is_what_the_environment_says(mode: Mo
         made.disturbances,
     )
     assert list(described.items()) == list(made.items())
+    assert described.sensors == made.sensors
 
 
 @promised("single")

@@ -1,4 +1,4 @@
-"""Noise, bias, delays, dropped actions and pushes, for one environment and for vector environments."""
+"""Noise, bias, delays, losses, failing sensors and pushes, for one environment and for vector environments."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Disturbs the actions and observations of one environment; each reset draws how strongly.
 
-    The parameters are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``action_noise``, ``action_delay``, ``action_drop``,
-    ``push_speed`` and ``push_probability``; ``info["params"]`` contains the current values.
+    The parameters are ``obs_noise``, ``obs_bias``, ``obs_delay``, ``obs_drop``, ``action_noise``, ``action_delay``,
+    ``action_drop``, ``push_speed`` and ``push_probability``, and of each sensor, such as ``theta`` or 2 for the third
+    number of an observation, ``obs_hide:theta`` and ``obs_drop:theta``; ``info["params"]`` contains the current values.
 
     Example:
         >>> import gymnasium as gym
@@ -49,13 +50,14 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
 
         Raises:
-            UnknownNameError: There is no such disturbance.
+            UnknownNameError: There is no such disturbance or sensor.
             RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
         RecordConstructorArgs.__init__(self, randomization=randomization, obs_scale=obs_scale)
         gym.Wrapper.__init__(self, env)
         push_size = int(getattr(env.unwrapped, "push_size", 0))
-        self._state = Disturbances(randomization, 1, env.observation_space, env.action_space, obs_scale, push_size)
+        spaces = env.observation_space, env.action_space
+        self._state = Disturbances(randomization, 1, *spaces, obs_scale, push_size, _id_of(env))
         self.observation_space = self._state.disturbed_space(env.observation_space)
         self._begun = False
 
@@ -169,7 +171,7 @@ class DisturbVector(ParamsWrapper):
             obs_scale: As for ``Disturb``.
 
         Raises:
-            UnknownNameError: There is no such disturbance.
+            UnknownNameError: There is no such disturbance or sensor.
             RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
         super().__init__(env)
@@ -183,9 +185,11 @@ class DisturbVector(ParamsWrapper):
             env.single_action_space,
             obs_scale,
             int(getattr(self._push_to, "push_size", 0)),
+            _id_of(env) or _id_of(self._push_to),
         )
-        if self._state.noisy:
-            self.single_observation_space = self._state.disturbed_space(env.single_observation_space)
+        space = self._state.disturbed_space(env.single_observation_space)
+        if space is not env.single_observation_space:
+            self.single_observation_space = space
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._autoreset = AutoresetState.of(env)
 
@@ -320,6 +324,12 @@ class DisturbVector(ParamsWrapper):
         """Adds the current values of the sub-environments in ``mask`` (None for all)."""
         own = self._state.table.info(mask)
         return {**info, "params": {**info.get("params", {}), **own["params"]}, "_params": own["_params"]}
+
+
+def _id_of(env: Any) -> str:
+    """The id that an environment was made from; empty if it has none."""
+    spec = getattr(env, "spec", None)
+    return "" if spec is None else str(spec.id)
 
 
 def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict[str, Any], dict[str, Any] | None]:

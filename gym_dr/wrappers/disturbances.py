@@ -1,8 +1,9 @@
-"""Disturbances between policy and physics, for many environments: noise, bias, delays, lost actions and pushes.
+"""Disturbances between policy and physics, for many environments: noise, delays, losses, failing sensors, pushes.
 
 The path of an action: policy -> delayed by ``action_delay`` steps -> perhaps dropped, so that the previous one acts
 again -> noise, clipped to the action space -> environment. The path of an observation: environment -> bias and noise
--> delayed by ``obs_delay`` steps -> policy.
+-> delayed by ``obs_delay`` steps -> perhaps dropped, whole or in part, so that the previous one is seen again -> 0 in
+hidden sensors -> policy. The first observation of an episode is never dropped.
 
 The strength of each disturbance in an episode is drawn like any other parameter, keyed by (sub-environment's seed, draw
 index, name). The noise of a step is keyed too: the step's number is the upper half of the index word.
@@ -27,10 +28,24 @@ from gym_dr.randomization.conditions import NotZero
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
+from gym_dr.wrappers.sensors import DROP, HIDE, SensorMap, sensor_of, sensor_param, sensors_of
 
 _MAX_DELAY = 1000  # steps of delay
-DISTURBANCES = ParamSpace(
+
+
+class DisturbanceSpace(ParamSpace):
+    """All disturbances. Those of single sensors, whatever these are called, are known without being listed."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or sensor_param(name) is not None
+
+    def __getitem__(self, name: str) -> Param:
+        return sensor_param(name) or super().__getitem__(name)
+
+
+DISTURBANCES = DisturbanceSpace(
     "disturbances",
     [
         Param(name="obs_noise", nominal=0, low=0, high=math.inf, doc="standard deviation of noise on each observation"),
@@ -38,6 +53,7 @@ DISTURBANCES = ParamSpace(
             name="obs_bias", nominal=0, low=0, high=math.inf, doc="standard deviation of an episode's constant error"
         ),
         Param(name="obs_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of observations"),
+        Param(name=DROP, nominal=0, low=0, high=1, doc="probability that an observation is lost, at each step"),
         Param(name="action_noise", nominal=0, low=0, high=math.inf, doc="standard deviation of noise on each action"),
         Param(name="action_delay", nominal=0, low=0, high=_MAX_DELAY, unit="steps", kind="int", doc="age of actions"),
         Param(name="action_drop", nominal=0, low=0, high=1, doc="probability that an action is lost, at each step"),
@@ -74,6 +90,7 @@ class Disturbances:
         actions: gym.Space[Any],
         obs_scale: npt.ArrayLike,
         push_size: int,
+        env_id: str = "",
     ) -> None:
         """Checks the disturbances against the spaces of one sub-environment.
 
@@ -84,9 +101,10 @@ class Disturbances:
             actions: Action space of one sub-environment.
             obs_scale: Factor for ``obs_noise`` and ``obs_bias``: one number, or one for each component.
             push_size: Size of a push; 0 if the environment takes none.
+            env_id: Its id, which says what its sensors are called; empty for none.
 
         Raises:
-            UnknownNameError: There is no such disturbance.
+            UnknownNameError: There is no such disturbance or sensor.
             RandomizationError: A range is impossible, or the environment does not support a disturbance.
         """
         from gym_dr.compiled import lag  # numba takes half a second to import, and not every program needs it
@@ -94,12 +112,14 @@ class Disturbances:
         self._compiled: Any = lag
         with nominal_may_be_outside():  # which is 0, no disturbance
             self.randomization = resolve(randomization, DISTURBANCES)
+        self._check(observations, actions, push_size)
+        sensors = sensors_of(env_id, observations) if any(map(sensor_param, self.randomization)) else None
+        self.randomization = expanded(self.randomization, sensors)
         self.space = ParamSpace("disturbances", [DISTURBANCES[name] for name in self.randomization])
         self.num_envs = num_envs
         self._varying = frozenset(self.randomization)  # names; looked up at each step
         self.noisy = not self._varying.isdisjoint({"obs_noise", "obs_bias"})
         self._commands = not self._varying.isdisjoint({"action_delay", "action_drop", "action_noise"})
-        self._check(observations, actions, push_size)
         self._observations: Any = observations
         self._actions: Any = actions
         self._scale = _check_scale(obs_scale, observations) if self.noisy else np.zeros(0)
@@ -109,7 +129,10 @@ class Disturbances:
         self.values |= dict(zip(self.table.names, self.table.current, strict=True))  # rows of the table
         self._age: Indices = np.zeros(num_envs, np.int64)  # steps of the current episodes
 
+        self._drops = [name for name in self.table.names if name.partition(":")[0] == DROP]
+        self._hides = [name for name in self.table.names if name.partition(":")[0] == HIDE]
         self._lay_out_noise(push_size)
+        self._lay_out_failures(sensors)
         self._initial = _initial(actions)  # (numbers,)
         self._nobody: Mask = np.zeros(num_envs, np.bool_)
         self._everybody: Mask = np.ones(num_envs, np.bool_)
@@ -123,8 +146,8 @@ class Disturbances:
 
     def _check(self, observations: gym.Space[Any], actions: gym.Space[Any], push_size: int) -> None:
         """Raises RandomizationError if these spaces do not support a disturbance."""
-        if self.noisy or "obs_delay" in self.randomization:
-            _check_box("obs_noise, obs_bias and obs_delay", "observations", observations)
+        if any(name.startswith("obs_") for name in self.randomization):
+            _check_box("obs_noise, obs_bias, obs_delay, obs_drop and obs_hide", "observations", observations)
         if "action_noise" in self.randomization:
             _check_box("action_noise", "actions", actions)
         if not isinstance(actions, gym.spaces.Box | gym.spaces.Discrete):
@@ -132,7 +155,7 @@ class Disturbances:
         if not isinstance(observations, gym.spaces.Box | gym.spaces.Discrete):
             raise RandomizationError(f"Expected a Box or Discrete observation space, got {observations}.")
         check_pushes(self.randomization)
-        if push_size == 0 and not self._varying.isdisjoint(PUSHES):
+        if push_size == 0 and not set(PUSHES).isdisjoint(self.randomization):
             raise RandomizationError(
                 "push_speed, push_probability: this environment takes no pushes. Those with gym_dr/... ids do, but not "
                 "through an AsyncVectorEnv: wrap each sub-environment in Disturb instead."
@@ -148,7 +171,7 @@ class Disturbances:
             "push_speed": push_size,
         }
         sizes = {name: size for name, size in sizes.items() if name in self._varying}
-        uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying]
+        uniforms = [name for name in ("action_drop", "push_probability") if name in self._varying] + self._drops
         self._keyed = KeyedNoise(_components(sizes), uniforms)
         ends = [*itertools.accumulate([*sizes.values(), *(1 for _ in uniforms)], initial=0)]
         self._noise: Array = np.zeros((ends[-1], self.num_envs))  # of the last observation and the next action
@@ -158,11 +181,33 @@ class Disturbances:
         self._keyed_bias = KeyedNoise(_components({"obs_bias": self._scale.size}))
         self._bias: Array = np.zeros((self.num_envs, self._scale.size))
 
+    def _lay_out_failures(self, sensors: SensorMap | None) -> None:
+        """Finds the numbers of each sensor that may fail, and where its probability or switch is in the table."""
+        size = math.prod(self._observations.shape or ())
+        spans = {name: (0, size) for name in self._drops if name == DROP}
+        spans |= {name: sensors.span(sensor_of(name)) for name in self.table.names if sensors and sensor_param(name)}
+
+        def failures(names: list[str], scores: Array) -> Any:
+            first = self.table.names.index(names[0]) if names else 0  # they are sorted, so they lie side by side
+            places = np.array([spans[name] for name in names], np.int64).reshape(-1, 2)
+            return self._compiled.FailingSensors(places, scores, self.table.current[first : first + len(names)])
+
+        self._failing = bool(self._drops or self._hides)
+        self._lost = failures(self._drops, self._noise[len(self._noise) - len(self._drops) :])
+        self._hidden = failures(self._hides, np.full((len(self._hides), self.num_envs), 0.5))
+        self._readings = np.zeros((self.num_envs, size if self._drops else 0), self._observations.dtype)  # last ones
+
     def disturbed_space(self, space: gym.Space[Any]) -> gym.Space[Any]:
-        """The space of one sub-environment's observations; unbounded with noise."""
-        if not self.noisy:
+        """The space of one sub-environment's observations: unbounded with noise, and 0 in it if a sensor may hide."""
+        box: Any = space
+        if self.noisy:
+            return gym.spaces.Box(-np.inf, np.inf, box.shape, box.dtype.type)
+        if not self._hides:
             return space
-        return gym.spaces.Box(-np.inf, np.inf, space.shape, space.dtype.type)  # type: ignore[union-attr]
+        low, high = box.low.reshape(-1).copy(), box.high.reshape(-1).copy()
+        for first, end in self._hidden.spans.tolist():
+            low[first:end], high[first:end] = np.minimum(low[first:end], 0), np.maximum(high[first:end], 0)
+        return gym.spaces.Box(low.reshape(box.shape), high.reshape(box.shape), box.shape, box.dtype.type)
 
     # ---- episodes ----------------------------------------------------------------------------------------------------
 
@@ -194,6 +239,8 @@ class Disturbances:
         lags = [(self._age[:, None] - np.arange(ring.shape[1])) % ring.shape[1] for ring in (self._sent, self._seen)]
         rows = np.arange(self.num_envs)[:, None]
         histories = {"sent": self._sent[rows, lags[0]], "seen": self._seen[rows, lags[1]]}
+        if self._drops:
+            histories["readings"] = self._readings.copy()
         return {**state, **histories, "age": self._age.copy(), "held": self._held.copy(), "bias": self._bias.copy()}
 
     def check_state(self, state: EnvState) -> None:
@@ -230,6 +277,8 @@ class Disturbances:
         self._age[envs], self._bias[envs] = age[envs], state["bias"][envs]
         self._held = self._held.copy()
         self._held[envs] = state["held"][envs]
+        if self._drops:
+            self._readings[envs] = state["readings"][envs]
 
     # ---- actions -----------------------------------------------------------------------------------------------------
 
@@ -299,7 +348,24 @@ class Disturbances:
         fresh = self._everybody if fresh is None else fresh
         seen = self._compiled.History(self._seen, self._age, self.values["obs_delay"])
         self._compiled.sense(seen, self._sensors, now.reshape(flat), fresh, visible.reshape(flat))
+        if self._failing:
+            failing = self._lost, self._hidden
+            self._compiled.fail(*failing, self._age, fresh, self._readings, visible.reshape(flat))
         return visible
+
+
+def expanded(randomization: Randomization, sensors: SensorMap | None) -> Randomization:
+    """Disturbances in which patterns of sensors are replaced; see ``SensorMap.expand``.
+
+    Args:
+        randomization: Only disturbances.
+        sensors: Those of the environment; None if no disturbance is one of theirs.
+    """
+    if sensors is None:
+        return randomization
+    return Randomization(
+        sensors.expand(randomization), correlation=randomization.correlation, switched_on=randomization.switched_on
+    )
 
 
 def _components(sizes: Mapping[str, int]) -> list[str]:

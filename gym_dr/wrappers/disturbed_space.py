@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -12,23 +13,29 @@ from gym_dr.arrays import Array
 from gym_dr.errors import RandomizationError
 from gym_dr.randomization.space import Param, ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, check_pushes, is_float_box
+from gym_dr.wrappers.disturbances import DISTURBANCES, PUSHES, check_pushes, expanded, is_float_box
+from gym_dr.wrappers.sensors import SensorMap, sensor_of, sensor_param
 
-_SENSED = ("obs_noise", "obs_bias", "obs_delay")
+_SENSED = ("obs_noise", "obs_bias", "obs_delay", "obs_drop")
 
 
 class DisturbedSpace(ParamSpace):
     """An environment's parameters, followed by the disturbances that it supports.
 
-    Presets, and everything about the environment's own names and values, come from the environment's space.
+    Presets, and everything about the environment's own names and values, come from the environment's space. It knows
+    the disturbances of each sensor (``obs_hide:theta``) without listing them.
     """
 
-    def __init__(self, own: ParamSpace, disturbances: Iterable[Param]) -> None:
+    def __init__(
+        self, own: ParamSpace, disturbances: Iterable[Param], find_sensors: Callable[[], SensorMap | None] | None = None
+    ) -> None:
         """Joins both.
 
         Args:
             own: The environment's space.
             disturbances: Entries of ``DISTURBANCES``.
+            find_sensors: Finds the environment's sensors, for disturbances that are not listed; called when it matters,
+                since it may make an environment. None if it has none that can fail.
 
         Raises:
             RandomizationError: A parameter of the environment has the name of a disturbance.
@@ -37,13 +44,28 @@ class DisturbedSpace(ParamSpace):
         self.disturbances = tuple(param.name for param in disturbances)
         super().__init__(own.name, [*own.values(), *(DISTURBANCES[name] for name in self.disturbances)])
         self.nominal = {**own.nominal, **{name: DISTURBANCES[name].nominal for name in self.disturbances}}
+        self._find_sensors = find_sensors
+
+    @functools.cached_property
+    def sensors(self) -> SensorMap | None:
+        """The sensors that can fail; None if there are none."""
+        return None if self._find_sensors is None else self._find_sensors()
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name):
+            return True
+        return sensor_param(name) is not None and self.sensors is not None and sensor_of(name) in self.sensors
 
     def __getitem__(self, name: str) -> Param:
+        param = sensor_param(name)
+        if param is not None and name not in self._params and self.sensors is not None:
+            self.sensors.span(sensor_of(name))  # which says what sensors there are
+            return param
         meant = name in self or difflib.get_close_matches(str(name), self.disturbances, n=1)
         return super().__getitem__(name) if meant else self.own[name]
 
     def expand(self, randomization: Randomization) -> Randomization:
-        """Expands the environment's names and patterns.
+        """Expands the names and patterns of the environment and of its sensors.
 
         Raises:
             UnknownNameError: A name or pattern matches nothing.
@@ -51,6 +73,8 @@ class DisturbedSpace(ParamSpace):
         """
         own, disturbances = split(randomization)
         check_pushes(disturbances)
+        if any(map(sensor_param, disturbances)):
+            disturbances = expanded(disturbances, self.sensors)
         rules = {**self.own.expand(own), **disturbances}
         return Randomization(rules, correlation=randomization.correlation, switched_on=randomization.switched_on)
 
@@ -87,8 +111,7 @@ def supported(*, noisy: bool, discrete: bool, pushed: bool) -> list[Param]:
 
 def undisturbed(names: Iterable[str]) -> dict[str, float]:
     """The disturbances among the names, with values that disturb nothing."""
-    wanted = set(names)
-    return {name: param.nominal for name, param in DISTURBANCES.items() if name in wanted}
+    return {name: DISTURBANCES[name].nominal for name in names if name in DISTURBANCES}
 
 
 def split(randomization: Randomization) -> tuple[Randomization, Randomization]:

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from gym_dr import AdaptParams, DisturbVector, DrawContext, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, Bernoulli, DisturbVector, DrawContext, RecordEpisodes, ResampleParams
 from gym_dr.testing.environments import Mode
 from gym_dr.wrappers.finite import RequireFinite
 from tests.contracts.wrappers import WRAPPER_CONTRACTS, WrapperCase
 
 LANDER, PENDULUM = "gym_dr/LunarLanderDR-v3", "gym_dr/InvertedPendulumDR-v5"
-NOISE = {"obs_noise": (0.0, 0.1), "action_delay": 1, "obs_delay": 1}
+NOISE = {
+    "obs_noise": (0.0, 0.1),
+    "action_delay": 1,
+    "obs_delay": 1,
+    "obs_drop": 0.2,
+    "obs_drop:1": (0.0, 0.5),
+    "obs_hide:*": Bernoulli(0.3),
+}
 
 resample = partial(ResampleParams, rollout_steps=2)
 adapt = partial(AdaptParams, sampler="plr", every=2)  # which draws as they are drawn without it until there are levels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -11,7 +12,7 @@ import pytest
 from gym_dr.envs.box2d.lunar_lander import interface as lander
 from gym_dr.envs.box2d.lunar_lander import physics
 from gym_dr.envs.family import FAMILIES, EnvId
-from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.envs.interface import NAME, Interface, Quantity
 from gym_dr.registry import load_object
 
 IDS = [(family.interface, env) for family in FAMILIES.values() for env in family.ids if family.interface]
@@ -36,6 +37,13 @@ def test_every_number_of_an_observation_and_of_an_action_has_a_meaning(path: str
     assert len(found.actions) == count
     assert found.reward
     env.close()
+
+
+@pytest.mark.parametrize(("path", "env_id"), IDS, ids=named)
+def test_every_quantity_of_an_observation_has_a_name_of_its_own(path: str, env_id: EnvId) -> None:
+    names = [quantity.name for quantity in load_object(path)(env_id.id).observation]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not re.fullmatch(NAME, name)] == []
 
 
 @pytest.mark.parametrize(("path", "env_id"), MUJOCO, ids=named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +15,7 @@ from gym_dr.wrappers.disturbances import DISTURBANCES
 
 
 class PlainDisturb(gym.Wrapper[Any, Any, Any, Any]):
-    """Disturbs an environment whose observations and actions are vectors; without pushes."""
+    """Disturbs an environment whose observations and actions are vectors; without pushes. Sensors are indices."""
 
     def __init__(self, env: gym.Env[Any, Any], rules: Mapping[str, Any], scale: Any) -> None:
         super().__init__(env)
@@ -33,6 +33,7 @@ class PlainDisturb(gym.Wrapper[Any, Any, Any, Any]):
         self.age = 0
         self.sent: list[Any] = []
         self.seen: list[Any] = []
+        self.readings: Any = None
         self.held = np.zeros(self.action_space.shape or (), np.float32)
         self.bias = self.values["obs_bias"] * self.scale * self.normals("obs_bias", len(observation), 0)
         return self.observe(observation), info
@@ -54,7 +55,22 @@ class PlainDisturb(gym.Wrapper[Any, Any, Any, Any]):
     def observe(self, observation: Any) -> Any:
         noise = self.values["obs_noise"] * self.scale * self.normals("obs_noise", len(observation), self.age + 1)
         self.seen.append((observation + (self.bias + noise)).astype(np.float32))
-        return self.seen[max(0, len(self.seen) - 1 - int(self.values["obs_delay"]))]
+        reading = self.seen[max(0, len(self.seen) - 1 - int(self.values["obs_delay"]))].copy()
+        for name, places in self.places("obs_drop"):
+            if self.age > 0 and self.uniforms([name], self.age + 1)[0] < self.values[name]:
+                reading[places] = self.readings[places]
+        self.readings = reading
+        shown = reading.copy()
+        for name, places in self.places("obs_hide"):
+            shown[places] *= 1 - self.values[name]
+        return shown
+
+    def places(self, kind: str) -> Iterator[tuple[str, list[int] | slice]]:
+        """The numbers that each disturbance of a kind is about."""
+        for name in self.rules:
+            if name.partition(":")[0] == kind:
+                index = name.partition(":")[2]
+                yield name, [int(index)] if index else slice(None)
 
     def uniforms(self, names: list[str], step: int) -> Any:
         return uniforms(np.array([self.word], np.uint64), np.array([self.index | step << 32]), names)[:, 0]

@@ -89,7 +89,10 @@ def test_an_environment_with_a_parameter_of_that_name_is_refused() -> None:
         ("gym_dr/LunarLanderContinuousDR-v3", set()),
         ("gym_dr/LunarLanderDR-v3", {"action_noise"}),
         ("CartPole-v1", {"action_noise", "push_speed", "push_probability"}),
-        ("FrozenLake-v1", {"obs_noise", "obs_bias", "obs_delay", "action_noise", "push_speed", "push_probability"}),
+        (
+            "FrozenLake-v1",
+            {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "push_speed", "push_probability"},
+        ),
         ("Blackjack-v1", set(DISTURBANCES)),  # observes a tuple
     ],
 )

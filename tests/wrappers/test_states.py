@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import AdaptParams, Disturb, DisturbVector, DrawContext, Integer, RecordEpisodes, ResampleParams
+from gym_dr import AdaptParams, Bernoulli, Disturb, DisturbVector, DrawContext, Integer, RecordEpisodes, ResampleParams
 from gym_dr.errors import EnvStateError
 from gym_dr.testing.playing import DISABLED, NEXT_STEP, SAME_STEP, assert_same
 from gym_dr.wrappers.finite import RequireFinite
@@ -20,6 +20,9 @@ DELAYED = {
     "obs_noise": (0.0, 0.1),
     "obs_bias": (0.0, 0.1),
     "obs_delay": Integer(0, 4),
+    "obs_drop": (0.0, 0.5),
+    "obs_drop:theta": (0.0, 0.9),
+    "obs_hide:x": Bernoulli(0.5),
     "action_delay": Integer(0, 3),
     "action_drop": (0.0, 0.5),
     "push_speed": (0.0, 1.0),
@@ -142,7 +145,11 @@ def test_a_state_of_other_wrappers_is_refused_and_nothing_changes() -> None:
         each.reset(seed=1)
     good = envs.get_state()
     wrong: list[Any] = [plain.get_state(), {**good, "disturb/sent": good["disturb/sent"][:, :, :0]}]  # type: ignore[attr-defined]
-    wrong += [{**good, "disturb/age": good["disturb/age"].astype(np.float64)}, {**good, "disturb/more": good["seed"]}]
+    wrong += [
+        {**good, "disturb/age": good["disturb/age"].astype(np.float64)},
+        {**good, "disturb/readings": good["disturb/age"]},
+        {**good, "disturb/more": good["seed"]},
+    ]
     delays = [1e9, -3.0, 0.5, good["disturb/seen"].shape[1]]
     wrong += [{**good, "disturb/draws/value/obs_delay": np.full(NUM_ENVS, delay)} for delay in delays]
     wrong += [{**good, "disturb/draws/pin/obs_delay": np.full(NUM_ENVS, 1e12)}, {**good, "disturb/age": good["seed"]}]

@@ -217,12 +217,12 @@ FAMILY = equations_family(
     action_space=Discrete(3),
     interface=Interface(
         observation=(
-            Quantity("cosine of the upper link's angle, which is 0 if it hangs down"),
-            Quantity("sine of that angle"),
-            Quantity("cosine of the lower link's angle, relative to the upper link"),
-            Quantity("sine of that angle"),
-            Quantity("angular velocity of the upper link", "rad/s"),
-            Quantity("angular velocity of the lower link, relative to the upper link", "rad/s"),
+            Quantity("cosine of the upper link's angle, which is 0 if it hangs down", name="cos_theta1"),
+            Quantity("sine of that angle", name="sin_theta1"),
+            Quantity("cosine of the lower link's angle, relative to the upper link", name="cos_theta2"),
+            Quantity("sine of that angle", name="sin_theta2"),
+            Quantity("angular velocity of the upper link", "rad/s", name="dtheta1"),
+            Quantity("angular velocity of the lower link, relative to the upper link", "rad/s", name="dtheta2"),
         ),
         actions=(
             Quantity("torque -1 at the elbow, times `torque`", "N m"),

@@ -153,10 +153,10 @@ FAMILY = equations_family(
     options={"sutton_barto_reward": 0.0},
     interface=Interface(
         observation=(
-            Quantity("position of the cart", "m"),
-            Quantity("velocity of the cart", "m/s"),
-            Quantity("angle of the pole, 0 is upright, positive is to the right", "rad"),
-            Quantity("angular velocity of the pole", "rad/s"),
+            Quantity("position of the cart", "m", name="x"),
+            Quantity("velocity of the cart", "m/s", name="x_dot"),
+            Quantity("angle of the pole, 0 is upright, positive is to the right", "rad", name="theta"),
+            Quantity("angular velocity of the pole", "rad/s", name="theta_dot"),
         ),
         actions=(Quantity("push to the left"), Quantity("push to the right")),
         reward=("1 for each step; with `sutton_barto_reward=True` -1 for the last step and 0 for the others",),

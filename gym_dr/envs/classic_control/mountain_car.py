@@ -88,8 +88,8 @@ def observe(c: Any, s: Any) -> tuple[float, float]:
 
 
 OBSERVATION = (
-    Quantity("position; the valley is at -pi/6, about -0.52"),
-    Quantity("velocity", "1/step"),
+    Quantity("position; the valley is at -pi/6, about -0.52", name="position"),
+    Quantity("velocity", "1/step", name="velocity"),
 )  # of both cars, as is their space
 OBSERVATION_SPACE = Box(
     low=np.array([MIN_POSITION.nominal, -MAX_SPEED.nominal], np.float32),

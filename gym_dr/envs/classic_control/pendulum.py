@@ -132,9 +132,9 @@ FAMILY = equations_family(
     keywords=("g",),
     interface=Interface(
         observation=(
-            Quantity("cosine of the angle, which is 0 if the pendulum is upright"),
-            Quantity("sine of the angle"),
-            Quantity("angular velocity", "rad/s"),
+            Quantity("cosine of the angle, which is 0 if the pendulum is upright", name="cos_theta"),
+            Quantity("sine of the angle", name="sin_theta"),
+            Quantity("angular velocity", "rad/s", name="theta_dot"),
         ),
         actions=(Quantity("torque, clipped to `max_torque`", "N m"),),
         reward=(

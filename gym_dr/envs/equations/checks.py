@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.functions import called, check_function, check_numbers
-from gym_dr.envs.interface import Interface
+from gym_dr.envs.interface import NAME, Interface
 from gym_dr.errors import EquationsError, RandomizationError, located, shortened
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import NONE, resolve
@@ -227,3 +228,9 @@ def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: A
         found = sum(quantity.size for quantity in quantities)
         if found != size:
             raise EquationsError(f"interface: expected quantities for {size} {what}, as in the space, got {found}.")
+    named = [quantity.name for quantity in interface.observation if quantity.name]
+    if len(set(named)) < len(named) or not all(re.fullmatch(NAME, str(name)) for name in named):
+        raise EquationsError(
+            "interface: expected a name of its own for each quantity of the observation that has one, of letters, "
+            f"digits, _ and . and not beginning with a digit, got {', '.join(map(repr, named))}."
+        )

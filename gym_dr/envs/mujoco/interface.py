@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ _AXES = ("x", "y", "z")
 _CLIPPED = "clipped to [-10, 10]"
 
 
+@functools.cache  # each sub-environment may ask, and making one takes a tenth of a second
 def interface(env_id: str) -> Interface:
     """Of an id of one of the families; it makes the environment."""
     with quiet_compiler():
@@ -41,12 +43,13 @@ def positions(model: Any) -> list[Quantity]:
         name, kind = model.joint(k).name, model.jnt_type[k]
         if kind == _JOINT.mjJNT_FREE:
             body = model.body(int(model.jnt_bodyid[k])).name
-            found += [Quantity(f"{axis} position of {body}", "m") for axis in _AXES]
-            found += [Quantity(f"orientation of {body}, quaternion {part}") for part in ("w", *_AXES)]
+            found += [Quantity(f"{axis} position of {body}", "m", name=f"{body}.{axis}") for axis in _AXES]
+            turns = [(f"orientation of {body}, quaternion {part}", f"{body}.q{part}") for part in ("w", *_AXES)]
+            found += [Quantity(meaning, name=name) for meaning, name in turns]
         elif kind == _JOINT.mjJNT_SLIDE:
-            found.append(Quantity(f"position of joint {name}", "m"))
+            found.append(Quantity(f"position of joint {name}", "m", name=name))
         else:
-            found.append(Quantity(f"angle of joint {name}", "rad"))
+            found.append(Quantity(f"angle of joint {name}", "rad", name=name))
     return found
 
 
@@ -57,12 +60,15 @@ def velocities(model: Any, note: str = "") -> list[Quantity]:
         name, kind = model.joint(k).name, model.jnt_type[k]
         if kind == _JOINT.mjJNT_FREE:
             body = model.body(int(model.jnt_bodyid[k])).name
-            found += [Quantity(f"{axis} velocity of {body}{end}", "m/s") for axis in _AXES]
-            found += [Quantity(f"angular velocity of {body} about its {axis} axis{end}", "rad/s") for axis in _AXES]
+            for axis in _AXES:
+                found.append(Quantity(f"{axis} velocity of {body}{end}", "m/s", name=f"{body}.{axis}_dot"))
+            for axis in _AXES:
+                meaning = f"angular velocity of {body} about its {axis} axis{end}"
+                found.append(Quantity(meaning, "rad/s", name=f"{body}.angle_{axis}_dot"))
         elif kind == _JOINT.mjJNT_SLIDE:
-            found.append(Quantity(f"velocity of joint {name}{end}", "m/s"))
+            found.append(Quantity(f"velocity of joint {name}{end}", "m/s", name=f"{name}_dot"))
         else:
-            found.append(Quantity(f"angular velocity of joint {name}{end}", "rad/s"))
+            found.append(Quantity(f"angular velocity of joint {name}{end}", "rad/s", name=f"{name}_dot"))
     return found
 
 
@@ -72,27 +78,27 @@ def _state(env: Any, *, hidden: int = 0, note: str = "") -> list[Quantity]:
     return [*positions(env.model)[skipped:], *velocities(env.model, note)]
 
 
-def _bodies(env: Any, each: int, meaning: str, unit: str) -> Quantity:
-    """Numbers of each body but the world."""
+def _bodies(env: Any, each: int, meaning: str, name: str) -> Quantity:
+    """Numbers of each body but the world; named as MuJoCo does."""
     names = ", ".join(env.model.body(k).name or f"body {k}" for k in range(1, env.model.nbody))
-    return Quantity(f"{meaning}, of {names}", unit, each * (env.model.nbody - 1))
+    return Quantity(f"{meaning}, of {names}", "", each * (env.model.nbody - 1), name)
 
 
 def _double_pendulum(env: Any) -> list[Quantity]:
     slide, *hinges = (env.model.joint(k).name for k in range(env.model.njnt))
     return [
-        Quantity(f"position of joint {slide}", "m"),
-        *(Quantity(f"sine of the angle of joint {name}") for name in hinges),
-        *(Quantity(f"cosine of the angle of joint {name}") for name in hinges),
+        Quantity(f"position of joint {slide}", "m", name=slide),
+        *(Quantity(f"sine of the angle of joint {name}", name=f"sin_{name}") for name in hinges),
+        *(Quantity(f"cosine of the angle of joint {name}", name=f"cos_{name}") for name in hinges),
         *velocities(env.model, _CLIPPED),
-        Quantity(f"force of constraints on joint {slide}, {_CLIPPED}", "N"),
+        Quantity(f"force of constraints on joint {slide}, {_CLIPPED}", "N", name=f"{slide}_force"),
     ]
 
 
 def _ant(env: Any) -> list[Quantity]:
     low, high = env._contact_force_range
     forces = f"torque x, y, z (N m) and force x, y, z (N) of contacts, clipped to [{low:g}, {high:g}]"
-    return [*_state(env, hidden=2), _bodies(env, 6, forces, "")]
+    return [*_state(env, hidden=2), _bodies(env, 6, forces, "cfrc_ext")]
 
 
 def _humanoid(env: Any) -> list[Quantity]:
@@ -101,30 +107,30 @@ def _humanoid(env: Any) -> list[Quantity]:
     joints = [env.model.joint(k) for k in range(1, env.model.njnt)]
     return [
         *_state(env, hidden=2),
-        _bodies(env, 10, inertia, ""),
-        _bodies(env, 6, speeds, ""),
-        *(Quantity(f"torque of the motor of joint {joint.name}", "N m") for joint in joints),
-        _bodies(env, 6, "torque x, y, z (N m) and force x, y, z (N) of contacts", ""),
+        _bodies(env, 10, inertia, "cinert"),
+        _bodies(env, 6, speeds, "cvel"),
+        *(Quantity(f"torque of the motor of joint {j.name}", "N m", name=f"{j.name}_torque") for j in joints),
+        _bodies(env, 6, "torque x, y, z (N m) and force x, y, z (N) of contacts", "cfrc_ext"),
     ]
 
 
 def _reacher(env: Any) -> list[Quantity]:
     arm = [env.model.joint(k).name for k in range(2)]
     return [
-        *(Quantity(f"cosine of the angle of joint {name}") for name in arm),
-        *(Quantity(f"sine of the angle of joint {name}") for name in arm),
-        *(Quantity(f"{axis} position of the target", "m") for axis in _AXES[:2]),
+        *(Quantity(f"cosine of the angle of joint {name}", name=f"cos_{name}") for name in arm),
+        *(Quantity(f"sine of the angle of joint {name}", name=f"sin_{name}") for name in arm),
+        *(Quantity(f"{axis} position of the target", "m", name=f"target.{axis}") for axis in _AXES[:2]),
         *velocities(env.model)[:2],
-        *(Quantity(f"{axis} distance from the target to the fingertip", "m") for axis in _AXES[:2]),
+        *(Quantity(f"{axis} distance from the target to the fingertip", "m", name=f"to_tip.{axis}") for axis in "xy"),
     ]
 
 
 def _pusher(env: Any) -> list[Quantity]:
-    places = ("the tip of the arm", "the object", "the goal")
+    places = {"the tip of the arm": "tip", "the object": "object", "the goal": "goal"}
     return [
         *positions(env.model)[:7],
         *velocities(env.model)[:7],
-        *(Quantity(f"{axis} position of {place}", "m") for place in places for axis in _AXES),
+        *(Quantity(f"{k} position of {place}", "m", name=f"{n}.{k}") for place, n in places.items() for k in _AXES),
     ]
 
 

@@ -85,7 +85,7 @@ def draw_history(groups: Sequence[Group]) -> Section:
         # progress of training at each episode, 0 to 1
         tables = [table.assign(progress=(np.arange(len(table)) + 0.5) / len(table)) for table in tables]
         table = pd.concat(tables, ignore_index=True)
-        varying = [name for name in space if name in table and table[name].nunique() > 1]
+        varying = [name for name in space.in_order(table.columns) if table[name].nunique() > 1]
         if varying:
             views.append(View(name=group.name, panels=[_draws_of(table, name, space[name].unit) for name in varying]))
     return Section(

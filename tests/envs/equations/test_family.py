@@ -73,6 +73,12 @@ def again(p: Any, s: Swing) -> Any:
     return again(p, s)
 
 
+def named_interface(*names: str) -> Interface:
+    """Of an environment with three actions."""
+    observation = tuple(Quantity("a number", name=name) for name in names)
+    return Interface(observation=observation, actions=(Quantity("a push"),) * 3, reward=(), ends=())
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -136,6 +142,10 @@ def again(p: Any, s: Swing) -> Any:
         (
             {"interface": Interface(observation=(Quantity("angle"),), actions=(), reward=(), ends=())},
             "for 2 observation",
+        ),
+        *(
+            ({"interface": named_interface(*names)}, "interface: expected a name of its own")
+            for names in (("angle", "angle"), ("angle", "2"), ("angle", "its speed"), ("angle:1", ""))
         ),
     ],
 )

@@ -8,14 +8,14 @@ from gym_dr.envs.interface import Interface, Quantity
 _HALF_W, _HALF_H = const.WORLD_W / 2, const.WORLD_H / 2  # m, what 1 stands for in positions
 
 _OBSERVATION = (
-    Quantity("horizontal position, from the middle of the pad", f"{_HALF_W:.4g} m"),
-    Quantity("height above the pad, 0 where the lander stands", f"{_HALF_H:.4g} m"),
-    Quantity("horizontal velocity", f"{const.FPS / _HALF_W:.4g} m/s"),
-    Quantity("vertical velocity, positive is up", f"{const.FPS / _HALF_H:.4g} m/s"),
-    Quantity("angle, 0 is upright, positive is counterclockwise", "rad"),
-    Quantity("angular velocity", f"{const.FPS / 20:.4g} rad/s"),
-    Quantity("1 if the left leg touches the ground, else 0"),
-    Quantity("1 if the right leg touches the ground, else 0"),
+    Quantity("horizontal position, from the middle of the pad", f"{_HALF_W:.4g} m", name="x"),
+    Quantity("height above the pad, 0 where the lander stands", f"{_HALF_H:.4g} m", name="y"),
+    Quantity("horizontal velocity", f"{const.FPS / _HALF_W:.4g} m/s", name="x_dot"),
+    Quantity("vertical velocity, positive is up", f"{const.FPS / _HALF_H:.4g} m/s", name="y_dot"),
+    Quantity("angle, 0 is upright, positive is counterclockwise", "rad", name="angle"),
+    Quantity("angular velocity", f"{const.FPS / 20:.4g} rad/s", name="angle_dot"),
+    Quantity("1 if the left leg touches the ground, else 0", name="left_leg"),
+    Quantity("1 if the right leg touches the ground, else 0", name="right_leg"),
 )
 _CHOICES = ("nothing", "left engine", "main engine", "right engine")
 _THROTTLES = (

@@ -1,0 +1,102 @@
+"""Sensors that fail, from the command line to a resumed run and an evaluation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import gym_dr
+from gym_dr.runs.config import build_config
+from gym_dr.training.registry import find_algorithm
+from tests.cli.command import gymdr, refused, train
+from tests.runs.test_session import assert_same_run, run
+
+CART_POLE = "gym_dr/CartPoleDR-v1"
+FAILING = ("--randomize", "obs_hide:*_dot=bernoulli:0.5", "--randomize", "obs_drop:2=0:0.5", "--randomize", "tau=0.02")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "failing"
+    assert train(folder, "--env", CART_POLE, "--updates", "20", *FAILING).code == 0
+    return folder
+
+
+def test_a_training_draws_and_records_which_sensors_fail(trained: Path) -> None:
+    draws = pd.read_csv(trained / "draws.csv")
+    assert {"obs_hide:x_dot", "obs_hide:theta_dot", "obs_drop:2"} < set(draws)
+    assert set(draws["obs_hide:x_dot"]) == {0.0, 1.0}
+    assert draws["obs_drop:2"].between(0, 0.5).all()
+
+
+def test_an_evaluation_sets_sensors_of_the_training_and_others(trained: Path, tmp_path: Path) -> None:
+    grid = ("--grid", "obs_hide:theta_dot=0:1:2", "--grid", "obs_hide:x=0:1:2", "--grid", "obs_drop=0:0.5:2")
+    result = gymdr("evaluate", trained, "--episodes", "2", "--output", tmp_path, *grid)
+    assert result.code == 0, result.err
+    document = json.loads((tmp_path / "evaluation.json").read_text())
+    assert {"obs_hide:x", "obs_hide:theta_dot", "obs_hide:x_dot", "obs_drop:2", "obs_drop"} <= {*document["parameters"]}
+    episodes = pd.read_csv(tmp_path / "episodes.csv")
+    cells = episodes[episodes["set"] == "grid"]
+    assert len(cells.groupby(["obs_hide:theta_dot", "obs_hide:x", "obs_drop"])) == 8
+    assert set(episodes[episodes["set"] == "nominal"]["obs_hide:theta_dot"]) == {0.0}
+
+
+def test_sobol_and_corners_cover_sensors(trained: Path, tmp_path: Path) -> None:
+    result = gymdr("evaluate", trained, "--episodes", "1", "--output", tmp_path, "--corners", "--sobol", "8")
+    assert result.code == 0, result.err
+    episodes = pd.read_csv(tmp_path / "episodes.csv")
+    for name in ("corners", "sobol"):
+        rows = episodes[episodes["set"].str.startswith(name)]
+        assert set(rows["obs_hide:x_dot"]) == {0.0, 1.0}
+        assert rows["obs_drop:2"].nunique() > 1
+
+
+def test_values_by_hand_hide_a_sensor_that_training_did_not(trained: Path, tmp_path: Path) -> None:
+    chosen = ("--set", "obs_hide:x=1", "--set", "obs_drop:theta_dot=0.25", "--set", "gravity=9")
+    result = gymdr("evaluate", trained, "--episodes", "2", "--output", tmp_path, *chosen)
+    assert result.code == 0, result.err
+    assert "gravity=9, obs_drop:theta_dot=0.25, obs_hide:x=1" in result.out
+
+
+def test_one_sensor_by_two_names_is_refused(trained: Path, tmp_path: Path) -> None:
+    both = ("--set", "obs_drop:2=0.5", "--randomize", "obs_drop:theta=0:1")
+    message = refused(gymdr("evaluate", trained, "--episodes", "1", "--output", tmp_path, *both))
+    assert "Expected each sensor once, got obs_drop:2 and obs_drop:theta" in message
+
+
+def test_an_unknown_sensor_is_refused_before_a_run_begins(tmp_path: Path) -> None:
+    message = refused(train(tmp_path / "run", "--env", CART_POLE, "--randomize", "obs_hide:tehta=1"))
+    assert "Did you mean 'theta'?" in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_policy_may_observe_which_sensor_fails(tmp_path: Path) -> None:
+    train(tmp_path / "run", "--env", CART_POLE, "--randomize", "obs_hide:x=bernoulli:0.5", "--context", "observation")
+    opened: Any = gym_dr.load_run(tmp_path / "run")
+    assert opened.config.context_ranges["obs_hide:x"] == (0.0, 1.0)
+
+
+def test_params_lists_the_sensors_in_one_line() -> None:
+    lines = gymdr("params", "gym_dr/HopperDR-v5").out.splitlines()
+    assert sum("obs_hide:" in line for line in lines) == 2
+    (sensors,) = (line for line in lines if line.startswith("sensors: "))
+    assert sensors.startswith("sensors: rootz, rooty, thigh_joint, leg_joint, foot_joint, rootx_dot, ")
+    assert "or an index from 0 to 10" in sensors
+
+
+@pytest.mark.parametrize("vectorization", ["native", "sync"])
+def test_a_run_that_was_cut_resumes_to_the_same_result(vectorization: str, tmp_path: Path) -> None:
+    settings = {"env": CART_POLE, "num_envs": 2, "checkpoint_every": 2, "eval_episodes": 0}
+    options = {"updates": 6, "rollout_steps": 32, "hidden_sizes": (8,)}
+    config = build_config(
+        find_algorithm("a2c"),
+        {**settings, **options, "vectorization": vectorization},
+        randomize={"obs_hide:*_dot": "bernoulli:0.5", "obs_drop": (0, 0.5), "obs_drop:theta": 0.3},
+    )
+    whole = run(tmp_path / "whole", config)
+    run(tmp_path / "cut", config, cut_at=3)
+    assert_same_run(run(tmp_path / "cut", config, resume=True), whole)

@@ -1,0 +1,286 @@
+"""Sensors that fail: which there are, what they read, and how they are named everywhere."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_dr import Bernoulli, Disturb, DisturbVector, Randomization, VectorParams
+from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.errors import RandomizationError, UnknownNameError
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.rules import as_rule
+from gym_dr.runs.environments import make_vector_env, param_space_of, wrap_for_policy
+from gym_dr.wrappers.sensors import SensorMap, sensor_param, sensors_of
+from tests.strategies import few
+
+NEXT, SAME, OFF = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+CART_POLE, HOPPER, HUMANOID = "gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", "gym_dr/HumanoidDR-v5"
+
+
+class Clock(gym.Env[Any, Any]):
+    """Observes 10 x episode + step, and 100 more than that; both are above 5. Episodes of ``length`` steps."""
+
+    observation_space = gym.spaces.Box(5, 1e6, (2,))
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, length: int = 4) -> None:
+        self.length, self.number, self.time = length, 0, 0
+
+    def observe(self) -> Any:
+        return np.array([0, 100], np.float32) + 10 * self.number + self.time
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.np_random  # noqa: B018  makes the generator and its seed
+        self.number, self.time = self.number + 1, 0
+        return self.observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.time += 1
+        return self.observe(), 0.0, self.time == self.length, False, {}
+
+
+def clocks(mode: AutoresetMode, *lengths: int) -> Any:
+    return SyncVectorEnv([partial(Clock, length) for length in lengths], autoreset_mode=mode)
+
+
+def seen(envs: Any, steps: int) -> list[Any]:
+    """The observations of some steps, [final] ones included, ``(num_envs, 2)``."""
+    found = [envs.reset(seed=1)[0]]
+    for _ in range(steps):
+        result = envs.step(np.zeros(envs.num_envs, np.int64))
+        found += [np.stack(result[-1]["final_obs"])] if "final_obs" in result[-1] else []
+        found.append(result[0])
+        done = result[2] | result[3]
+        if envs.metadata["autoreset_mode"] == OFF and done.any():
+            found.append(envs.reset(options={"reset_mask": done})[0])
+    return found
+
+
+# ---- what sensors read -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [NEXT, SAME, OFF])
+def test_a_hidden_sensor_reads_0_and_the_others_what_they_read_before(mode: AutoresetMode) -> None:
+    plain, hidden = (seen(DisturbVector(clocks(mode, 4), {"obs_hide:1": hide}), 10) for hide in (0, 1))
+    assert {float(row[0, 1]) for row in hidden} == {0.0}
+    assert [row[0, 0] for row in hidden] == [row[0, 0] for row in plain]
+    assert min(row[0, 1] for row in plain) == 110
+
+
+@pytest.mark.parametrize("mode", [NEXT, SAME, OFF])
+def test_where_every_observation_is_lost_the_first_of_each_episode_stays(mode: AutoresetMode) -> None:
+    rows = [row[0].tolist() for row in seen(DisturbVector(clocks(mode, 4), {"obs_drop": 1.0}), 10)]
+    assert {tuple(row) for row in rows} == {(10, 110), (20, 120), (30, 130)}
+    assert rows == sorted(rows)
+
+
+def test_a_lost_reading_is_the_last_that_arrived_and_as_often_as_asked_for() -> None:
+    found = np.array([row[0] for row in seen(DisturbVector(clocks(NEXT, 3000), {"obs_drop:1": 0.25}), 2000)])
+    assert (found[:, 0] == 10 + np.arange(2001)).all()
+    stale = found[:, 1] != found[:, 0] + 100
+    assert (found[1:, 1][stale[1:]] == found[:-1, 1][stale[1:]]).all()
+    assert 420 < stale.sum() < 580  # 500 expected, standard deviation 19
+
+
+def test_the_whole_observation_is_lost_at_once_and_sensors_are_on_their_own() -> None:
+    whole = np.array([row[0] for row in seen(DisturbVector(clocks(NEXT, 1000), {"obs_drop": 0.5}), 400)])
+    assert (whole[:, 1] == whole[:, 0] + 100).all()
+    alone = np.array([row[0] for row in seen(DisturbVector(clocks(NEXT, 1000), {"obs_drop:*": 0.5}), 400)])
+    lost = alone != alone[:, :1] * 0 + 10 + np.arange(401)[:, None] + [0, 100]
+    assert 0.1 < (lost[:, 0] & lost[:, 1]).mean() < 0.4  # a quarter
+
+
+def test_a_sensor_fails_in_some_episodes_and_throughout() -> None:
+    envs = DisturbVector(clocks(NEXT, *[3] * 200), {"obs_hide:0": Bernoulli(0.3)})
+    _, info = envs.reset(seed=1)
+    fails = info["params"]["obs_hide:0"]
+    assert 40 < fails.sum() < 80
+    for _ in range(3):
+        observations = envs.step(np.zeros(200, np.int64))[0]
+        np.testing.assert_array_equal(observations[:, 0] == 0, fails == 1)
+    again = envs.step(np.zeros(200, np.int64))[-1]["params"]["obs_hide:0"]  # new episodes
+    assert 0 < (again != fails).sum() < 200
+
+
+def test_what_arrives_late_can_be_lost_but_not_what_noise_does_to_it() -> None:
+    rules = {"obs_delay": 2, "obs_noise": 0.5, "obs_drop:0": 0.5, "obs_hide:1": 1}
+    late = np.array([row[0] for row in seen(DisturbVector(clocks(NEXT, 500), {"obs_delay": 2, "obs_noise": 0.5}), 99)])
+    lost = np.array([row[0] for row in seen(DisturbVector(clocks(NEXT, 500), rules), 99)])
+    expected, held = [late[0, 0]], lost[:, 0] != late[:, 0]
+    for t in range(1, 100):
+        expected.append(expected[-1] if held[t] else late[t, 0])
+    assert lost[:, 0].tolist() == expected
+    assert 30 < held.sum() < 70
+    assert (lost[:, 1] == 0).all()  # exactly: hidden sensors have no noise
+
+
+def test_several_numbers_may_be_one_sensor() -> None:
+    envs = DisturbVector(gym.make_vec("gym_dr/BipedalWalkerDR-v3", 2), {"obs_hide:lidar": 1})
+    observations, _ = envs.reset(seed=1)
+    assert (observations[:, -10:] == 0).all()
+    assert (observations[:, :14] != 0).any()
+
+
+def test_observation_spaces_contain_what_hidden_sensors_read() -> None:
+    env = Disturb(Clock(), {"obs_hide:0": Bernoulli(0.5)})
+    assert env.observation_space == gym.spaces.Box(np.array([0, 5], np.float32), np.float32(1e6))
+    envs = DisturbVector(clocks(NEXT, 3, 3), {"obs_hide:*": 1})
+    assert envs.reset(seed=1)[0] in envs.observation_space
+    assert DisturbVector(clocks(NEXT, 3), {"obs_drop": 0.5}).single_observation_space == Clock.observation_space
+
+
+@given(names=st.lists(st.sampled_from(["", ":0", ":1", ":2", ":3"]), unique=True, min_size=1), seed=st.integers(0, 99))
+@few
+def test_what_one_disturbance_does_changes_nothing_of_another(names: list[str], seed: int) -> None:
+    def stale(rules: dict[str, Any]) -> Any:
+        env = Disturb(gym.make("CartPole-v1"), rules)
+        rows = [env.reset(seed=seed)[0], *(env.step(k % 2)[0] for k in range(8))]
+        return np.array([now == before for before, now in itertools.pairwise(rows)])
+
+    alone = [stale({f"obs_drop{name}": 0.5}) for name in names]
+    np.testing.assert_array_equal(stale({f"obs_drop{name}": 0.5 for name in names}), np.logical_or.reduce(alone))
+
+
+# ---- what they are called --------------------------------------------------------------------------------------------
+
+
+def test_a_name_and_an_index_are_the_same_sensor() -> None:
+    by_name, by_index = (
+        Disturb(gym.make("CartPole-v1"), {f"obs_hide:{sensor}": 1}).reset(seed=1)[0] for sensor in ("theta_dot", "3")
+    )
+    np.testing.assert_array_equal(by_name, by_index)
+    assert by_name[3] == 0
+
+
+def test_environments_of_gymnasium_and_of_other_wrappers_have_the_names_of_ours() -> None:
+    for env in (gym.make("Hopper-v5"), gym.make(HOPPER), gym.wrappers.ClipAction(gym.make(HOPPER))):
+        hidden = Disturb(env, {"obs_hide:*_dot": 1})
+        assert hidden.reset(seed=1)[0][5:].tolist() == [0] * 6
+        assert len(hidden.disturbances) == 6
+        hidden.close()
+
+
+@pytest.mark.parametrize("kind", ["native", "sync", "async"])
+def test_every_kind_of_vector_environment_knows_the_names(kind: str) -> None:
+    envs: Any = make_vector_env(CART_POLE, 2, kind, Randomization())
+    envs = envs if kind == "native" else VectorParams(envs)
+    hidden = DisturbVector(envs, {"obs_hide:x": 1})
+    assert hidden.reset(seed=1)[0][:, 0].tolist() == [0, 0]
+    hidden.close()
+
+
+def test_names_are_not_used_where_an_observation_is_another() -> None:
+    longer = gym.make(HOPPER, exclude_current_positions_from_observation=False)
+    with pytest.raises(UnknownNameError, match="Expected an index from 0 to 11"):
+        Disturb(longer, {"obs_hide:rootz": 1})
+    assert Disturb(longer, {"obs_hide:11": 1}).reset(seed=1)[0][11] == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"obs_hide:tehta": 1}, r"sensor of CartPole-v1: 'tehta'. Did you mean 'theta'\? Known: .* index from 0 to 3"),
+        ({"obs_drop:4": 0.1}, "Unknown sensor of CartPole-v1: '4'"),
+        ({"obs_drop:-1": 0.1}, "Unknown sensor of CartPole-v1: '-1'"),
+        ({"obs_drop:01": 0.1}, "Unknown sensor of CartPole-v1: '01'"),
+        ({"obs_hide:qvel*": 1}, r"Unknown sensor of CartPole-v1: 'qvel\*'"),
+        ({"obs_hide": 1}, "Expected a sensor, such as obs_hide:0, got none. CartPole-v1 has x, x_dot"),
+        ({"obs_drop:": 0.1}, "Expected a sensor"),
+        ({"obs_hide:x": 1, "obs_hide:0": 0}, "once, got obs_hide:0 and obs_hide:x, the same one"),
+        ({"obs_hide:x*": 1, "obs_hide:*t": 0, "obs_hide:*dot": 0}, "'obs_hide:.*': two patterns match it"),
+        ({"obs_hide:x": 0.5}, "expected 0 or 1"),
+        ({"obs_hide:x": (0, 1)}, "expected 0 or 1"),
+        ({"obs_drop:x": 1.5}, "expected a value from 0 to 1"),
+    ],
+)
+def test_what_cannot_fail_is_refused_with_what_can(rules: dict[str, Any], message: str) -> None:
+    for make in (
+        lambda: Disturb(gym.make("CartPole-v1"), rules),
+        lambda: DisturbVector(gym.make_vec("CartPole-v1", 2), rules),
+    ):
+        with pytest.raises((UnknownNameError, RandomizationError), match=message):
+            make()
+    space = param_space_of(CART_POLE)
+    assert space is not None
+    with pytest.raises((UnknownNameError, RandomizationError), match=message.replace("CartPole-v1", CART_POLE)):
+        resolve(rules, space)
+
+
+@pytest.mark.parametrize("rules", [{"obs_drop": 0.1}, {"obs_drop:0": 0.1}, {"obs_hide:0": 1}])
+def test_observations_that_are_no_box_are_refused(rules: dict[str, Any]) -> None:
+    with pytest.raises(RandomizationError, match="expected observations that are a box"):
+        Disturb(gym.make("FrozenLake-v1"), rules)
+
+
+def test_an_explicit_sensor_takes_precedence_over_a_pattern() -> None:
+    sensors = SensorMap("a plane", 4, {"x": (0, 1), "y": (1, 2), "rest": (2, 4)})
+    rules = {"obs_hide:*": as_rule(1), "obs_hide:1": as_rule(0), "obs_noise": as_rule(0.1)}
+    found = {name: rule.support(0.0)[0] for name, rule in sensors.expand(rules).items()}
+    assert found == {"obs_hide:x": 1, "obs_hide:1": 0, "obs_hide:rest": 1, "obs_noise": 0.1}
+
+
+def test_patterns_of_environments_without_names_match_indices() -> None:
+    assert list(Disturb(Clock(), {"obs_drop:*": 0.1}).disturbances) == ["obs_drop:0", "obs_drop:1"]
+
+
+@given(
+    names=st.lists(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), unique=True, min_size=1, max_size=8), data=st.data()
+)
+@few
+def test_every_name_and_every_index_is_a_sensor_and_nothing_else(names: list[str], data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 9), min_size=len(names), max_size=len(names)))
+    ends = np.cumsum(sizes).tolist()
+    named = {name: (end - size, end) for name, size, end in zip(names, sizes, ends, strict=True)}
+    sensors = SensorMap("something", ends[-1], named)
+    assert all(sensors.span(name) == span for name, span in named.items())
+    assert all(sensors.span(str(k)) == (k, k + 1) for k in range(ends[-1]))
+    other = data.draw(st.text().filter(lambda text: text not in names and text not in map(str, range(ends[-1]))))
+    assert other not in sensors
+    with pytest.raises(UnknownNameError):
+        sensors.span(other)
+
+
+# ---- parameters like others ------------------------------------------------------------------------------------------
+
+
+def test_a_space_knows_every_sensor_and_lists_none() -> None:
+    space: Any = param_space_of(HUMANOID)
+    assert not [name for name in space if sensor_param(name)]
+    for name in ("obs_hide:cinert", "obs_drop:347", "obs_drop:torso.z_dot"):
+        assert name in space
+        assert space[name] == sensor_param(name)
+        assert space.in_order([name, "obs_noise", "gravity.z", "none"]) == ["gravity.z", "obs_noise", name]
+    assert "obs_hide:348" not in space
+    assert space.check({"obs_hide:cvel": 1}) == {"obs_hide:cvel": 1.0}
+    assert space.check_vector({"obs_drop:3": [0.1, 0.2]}, 2)["obs_drop:3"].tolist() == [0.1, 0.2]
+    assert pickle.loads(pickle.dumps(space)).sensors == space.sensors
+
+
+def test_a_familys_names_are_found_without_making_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gym, "make", None)
+    space: Any = param_space_of(CART_POLE)
+    assert space["obs_hide:theta"].kind == "bool"
+
+
+@pytest.mark.parametrize("env_id", list(ENVIRONMENTS))
+def test_names_are_for_the_observation_that_an_environment_has(env_id: str) -> None:
+    with gym.make(env_id) as env:
+        assert sensors_of(env_id) == sensors_of(env_id, env.observation_space)
+
+
+def test_values_by_hand_and_cells_may_set_a_sensor_that_is_not_drawn() -> None:
+    envs = wrap_for_policy(gym.make_vec(CART_POLE, 2), Randomization(), settable=["obs_hide:x", "obs_drop", "gravity"])
+    assert envs.reset(seed=1, options={"params": {"obs_hide:x": [0, 1]}})[0][:, 0].tolist()[1] == 0
+    with pytest.raises(RandomizationError, match="expected 0 or 1"):
+        envs.reset(options={"params": {"obs_hide:x": 0.5}})
