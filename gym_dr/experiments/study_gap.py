@@ -113,6 +113,12 @@ def _check_critics(variants: Sequence[Variant]) -> None:
         values = {name: repr(critic[option]) for name, critic in critics.items()}
         if len(set(values.values())) > 1:
             raise ConfigError(f"expected the same critic in all, got {option} {_listed(values)}.")
+    own = [name for name, critic in critics.items() if critic["own_memory"]]
+    if 0 < len(own) < len(variants):
+        raise ConfigError(
+            f"expected the same critic in all, got critics with a memory of their own in {', '.join(own)} only. Let "
+            "all critics see the draw instead: critic_context = true."
+        )
     # a critic observes what its policy observes, and with critic_context the draw as well
     shown = [variant.name for variant in variants if variant.config.settings.context == OBSERVATION]
     if 0 < len(shown) < len(variants) and not critics[shown[0]]["critic_context"]:
@@ -125,7 +131,9 @@ def _check_critics(variants: Sequence[Variant]) -> None:
 def _critic(variant: Variant) -> dict[str, Any]:
     """What makes its critic: the algorithm, and the options that shape the network; None for those it lacks."""
     options = variant.config.options
-    return {"algorithm": variant.algorithm.name, **{name: getattr(options, name, None) for name in CRITIC}}
+    remembers = getattr(options, "memory", "none") != "none" and not getattr(options, "critic_context", False)
+    shapes = {name: getattr(options, name, None) for name in CRITIC}
+    return {"algorithm": variant.algorithm.name, "own_memory": remembers, **shapes}
 
 
 def _check_draws(variants: Sequence[Variant]) -> None:

@@ -12,13 +12,14 @@ from gym_dr.experiments.study_gap import Gap, judged_on
 from tests.experiments.study_sample import tiny
 
 NOISE = {"obs_noise": 0.1}
+FORGETS = {"memory": "none", "memory_size": 64, "entropy_coef": 0.01}  # so that no critic has a memory of its own
 
 
 def with_gap(gap: dict[str, Any] | None = None, **variants: Any) -> dict[str, Any]:
-    """A study of plain, memory, which stands for a policy with memory, and told; ``variants`` changes these."""
+    """A study of plain, memory and told; ``variants`` changes these."""
     usual: dict[str, dict[str, Any]] = {
         "plain": {"critic_context": True},
-        "memory": {"critic_context": True, "entropy_coef": 0.01},
+        "memory": {"critic_context": True, "memory": "gru", "memory_size": 4},
         "told": {"critic_context": True, "context": "observation"},
     }
     given = {name: {**usual.get(name, {}), **changes} for name, changes in {**usual, **variants}.items()}
@@ -75,12 +76,24 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         with_gap(plain={"critic_context": False}),
         "expected the same critic in all, got critic_context False in plain, True in memory, True in told",
     ),
+    "a critic with a memory of its own": (
+        with_gap(
+            plain={"critic_context": False, "randomize": NOISE},
+            memory={"critic_context": False, "randomize": NOISE},
+            told={"critic_context": False, "context": "info"},
+        ),
+        "got critics with a memory of their own in memory only.*critic_context = true",
+    ),
     "a smaller critic": (
         with_gap(memory={"hidden_sizes": [4]}),
         r"expected the same critic in all, got hidden_sizes \(8,\) in plain, \(4,\) in memory, \(8,\) in told",
     ),
     "a critic that sees the draw through its policy's eyes": (
-        with_gap(**{name: {"critic_context": False} for name in ("plain", "memory", "told")}),
+        with_gap(
+            plain={"critic_context": False},
+            memory={"critic_context": False} | FORGETS,
+            told={"critic_context": False},
+        ),
         "got critics that see the draw in told, whose policies observe it, and in no other.*critic_context = true",
     ),
     "other draws": (
@@ -130,7 +143,7 @@ def test_policies_with_the_same_sensors_are_judged_on_all_sets() -> None:
 
 def test_an_oracle_that_sees_more_is_judged_with_the_sensors_it_was_trained_with() -> None:
     noisy = {"critic_context": False, "randomize": NOISE}
-    form = with_gap(plain=noisy, memory=noisy, told={"critic_context": False, "context": "info"})
+    form = with_gap(plain=noisy, memory=noisy | FORGETS, told={"critic_context": False, "context": "info"})
     assert judged(form) == {
         "training: plain": {"plain": "training: plain", "memory": "training: plain", "told": "training: wide"}
     }
@@ -138,14 +151,14 @@ def test_an_oracle_that_sees_more_is_judged_with_the_sensors_it_was_trained_with
 
 def test_an_oracle_that_sees_all_on_nominal_physics_is_judged_there() -> None:
     noisy = {"critic_context": False, "randomize": NOISE}
-    form = with_gap(plain=noisy, memory=noisy, told={"critic_context": False, "context": "info"})
+    form = with_gap(plain=noisy, memory=noisy | FORGETS, told={"critic_context": False, "context": "info"})
     found = judged(form | {"randomization": "none"})
     assert found == {"training: plain": {"plain": "training: plain", "memory": "training: plain", "told": "nominal"}}
 
 
 def test_sets_of_your_own_that_differ_only_in_sensors_belong_together() -> None:
     noisy = {"critic_context": False, "randomize": NOISE}
-    form = with_gap(plain=noisy, memory=noisy, told={"critic_context": False, "context": "info"})
+    form = with_gap(plain=noisy, memory=noisy | FORGETS, told={"critic_context": False, "context": "info"})
     sets = {"calm": {"gravity": -5}, "calm and noisy": {"gravity": -5, **NOISE}, "alone": {"gravity": -3, **NOISE}}
     found = judged(form | {"evaluation": {"sets": sets}})
     assert set(found) == {"training: plain", "calm and noisy"}
