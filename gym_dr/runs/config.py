@@ -439,8 +439,8 @@ def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: st
     for what, (mine, theirs) in seen:
         if mine != theirs:
             raise ConfigError(
-                f"{name}: the {what} of {source} observes {_draws(theirs)}, and this run's {_draws(mine)}, so its "
-                "weights do not fit."
+                f"{name}: the {what} of {source} observes {_draws(theirs)}, and that of this run {_draws(mine)}, so "
+                "its weights do not fit."
             )
 
 

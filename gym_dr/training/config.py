@@ -39,6 +39,8 @@ SHARED_BY_NETWORKS: Mapping[str, Any] = {
     "reward_scale": 1.0,
 }
 
+_OF_AN_ACTOR = ("hidden_sizes", "activation", "memory", "normalize_observations")  # what only some algorithms have
+
 _BOUNDS: dict[str, Callable[[float], bool]] = {
     "at least 1": lambda value: value >= 1,
     "between 0 and 1": lambda value: 0.0 <= value <= 1.0,
@@ -256,7 +258,7 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
     Raises:
         ConfigError: They have other networks, or scale observations or rewards differently.
     """
-    if not hasattr(others, "activation"):
+    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
         raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
     for shared, absent in SHARED_BY_NETWORKS.items():
         mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
@@ -275,7 +277,7 @@ def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
     Raises:
         ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
     """
-    if not hasattr(others, "activation"):
+    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
         raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
     if memory_size(others):
         raise ConfigError(
