@@ -16,14 +16,15 @@ from typing import Any, Union, get_args, get_origin
 from gym_dr.errors import ConfigError, shortened, unknown_name
 
 
-def option(default: Any, help: str, choices: Sequence[str] = (), *, run: bool = False) -> Any:
+def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "") -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
     Args:
         default: Value if none is given.
         help: One line of help.
         choices: All allowed values, if there are only a few; ``check_choices`` enforces them.
-        run: Whether it names the folder of a run, unless it is one of the choices.
+        run: What it takes from another run, if it names a run's folder unless it is one of the choices: "weights" to
+            go on from, or a "teacher" to imitate.
     """
     return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices), "run": run})
 

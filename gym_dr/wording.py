@@ -45,14 +45,17 @@ def spelled(name: str, value: object = None) -> str:
 
     Args:
         name: Its keyword in Python.
-        value: A value to give it: ``--on-nan skip`` or ``on_nan='skip'``. A switch is True, ``--overwrite`` or
-            ``overwrite=True``; a list has one item for each time that the option is typed, ``--trust a --trust b`` or
-            ``trust=['a', 'b']``.
+        value: A value to give it: ``--on-nan skip`` or ``on_nan='skip'``. A switch is True or False, ``--overwrite`` or
+            ``overwrite=True``, ``--no-overwrite`` or ``overwrite=False``; a list has one item for each time that the
+            option is typed, ``--trust a --trust b`` or ``trust=['a', 'b']``, and a tuple is typed at once,
+            ``--hidden-sizes 8,4`` or ``hidden_sizes=(8, 4)``.
     """
     if value is None:
         return either(flag(name), name)
-    if value is True:
-        return either(flag(name), f"{name}=True")
+    if isinstance(value, bool):
+        return either(flag(name if value else f"no_{name}"), f"{name}={value}")
+    if isinstance(value, tuple):
+        return either(f"{flag(name)} {','.join(map(str, value))}", f"{name}={value!r}")
     items = value if isinstance(value, list) else [value]
     return either(" ".join(f"{flag(name)} {shlex.quote(str(item))}" for item in items), f"{name}={value!r}")
 

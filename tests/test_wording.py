@@ -37,6 +37,8 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
         ("run_dir", None, "--run-dir", "run_dir"),
         ("on_nan", "skip", "--on-nan skip", "on_nan='skip'"),
         ("overwrite", True, "--overwrite", "overwrite=True"),
+        ("critic_context", False, "--no-critic-context", "critic_context=False"),
+        ("hidden_sizes", (8, 4), "--hidden-sizes 8,4", "hidden_sizes=(8, 4)"),
         ("sobol", 3, "--sobol 3", "sobol=3"),
         ("trust", ["a.zip", "b c"], "--trust a.zip --trust 'b c'", "trust=['a.zip', 'b c']"),
     ],

@@ -248,12 +248,14 @@ def _option(
     name = flag(field.name)
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
-    shared: Any = {"help": help or field.metadata.get("help", ""), "default": default, "show_default": shown}
+    shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}
+    shared["show_default"] = shown if default != "" else False  # there is none
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
         if default is not None:
             shared["show_default"] = ",".join(map(str, default))
         return click.Option([name], type=NumberList(get_args(hint)[0]), **shared)
-    choices = field.metadata.get("choices")  # checked by the configuration, for files too
-    return click.Option([name], type=hint, metavar="|".join(choices) if choices else None, **shared)
+    # checked by the configuration, for files too
+    words = [*field.metadata.get("choices", ()), *(["RUN"] if field.metadata.get("run") else [])]
+    return click.Option([name], type=hint, metavar="|".join(words) or None, **shared)

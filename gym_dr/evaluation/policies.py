@@ -223,6 +223,8 @@ def load_run_policy(
         ConfigError: The algorithm cannot load policies, or not deterministic ones.
         CheckpointError: There is no usable checkpoint.
     """
+    from gym_dr.training.behavior import RememberingPolicy  # heavy
+
     loader = _loader(folder, algorithm)
     if deterministic:
         if "deterministic" not in inspect.signature(loader).parameters:
@@ -234,6 +236,8 @@ def load_run_policy(
     policy = _open(folder.path.name, folder, config, algorithm)
     with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
+        if isinstance(act, RememberingPolicy):
+            act.hint = _about_context(config)
         if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
             return act
         return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_context(config))

@@ -5,7 +5,9 @@ Both check everything before the first step.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import difflib
 import json
 import os
 import warnings
@@ -26,18 +28,20 @@ from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import load_object
+from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.environments import (
     VECTORIZATIONS,
     ContextRanges,
     check_env_id,
     check_module,
     check_vectorization,
+    make_env,
     param_space_of,
     task_of,
 )
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm
-from gym_dr.training.config import check_same_networks
+from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
@@ -164,8 +168,7 @@ def build_config(
     keywords = _check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
     if "env" not in given:
         check_module(file.settings.get("env", ""), trust)
-    made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
-    return dataclasses.replace(made, options=_with_runs(made.options))
+    return _with_runs(_make(algorithm, file, keywords._replace(randomization=randomization), randomize))
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -383,26 +386,76 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
-def _with_runs(options: Any) -> Any:
-    """The options of an algorithm, with full paths of the runs that they name.
+def _with_runs(config: RunConfig) -> RunConfig:
+    """The configuration of a new run, with full paths of the runs that its options name.
 
     Raises:
-        ConfigError: There is no such run, or this algorithm cannot go on from it.
+        ConfigError: There is no such run, or this algorithm cannot go on from it or imitate it.
     """
     paths = {}
-    for field in dataclasses.fields(options):
-        value, choices = getattr(options, field.name), field.metadata.get("choices", ())
-        if not field.metadata.get("run") or value in choices:
+    for field in dataclasses.fields(config.options):
+        name, value, choices = field.name, getattr(config.options, field.name), field.metadata.get("choices", ())
+        kind = field.metadata.get("run")
+        if not kind or value in choices:
             continue
+        words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
+        if not value:  # which would be the current folder
+            raise ConfigError(f"{name}: expected {words}, got none. Name one: {spelled(name, 'runs/...')}")
         try:
-            folder, config, _ = open_run(value)
+            folder, other, _ = open_run(value)
         except RunFolderError as error:
-            words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
-            raise ConfigError(f"{field.name}: expected {words}, got {shortened(value)}: {error}") from None
-        paths[field.name] = str(folder.path.resolve())
-        if choices:
-            check_same_networks(options, config.options, field.name, str(folder.path))
-    return dataclasses.replace(options, **paths)
+            close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
+        source = str(folder.path)
+        check = check_same_networks if kind == "weights" else check_teacher
+        check(config.options, other.options, name, source)
+        _check_spaces(config.settings.env, other.settings.env, name, source)
+        (_check_same_draws if kind == "weights" else _check_observable)(config, other, name, source)
+        if not updates_saved(folder):
+            raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
+        paths[name] = str(folder.path.resolve())
+    return dataclasses.replace(config, options=dataclasses.replace(config.options, **paths)) if paths else config
+
+
+def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
+    """Checks that another run's environment has the same observations and actions."""
+    if env_id == other_id:
+        return
+    with contextlib.closing(make_env(env_id, None)) as env, contextlib.closing(make_env(other_id, None)) as other:
+        for what, mine, theirs in (
+            ("observations of shape", env.observation_space.shape, other.observation_space.shape),
+            ("actions", env.action_space, other.action_space),
+        ):
+            if mine != theirs:
+                raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
+
+
+def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    """Checks that networks observe the same draws as those of another run."""
+    seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
+    if getattr(config.options, "critic_context", False):  # as the other one's, which is checked before
+        seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))
+    for what, (mine, theirs) in seen:
+        if mine != theirs:
+            raise ConfigError(
+                f"{name}: the {what} of {source} observes {_draws(theirs)}, and that of this run {_draws(mine)}, so "
+                "its weights do not fit."
+            )
+
+
+def _check_observable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
+    """Checks that the environment has the parameters that a teacher observes."""
+    for param in teacher.context_ranges or ():
+        if config.space is None or param not in config.space:
+            raise ConfigError(
+                f"{name}: the policy of {source} observes the draw of {param}, which {config.settings.env} does not "
+                "have."
+            )
+
+
+def _draws(names: Collection[str]) -> str:
+    return f"the draw of {', '.join(names)}" if names else "no draw"
 
 
 def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:

@@ -5,6 +5,7 @@ Each algorithm's loop is in a file of its own; start with ``a2c.py``.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from gym_dr.renamed import old_names
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS
+from gym_dr.training.config import CONTEXT_SPAN, INITS, check_same_networks
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -270,6 +271,8 @@ class ActorCritic:
     def start_from(self, trained: TrainedNetworks) -> None:
         """Starts from what another run has learned: weights and moments, but neither optimizers nor random numbers.
 
+        What predicts the draw goes on too, if both runs do that.
+
         Raises:
             ConfigError: Its networks have other inputs, outputs or sizes; nothing has changed.
         """
@@ -278,8 +281,9 @@ class ActorCritic:
             "critic": self.critic,
             "critic_memory": self.critic_memory,
             "reward_moments": self.reward_moments,
+            "predictor": self.predictor if "predictor" in trained.state else None,
         }
-        before = self.state()
+        before = copy.deepcopy(self.state())
         try:
             for name, part in parts.items():
                 if part is not None:
@@ -312,8 +316,8 @@ class ActorCritic:
             raise CheckpointError(f"The saved optimizers or generator do not fit this configuration: {error}") from None
 
 
-def restore(agent: ActorCritic, session: Session, init: str) -> None:
-    """Restores a resumed run's agent, or starts it from the run that ``init`` names.
+def restore(agent: ActorCritic, session: Session, config: Any) -> None:
+    """Restores a resumed run's agent, or starts it from the run that the configuration's ``init`` names.
 
     Raises:
         CheckpointError: The checkpoint does not fit.
@@ -321,8 +325,10 @@ def restore(agent: ActorCritic, session: Session, init: str) -> None:
     """
     if session.restored is not None:
         agent.load_state(session.restored)
-    elif init not in INITS:
-        agent.start_from(session.trained(init))
+    elif config.init not in INITS:
+        trained = session.trained(config.init)
+        check_same_networks(config, trained.options, "init", trained.source)
+        agent.start_from(trained)
 
 
 def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:

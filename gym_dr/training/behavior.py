@@ -204,6 +204,7 @@ class RememberingPolicy:
 
     Attributes:
         size: Numbers in the state of one sub-environment: what it remembers, and its last action.
+        hint: Ends the message about observations of another shape.
     """
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
@@ -212,6 +213,7 @@ class RememberingPolicy:
         self._num_envs: int | None = None
         self._memory_size = 0 if actor.memory is None else actor.memory.size
         self.size = self._memory_size + actor.code_size
+        self.hint = ""
         self._inputs = linear_layers(actor.network)[0].in_features - self._memory_size
 
     def __call__(self, observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
@@ -227,7 +229,8 @@ class RememberingPolicy:
         """
         observations, starts = np.asarray(observations), np.asarray(episode_starts)
         if observations.ndim != 2 or observations.shape[1] != self._inputs:  # compiled code would read beyond them
-            raise ConfigError(f"Expected observations of shape (N, {self._inputs}), got {observations.shape}.")
+            got = f"{observations.shape}.{self.hint}"
+            raise ConfigError(f"Expected observations of shape (N, {self._inputs}), got {got}")
         num_envs = len(observations)
         if starts.shape != (num_envs,) or starts.dtype != np.bool_:
             raise ConfigError(

@@ -39,6 +39,8 @@ SHARED_BY_NETWORKS: Mapping[str, Any] = {
     "reward_scale": 1.0,
 }
 
+_OF_AN_ACTOR = ("hidden_sizes", "activation", "memory", "normalize_observations")  # what only some algorithms have
+
 _BOUNDS: dict[str, Callable[[float], bool]] = {
     "at least 1": lambda value: value >= 1,
     "between 0 and 1": lambda value: 0.0 <= value <= 1.0,
@@ -67,7 +69,7 @@ class A2CConfig:
     optimizer_eps: float = option(1e-5, "epsilon of the optimizer, for numerical stability")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("relu", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
+    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
     reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled")
     memory: str = option("none", MEMORY_HELP, MEMORIES)
     memory_size: int = option(64, "numbers that a memory holds")
@@ -118,7 +120,7 @@ class PPOConfig:
     optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("tanh", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
+    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
     initial_std: float = option(0.5, "initial standard deviation of continuous actions; 1 is half of their range")
     state_dependent_std: bool = option(
         False, "let the standard deviation of continuous actions depend on the observation"
@@ -158,7 +160,7 @@ class DistillConfig:
     The critic learns the values of the student's policy, for algorithms that go on from it.
     """
 
-    teacher: str = option("", "the run to imitate, named by its folder; its policy may observe the draw", run=True)
+    teacher: str = option("", "the run to imitate, named by its folder; its policy may observe the draw", run="teacher")
     updates: int = option(488, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
     rollout_steps: int = option(256, "steps of each sub-environment between two updates")
     epochs: int = option(4, "passes over each rollout")
@@ -171,7 +173,7 @@ class DistillConfig:
     optimizer_eps: float = option(1e-5, "epsilon of Adam, for numerical stability")
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("tanh", "activation between layers", ACTIVATIONS)
-    init: str = option("orthogonal", INIT_HELP, INITS, run=True)
+    init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
     state_dependent_std: bool = option(
         False, "let the standard deviation of continuous actions depend on the observation, as the teacher's does"
     )
@@ -256,7 +258,7 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
     Raises:
         ConfigError: They have other networks, or scale observations or rewards differently.
     """
-    if not hasattr(others, "activation"):
+    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
         raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
     for shared, absent in SHARED_BY_NETWORKS.items():
         mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
@@ -267,6 +269,26 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
                 f"{name}: {source} has {shared} {theirs!r}, and this run {mine!r}, so its weights do not fit. Give "
                 f"both the same: {spelled(shared, theirs)}"
             )
+
+
+def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
+    """Checks that the policy of another run can be imitated; for the arguments see ``check_same_networks``.
+
+    Raises:
+        ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
+    """
+    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
+        raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
+    if memory_size(others):
+        raise ConfigError(
+            f"{name}: {source} has a memory; expected a policy without one, which observes the draw instead."
+        )
+    theirs = getattr(others, "state_dependent_std", False)
+    if theirs != options.state_dependent_std:
+        raise ConfigError(
+            f"{name}: {source} has state_dependent_std {theirs}, and its student needs the same: "
+            f"{spelled('state_dependent_std', theirs)}"
+        )
 
 
 def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:

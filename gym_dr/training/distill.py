@@ -20,21 +20,24 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import OBSERVATION, ContextRange
 from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
 from gym_dr.training.api import Policy, Session, TrainedNetworks
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, memory_size
+from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher, memory_size
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import value_loss
-from gym_dr.training.networks import Actor, GaussianActor, TwoHeadedGaussianActor, make_actor
+from gym_dr.training.networks import Actor, GaussianActor, TwoHeadedGaussianActor, make_actor, observation_size
 from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.update import PREDICTION, training_update
-from gym_dr.wording import spelled
 from gym_dr.wrappers.context import DrawContext
+from gym_dr.wrappers.disturb import DisturbVector
+from gym_dr.wrappers.disturbed_space import undisturbed
+from gym_dr.wrappers.vector_params import spaces_of
 
 LOSSES = ("imitation_loss", "critic_loss", "entropy")  # columns of the metrics
 
@@ -44,7 +47,7 @@ def train(session: Session, config: DistillConfig) -> None:
     envs = session.make_envs(config.rollout_steps)
     teacher = Teacher(session.trained(config.teacher), config, envs, session.device)
     agent = make_agent(envs, config, session.seed, session.device)
-    restore(agent, session, config.init)
+    restore(agent, session, config)
     visible = (*agent.visible, *teacher.observes)
     collector = RolloutCollector(envs, config.rollout_steps, session.device, visible)
     for update in range(session.first_update, config.updates):
@@ -82,27 +85,19 @@ class Teacher:
         Raises:
             ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other observations or actions.
         """
-        options = trained.options
-        if not hasattr(options, "activation"):
-            raise ConfigError(
-                f"teacher: {trained.source} is a run of {trained.algorithm}; expected one of a2c, ppo or distill."
-            )
-        if memory_size(options):
-            raise ConfigError(
-                f"teacher: {trained.source} has a memory; expected a policy without one, which observes the draw "
-                "instead."
-            )
-        if (theirs := getattr(options, "state_dependent_std", False)) != config.state_dependent_std:
-            raise ConfigError(
-                f"teacher: {trained.source} has state_dependent_std {theirs}; its student needs the same: "
-                f"{spelled('state_dependent_std', theirs)}"
-            )
-        seen, self.observes = envs, tuple[ContextRange, ...]()
+        check_teacher(config, trained.options, "teacher", trained.source)
+        # a student may observe the draw as well, in its own ranges
+        plain = next((layer.env for layer in stack_of(envs) if isinstance(layer, DrawContext)), envs)
+        self._inputs = observation_size(plain)
+        seen, self.observes = plain, tuple[ContextRange, ...]()
         if trained.context_ranges:
-            shown = DrawContext(envs, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
-            seen, self.observes = shown, shown.context.ranges
-        shape = options.hidden_sizes, options.activation, _continuous(config), options.normalize_observations
-        self.actor: Actor = make_actor(seen, *shape).to(device)
+            known, _ = spaces_of(plain)
+            if absent := undisturbed(name for name in trained.context_ranges if name not in known):
+                seen = DisturbVector(seen, absent)  # never stepped: for the values of what does not disturb the student
+            seen = shown = DrawContext(seen, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
+            self.observes = shown.context.ranges
+        shape = trained.options.hidden_sizes, trained.options.activation, _continuous(config)
+        self.actor: Actor = make_actor(seen, *shape, trained.options.normalize_observations).to(device)
         try:
             self.actor.load_state_dict(trained.state["actor"])
         except (KeyError, RuntimeError, TypeError, AttributeError) as error:
@@ -113,7 +108,7 @@ class Teacher:
 
     def label(self, rollout: Rollout, own: int) -> Rollout:
         """Adds labels, and leaves the first ``own`` parameters of the rollout's context, which the student's are."""
-        inputs, context = rollout.observations[:-1], rollout.context
+        inputs, context = rollout.observations[:-1, :, : self._inputs], rollout.context
         if context is not None:
             inputs = torch.cat([inputs, context[:-1, :, own:]], -1)
         with torch.no_grad():

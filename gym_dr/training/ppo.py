@@ -40,7 +40,7 @@ def train(session: Session, config: PPOConfig) -> None:
     """Trains from the session's first update to ``config.updates``."""
     envs = session.make_envs(config.rollout_steps)
     agent = make_agent(envs, config, session.seed, session.device)
-    restore(agent, session, config.init)
+    restore(agent, session, config)
     collector = RolloutCollector(envs, config.rollout_steps, session.device, agent.visible)
     for update in range(session.first_update, config.updates):
         agent.anneal(config.schedule, update / config.updates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -237,6 +238,16 @@ def test_observations_of_another_shape_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=r"Expected observations of shape \(N, 4\), got"):
         runs[POLE].policy(deterministic=deterministic)(np.zeros(shape, np.float32), np.ones(3, np.bool_))
+
+
+def test_without_the_draw_that_it_observes_it_says_how_to_show_it(tmp_path: Path) -> None:
+    randomize = ("--randomize", "length=0.4:0.6", "--context", "observation")
+    train_tiny_run(tmp_path / "told", "--env", "gym_dr/CartPoleDR-v1", *randomize, *MEMORY)
+    policy = gym_dr.load_run(tmp_path / "told").policy()
+    with pytest.raises(
+        ConfigError, match=r"\(N, 5\), got \(1, 4\)\. The policy observes the draw of length at the end: "
+    ):
+        policy(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
 
 
 def test_an_episode_cannot_go_on_without_its_beginning(runs: dict[str, gym_dr.Run]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gym_dr.errors import ConfigError, GymDrError
 from gym_dr.experiments.study_file import read_study
+from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import TINY, tiny
 from tests.toml_text import toml_text
 
@@ -197,3 +198,13 @@ def test_a_file_has_no_module_imported_and_no_key_twice(tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text('{"variants": {"a": {}, "a": {"gamma": 0.5}}}')
     with pytest.raises(ConfigError, match=r"study.json: is not a valid JSON file: the key 'a' appears twice"):
         read_study(tmp_path / "study.json")
+
+
+def test_a_variant_may_imitate_a_run(tmp_path: Path) -> None:
+    train_tiny_run(tmp_path / "teacher", "--activation", "tanh")
+    student = {"algorithm": "distill", "teacher": str(tmp_path / "teacher"), "randomization": "wide"}
+    distill = {"updates": 3, "rollout_steps": 64, "hidden_sizes": [8]}
+    study = read_study(tiny(variants={"student": student}, distill=distill))
+    assert study.variants[-1].config.options.teacher == str((tmp_path / "teacher").resolve())
+    with pytest.raises(ConfigError, match=r"\[variants.student\]: teacher: expected a run's folder, got none"):
+        read_study(tiny(variants={"student": {**student, "teacher": ""}}, distill=distill))

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -78,6 +79,41 @@ def test_a_path_in_a_file_does_not_lead_out_of_its_folder(name: str, tmp_path: P
     assert f"expected a file beside or below this one, got '{name}'" in message
     make_run(tmp_path / "stranger", randomization=name)
     assert "expected a table in a run's configuration" in refused(gymdr("evaluate", tmp_path / "stranger"))
+
+
+def train_student(path: Path, teacher: Path) -> RunFolder:
+    """A run as a stranger might send it, which names a run to imitate and one to go on from."""
+    tiny = ("--env", "gym_dr/CartPoleDR-v1", "--num-envs", "2", "--updates", "2", "--rollout-steps", "64")
+    small = (*tiny, "--minibatches", "2", "--hidden-sizes", "8", "--eval-episodes", "0", "--checkpoint-every", "2")
+    assert gymdr("train", "ppo", *small, "--run-dir", teacher).code == 0
+    given = ("--teacher", teacher, "--init", teacher, "--run-dir", path)
+    assert gymdr("train", "distill", *small, *given).code == 0
+    return RunFolder(path)
+
+
+def test_runs_that_an_untrusted_run_names_are_read_only_to_resume_it(tmp_path: Path) -> None:
+    folder = train_student(tmp_path / "run", tmp_path / "teacher")
+    evaluate = ("evaluate", "--episodes", "2", folder.path)
+    shutil.rmtree(tmp_path / "teacher")  # so that reading it would fail
+    report = ("report", folder.path, "--output", tmp_path / "report.html")
+    for command in (("plot", folder.path), evaluate, ("play", folder.path, "--video", tmp_path / "v.gif"), report):
+        assert gymdr(*command).code == 0, command
+    for path in folder.checkpoints.iterdir():
+        path.unlink()
+    folder.metrics.unlink()  # it has begun no more
+    assert "teacher: no such run folder" in refused(gymdr("resume", folder.path))
+
+
+def test_a_run_that_a_resumed_one_names_cannot_have_a_module_imported(evil: str, tmp_path: Path) -> None:
+    folder = train_student(tmp_path / "run", tmp_path / "teacher")
+    shutil.rmtree(folder.checkpoints)
+    folder.metrics.unlink()
+    form = json.loads((tmp_path / "teacher/config.json").read_text())
+    (tmp_path / "teacher/config.json").write_text(json.dumps({**form, "env": evil}))
+    before = files(tmp_path / "teacher")
+    assert "which would import a module" in refused(gymdr("resume", folder.path))
+    assert not (tmp_path / "exploded").exists()
+    assert files(tmp_path / "teacher") == before
 
 
 LINKS: dict[str, Callable[[RunFolder], Path]] = {

@@ -12,11 +12,13 @@ import pytest
 import torch
 
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.errors import CheckpointError, NotFiniteError, RandomizationError, TrainingError
+from gym_dr.errors import CheckpointError, ConfigError, NotFiniteError, RandomizationError, TrainingError
 from gym_dr.training import a2c, ppo, reinforce
 from gym_dr.training.actor_critic import ActorCritic
+from gym_dr.training.api import TrainedNetworks
 from gym_dr.training.config import A2CConfig, PPOConfig, ReinforceConfig
 from gym_dr.training.networks import linear_layers
+from gym_dr.training.normalization import NormalizeRewards
 from gym_dr.training.rollout import RolloutCollector
 from tests.training.fake_session import FakeSession
 from tests.training.rollouts import batch_of
@@ -238,3 +240,60 @@ def test_the_same_seed_gives_the_same_weights(env_id: str, train: Callable[..., 
         train(session, replace(config, updates=2))
         runs.append((weights(session.state), session.rows))
     assert runs[0] == runs[1]
+
+
+# ---- Going on from another run
+
+
+def trained(made: ActorCritic) -> TrainedNetworks:
+    return TrainedNetworks(source="runs/a", algorithm="ppo", options=None, state=made.state(), context_ranges=None)
+
+
+def learned(**changes: Any) -> ActorCritic:
+    """An agent whose weights, moments and optimizers are not those of a new one."""
+    made = agent(seed=2, memory_size=5, normalize_observations=True, reward_moments=NormalizeRewards(0.9), **changes)
+    for optimizer in (made.actor_optimizer, made.critic_optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+    assert made.observation_moments is not None
+    assert made.reward_moments is not None
+    made.observation_moments.update(torch.full((3, 4), 7.0))
+    made.reward_moments.update(torch.full((3, 1), 5.0))
+    return made
+
+
+def test_it_goes_on_with_weights_and_moments_but_with_fresh_optimizers_and_its_own_random_numbers() -> None:
+    kwargs: dict[str, Any] = {"memory_size": 5, "normalize_observations": True}
+    made, other = agent(reward_moments=NormalizeRewards(0.9), **kwargs), learned()
+    own = made.generator.get_state()
+    made.start_from(trained(other))
+    for name in ("actor", "critic", "critic_memory", "reward_moments"):
+        torch.testing.assert_close(made.state()[name], other.state()[name], rtol=0.0, atol=0.0)
+    assert made.state()["actor"]["network.0.mean"].tolist() == [7.0] * 4
+    assert made.reward_scale == other.reward_scale != 1.0
+    assert made.actor_optimizer.state_dict()["state"] == made.critic_optimizer.state_dict()["state"] == {}
+    assert torch.equal(made.generator.get_state(), own)
+
+
+def test_what_predicts_the_draw_goes_on_if_both_runs_predict_it() -> None:
+    envs = gym.make_vec("gym_dr/LunarLanderDR-v3", 2, randomization=TWO_PARAMS)
+    kwargs: dict[str, Any] = {"memory_size": 5, "predict_draw": 0.5}
+    other = agent(envs, seed=2, **kwargs)
+    made, alone = agent(envs, **kwargs), agent(envs, memory_size=5)
+    new = made.state()["predictor"]["weight"].clone()
+    made.start_from(trained(alone))
+    assert torch.equal(made.state()["predictor"]["weight"], new)
+    made.start_from(trained(other))
+    assert torch.equal(made.state()["predictor"]["weight"], other.state()["predictor"]["weight"])
+    envs.close()
+
+
+def test_networks_that_do_not_fit_are_refused_and_change_nothing() -> None:
+    made, other = agent(), agent(seed=2)
+    before = weights(made.state())
+    state = {**other.state(), "critic": agent(hidden_sizes=(9,)).state()["critic"]}  # after an actor that fits
+    with pytest.raises(ConfigError, match=r"init: runs/a: its observations.*differ: .*'critic' do not fit"):
+        made.start_from(replace(trained(other), state=state))
+    assert weights(made.state()) == before
