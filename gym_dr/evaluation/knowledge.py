@@ -9,6 +9,7 @@ the policy would know without memory. A linear map finds what is easy to use; mo
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -111,13 +112,15 @@ def known_before(before: Mapping[str, Any] | None, document: Mapping[str, Any]) 
         document: The new document.
     """
     entries = {entry["policy"]: entry for entry in (before or {}).get("knowledge", ())}
-    old = [policy for policy in (before or {}).get("policies", ()) if policy["name"] in entries]
-    return [
-        {**entries[policy["name"]], "policy": now["name"]}
-        for now in document["policies"]
-        for policy in old
-        if all(policy[key] == now[key] for key in ("digest", "randomization"))
-    ]
+    old = {_identity(policy): entries.get(policy["name"]) for policy in (before or {}).get("policies", ())}
+    found = [(policy["name"], old.get(_identity(policy))) for policy in document["policies"]]
+    return [{**entry, "policy": name} for name, entry in found if entry is not None]
+
+
+def _identity(policy: Mapping[str, Any]) -> str:
+    """What determines the entry of a policy, the same before and after its document is written to a file."""
+    determines = [policy["digest"], policy["randomization"]]
+    return json.dumps(json.loads(json.dumps(determines), parse_constant=lambda name: None), sort_keys=True)
 
 
 def summarized(entry: Mapping[str, Any]) -> tuple[int, list[tuple[str, float, float, int, float]]]:

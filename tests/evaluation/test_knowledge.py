@@ -12,7 +12,7 @@ import pytest
 from gym_dr.arrays import Array
 from gym_dr.evaluation import cells, knowledge, policies
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.knowledge import explained_shares, find_knowledge, missing_knowledge, summarized
+from gym_dr.evaluation.knowledge import explained_shares, find_knowledge, known_before, missing_knowledge, summarized
 from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.report import evaluation as report_evaluation
@@ -279,6 +279,17 @@ def test_a_memory_is_asked_once_whatever_its_folder_is_called(
     trained_further = dataclasses.replace(policy, name="renamed", digest="other")
     with pytest.raises(AssertionError, match="asked again"):
         play([trained_further], tmp_path / "out")
+
+
+def test_entries_are_found_again_in_a_file_whatever_the_draws(runs: Path, tmp_path: Path) -> None:
+    """Two copies of a run are two policies, and a file has neither infinities nor tuples."""
+    rules = ("--randomize", "obs_noise=normal:0:0.1:0:inf", "--randomize", "length=choice:0.3,0.6,0.9")
+    found = opened(*(train_tiny_run(tmp_path / name, "--env", POLE, *MEMORY, *rules) for name in "ab"))
+    before = play(found, tmp_path / "out").document
+    written = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert [entry["policy"] for entry in known_before(written, before)] == ["a", "b"]
+    assert known_before(written, before) == before["knowledge"]
+    assert known_before(None, before) == []
 
 
 def test_stopped_while_memories_are_asked_it_goes_on_to_the_same_result(evaluated: Evaluation, tmp_path: Path) -> None:
