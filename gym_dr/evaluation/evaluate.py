@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from gym_dr.arrays import Mask
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.knowledge import find_knowledge, known_before, missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
@@ -51,6 +53,7 @@ def evaluate_policies(
     *,
     success: float | None = None,
     command: str = "",
+    memories: bool = False,
     progress: ProgressCallback = lambda title, done, total: None,
 ) -> Evaluation:
     """Plays policies on sets of cells and writes the folder of the evaluation.
@@ -65,6 +68,8 @@ def evaluate_policies(
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
         command: The command line, recorded for readers; empty if there was none.
+        memories: Whether to find out what the memories of policies know, if the folder does not say so already. That
+            takes up to twice as long as 100 episodes on nominal values and on training draws.
         progress: Called as episodes end.
 
     Raises:
@@ -82,12 +87,15 @@ def evaluate_policies(
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
     document = initial_document(policies, all_sets, folder, threshold, command)
+    document["knowledge"] = known_before(read_document(folder), document)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
     # rows first: they must fit the digests in the document
     write_episodes(folder / EPISODES, _reusable_rows(table, old, all_sets, document))
     write_document(folder, document)
     _play_missing(policies, all_sets, folder, document, progress)
+    if memories:
+        _ask_memories(policies, all_sets, document, progress)
     table = _sorted(read_episodes(folder / EPISODES), document)
     write_episodes(folder / EPISODES, table)
     evaluation = Evaluation(folder, document, table)
@@ -215,6 +223,22 @@ def _play_missing(
                             log.write(_row(policy.name, cells, k, record, document))
                         done += len(numbers)
     progress("", done, total)
+
+
+def _ask_memories(
+    policies: Sequence[FrozenPolicy],
+    sets: Sequence[CellSet],
+    document: Mapping[str, Any],
+    progress: ProgressCallback,
+) -> None:
+    """Completes the document's entries on what memories know, in the order of the policies."""
+    entries, order = document["knowledge"], [policy.name for policy in policies]
+    total = sum(cells.num_episodes for cells in sets) * len(policies)  # all are played
+    for policy in missing_knowledge(policies, entries):
+        title = f"what the memory of {policy.name} knows"
+        entries.append(find_knowledge(policy, functools.partial(progress, title, total, total)))
+    entries.sort(key=lambda entry: order.index(entry["policy"]))
+    progress("", total, total)
 
 
 def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> Mask:

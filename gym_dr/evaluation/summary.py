@@ -45,6 +45,7 @@ def initial_document(
         "results": [],
         "differences": [],
         "generalization": None,
+        "knowledge": [],
     }
 
 

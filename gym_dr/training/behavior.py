@@ -205,16 +205,17 @@ class RememberingPolicy:
     Attributes:
         size: Numbers in the state of one sub-environment: what it remembers, and its last action.
         hint: Ends the message about observations of another shape.
+        memory_size: H, how many of these it remembers; they come first.
     """
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
         """Remembers nothing yet; see ``trained_policy``."""
         self._acting = _Acting(actor, deterministic=deterministic)
         self._num_envs: int | None = None
-        self._memory_size = 0 if actor.memory is None else actor.memory.size
-        self.size = self._memory_size + actor.code_size
+        self.memory_size = 0 if actor.memory is None else actor.memory.size
+        self.size = self.memory_size + actor.code_size
         self.hint = ""
-        self._inputs = linear_layers(actor.network)[0].in_features - self._memory_size
+        self._inputs = linear_layers(actor.network)[0].in_features - self.memory_size
 
     def __call__(self, observations: npt.NDArray[Any], episode_starts: EpisodeStarts) -> npt.NDArray[Any]:
         """Actions for the environment, for observations ``(N, obs)``.
@@ -268,7 +269,7 @@ class RememberingPolicy:
                 f"{given.shape}."
             )
         self._num_envs = len(given)
-        self._acting.behavior(len(given)).restore(given[:, : self._memory_size], given[:, self._memory_size :])
+        self._acting.behavior(len(given)).restore(given[:, : self.memory_size], given[:, self.memory_size :])
 
 
 class _Acting:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gym_dr.evaluation.cells import CellSet, correlated, sobol, varies
 from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
+from gym_dr.evaluation.knowledge import missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
 from gym_dr.randomization.presets import resolve
@@ -33,10 +34,20 @@ def complete_evaluation(
     missing = [cells for cells in _required_sets(policies) if cells.name not in names]
     digests = {policy["digest"] for policy in document["policies"]}
     if document["complete"] and not missing and all(policy.digest in digests for policy in policies):
-        return Evaluation.load(folder)
+        found = Evaluation.load(folder)
+        if not missing_knowledge(policies, found.document.get("knowledge", ())):
+            return found
     commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
     success = document["success"]
-    return evaluate_policies(policies, [*known, *missing], folder, success=success, command=commands, progress=progress)
+    return evaluate_policies(
+        policies,
+        [*known, *missing],
+        folder,
+        success=success,
+        command=commands,
+        memories=True,  # takes little beside the thousands of other episodes
+        progress=progress,
+    )
 
 
 def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:
