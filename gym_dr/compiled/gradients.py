@@ -90,8 +90,8 @@ def _pull(log_ratio, advantage, settings, losses):
 
 
 @njit(**KERNEL)
-def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
-    """Derivatives with respect to the logits of one step, whose loss has weight ``share``."""
+def _whole_and_entropy(logits):
+    """The logarithm of the summed exponentials of one step's logits, and the entropy of their softmax."""
     largest = logits[0]
     for j in range(1, len(logits)):
         largest = max(largest, logits[j])
@@ -102,6 +102,13 @@ def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
     entropy = _ZERO
     for j in range(len(logits)):
         entropy -= np.exp(logits[j] - whole) * (logits[j] - whole)
+    return whole, entropy
+
+
+@njit(**KERNEL)
+def _discrete(logits, delta, choice, old, advantage, settings, share, losses):
+    """Derivatives with respect to the logits of one step, whose loss has weight ``share``."""
+    whole, entropy = _whole_and_entropy(logits)
     slope = _pull(logits[choice] - whole - old, advantage, settings, losses)
     for j in range(len(logits)):
         log_prob = logits[j] - whole
@@ -141,16 +148,7 @@ def _continuous(out, delta, log_std, log_std_gradient, action, old, advantage, s
 @njit(**KERNEL)
 def _imitate_discrete(logits, delta, label, settings, share, losses):
     """Derivatives of the divergence from log-probabilities ``label``, with respect to the logits of one step."""
-    largest = logits[0]
-    for j in range(1, len(logits)):
-        largest = max(largest, logits[j])
-    total = _ZERO
-    for j in range(len(logits)):
-        total += np.exp(logits[j] - largest)
-    whole = largest + np.log(total)
-    entropy = _ZERO
-    for j in range(len(logits)):
-        entropy -= np.exp(logits[j] - whole) * (logits[j] - whole)
+    whole, entropy = _whole_and_entropy(logits)
     for j in range(len(logits)):
         log_prob, wanted = logits[j] - whole, np.exp(label[j])
         prob = np.exp(log_prob)
@@ -399,7 +397,7 @@ def _sequences_minibatch(actor, critic, memories, data, sequences, settings, los
 
 
 @njit(**ENTRY | RUNTIME)
-def ppo_epoch(actor, critic, memories, data, rows, starts, steps, settings, losses):
+def gradient_epoch(actor, critic, memories, data, rows, starts, steps, settings, losses):
     """Makes a gradient step for each minibatch.
 
     ``actor`` and ``critic`` are ``Trained`` and ``memories`` the ``TrainedMemory`` of each; ``rows`` (B,) int64 are
@@ -429,4 +427,4 @@ def ppo_epoch(actor, critic, memories, data, rows, starts, steps, settings, loss
     return DONE, len(starts) - 1
 
 
-cache_on_disk(ppo_epoch, "gradient steps of small networks")
+cache_on_disk(gradient_epoch, "gradient steps of small networks")

@@ -49,7 +49,7 @@ class ActingMemory(NamedTuple):
             return np.zeros((num_envs, columns) if units else (0, 0), np.float32)
 
         return ActingMemory(
-            weights=np.zeros(3 * units * (inputs + units + 2), np.float32),
+            weights=np.zeros(weight_count.py_func(inputs, units), np.float32),
             state=zeros(units),
             previous=zeros(action),
             inputs=zeros(inputs),

@@ -9,6 +9,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -22,7 +23,7 @@ from gym_dr.renamed import old_names
 from gym_dr.training.api import Policy, Session, TrainedNetworks, seed_for
 from gym_dr.training.batch import Batch, Sequences, critic_inputs, make_batch, make_sequences
 from gym_dr.training.behavior import Behavior, make_behavior, trained_policy
-from gym_dr.training.config import CONTEXT_SPAN, INITS, check_same_networks
+from gym_dr.training.config import CONTEXT_SPAN, INITS, DistillConfig, PPOConfig, check_same_networks, memory_size
 from gym_dr.training.memory import GRUMemory
 from gym_dr.training.networks import (
     Actor,
@@ -163,7 +164,7 @@ class ActorCritic:
         with torch.no_grad():
             inputs = self.actor.memory_inputs(rollout.observations, memory.previous)
             after = self.critic_memory(inputs, self._critic_state, memory.starts)
-            before = torch.cat([self._critic_state[None], after[:-2]]) * ~memory.starts[:-1, :, None]
+            before = torch.cat([self._critic_state[None], after[:-2]]).masked_fill(memory.starts[:-1, :, None], 0.0)
         self._critic_state = after[-2]  # the next rollout begins with the last observation of this one
         return replace(rollout, memory=replace(memory, critic_states=before, critic_memories=after))
 
@@ -329,6 +330,52 @@ def restore(agent: ActorCritic, session: Session, config: Any) -> None:
         trained = session.trained(config.init)
         check_same_networks(config, trained.options, "init", trained.source)
         agent.start_from(trained)
+
+
+def adam_agent(
+    envs: VectorEnv[Any, Any, Any], config: PPOConfig | DistillConfig, seed: int, device: str
+) -> ActorCritic:
+    """The agent of a configuration with one learning rate and Adam; see ``ActorCritic``."""
+    return ActorCritic(
+        envs,
+        seed,
+        device,
+        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
+        actor_lr=config.lr,
+        critic_lr=config.lr,
+        entropy_coef=config.entropy_coef,
+        max_grad_norm=config.max_grad_norm,
+        hidden_sizes=config.hidden_sizes,
+        activation=config.activation,
+        init=config.init,
+        continuous=continuous_actor(config),
+        critic_context=config.critic_context,
+        memory_size=memory_size(config),
+        sequence_length=config.sequence_length,
+        predict_draw=config.predict_draw,
+        normalize_observations=config.normalize_observations,
+        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
+    )
+
+
+def adam_policy(
+    state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig | DistillConfig, deterministic: bool
+) -> Policy:
+    """The policy of ``adam_agent`` with saved weights; see ``actor_policy``."""
+    actor = make_actor(
+        envs,
+        config.hidden_sizes,
+        config.activation,
+        continuous_actor(config),
+        config.normalize_observations,
+        memory_size=memory_size(config),
+    )
+    return actor_policy(actor, state, deterministic)
+
+
+def continuous_actor(config: PPOConfig | DistillConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
+    """The actor for continuous actions that a configuration asks for."""
+    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor
 
 
 def actor_policy(actor: Actor, state: Mapping[str, Any], deterministic: bool = False) -> Policy:

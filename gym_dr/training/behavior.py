@@ -294,12 +294,15 @@ class _Acting:
 
     def act(self, observations: npt.NDArray[Any], starts: Mask) -> npt.NDArray[Any]:
         """Actions for the environment; for the arguments see ``RememberingPolicy``."""
-        num_envs = len(observations)
-        behavior = self.behavior(num_envs)
+        behavior = self.behavior(len(observations))
+        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
+        return behavior.act(steps, 0, self._noise(behavior, len(observations)), starts)
+
+    def _noise(self, behavior: Behavior, num_envs: int) -> Floats:
+        """Noise that samples discrete actions; zeros for the mean of continuous ones, and where nothing is sampled."""
+        if self._deterministic or not isinstance(self.actor, CategoricalActor):
+            numbers = 1 if isinstance(self.actor, CategoricalActor) else self.actor.size
+            return np.zeros((num_envs, numbers), np.float32)
         if not self._ahead or len(self._ahead[-1]) != num_envs:
             self._ahead[:] = draw_noise(behavior, _POLICY_STEPS, num_envs)[::-1]
-        noise = self._ahead.pop()
-        if not isinstance(self.actor, CategoricalActor):
-            noise = np.zeros_like(noise)
-        steps = allocate_steps(behavior, 1, np.ascontiguousarray(observations, np.float32))
-        return behavior.act(steps, 0, noise, starts)
+        return self._ahead.pop()

@@ -258,8 +258,7 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
     Raises:
         ConfigError: They have other networks, or scale observations or rewards differently.
     """
-    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
-        raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
+    _check_actor(others, name, source)
     for shared, absent in SHARED_BY_NETWORKS.items():
         mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
         if mine != theirs:
@@ -271,14 +270,18 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
             )
 
 
+def _check_actor(others: Any, name: str, source: str) -> None:
+    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
+        raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
+
+
 def check_teacher(options: Any, others: Any, name: str, source: str) -> None:
     """Checks that the policy of another run can be imitated; for the arguments see ``check_same_networks``.
 
     Raises:
         ConfigError: It is no policy of a2c, ppo or distill, has a memory, or other standard deviations.
     """
-    if not all(hasattr(others, option) for option in _OF_AN_ACTOR):
-        raise ConfigError(f"{name}: {source} has other networks; expected a run of a2c, ppo or distill.")
+    _check_actor(others, name, source)
     if memory_size(others):
         raise ConfigError(
             f"{name}: {source} has a memory; expected a policy without one, which observes the draw instead."

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -23,15 +22,14 @@ from torch import Tensor
 from gym_dr.envs.stack import stack_of
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.context import OBSERVATION, ContextRange
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
+from gym_dr.training.actor_critic import ActorCritic, adam_agent, adam_policy, continuous_actor, restore
 from gym_dr.training.api import Policy, Session, TrainedNetworks
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher, memory_size
+from gym_dr.training.config import CONTEXT_SPAN, DistillConfig, check_teacher
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import value_loss
-from gym_dr.training.networks import Actor, GaussianActor, TwoHeadedGaussianActor, make_actor, observation_size
-from gym_dr.training.normalization import NormalizeRewards
+from gym_dr.training.networks import Actor, make_actor, observation_size
 from gym_dr.training.rollout import Rollout, RolloutCollector
 from gym_dr.training.update import PREDICTION, training_update
 from gym_dr.wrappers.context import DrawContext
@@ -96,7 +94,7 @@ class Teacher:
                 seen = DisturbVector(seen, absent)  # never stepped: for the values of what does not disturb the student
             seen = shown = DrawContext(seen, OBSERVATION, trained.context_ranges, CONTEXT_SPAN)
             self.observes = shown.context.ranges
-        shape = trained.options.hidden_sizes, trained.options.activation, _continuous(config)
+        shape = trained.options.hidden_sizes, trained.options.activation, continuous_actor(config)
         self.actor: Actor = make_actor(seen, *shape, trained.options.normalize_observations).to(device)
         try:
             self.actor.load_state_dict(trained.state["actor"])
@@ -117,27 +115,8 @@ class Teacher:
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: DistillConfig, seed: int, device: str) -> ActorCritic:
-    """Builds the student; see ``ActorCritic``."""
-    return ActorCritic(
-        envs,
-        seed,
-        device,
-        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
-        actor_lr=config.lr,
-        critic_lr=config.lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        hidden_sizes=config.hidden_sizes,
-        activation=config.activation,
-        init=config.init,
-        continuous=_continuous(config),
-        critic_context=config.critic_context,
-        memory_size=memory_size(config),
-        sequence_length=config.sequence_length,
-        predict_draw=config.predict_draw,
-        normalize_observations=config.normalize_observations,
-        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
-    )
+    """Builds the student; see ``adam_agent``."""
+    return adam_agent(envs, config, seed, device)
 
 
 def learn(agent: ActorCritic, batch: Batch | Sequences, config: DistillConfig) -> dict[str, float]:
@@ -180,17 +159,5 @@ def _step(agent: ActorCritic, part: Batch) -> tuple[float, ...]:
 def load_policy(
     state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: DistillConfig, *, deterministic: bool = False
 ) -> Policy:
-    """The student; see ``actor_policy``."""
-    actor = make_actor(
-        envs,
-        config.hidden_sizes,
-        config.activation,
-        _continuous(config),
-        config.normalize_observations,
-        memory_size=memory_size(config),
-    )
-    return actor_policy(actor, state, deterministic)
-
-
-def _continuous(config: DistillConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
-    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor
+    """The student; see ``adam_policy``."""
+    return adam_policy(state, envs, config, deterministic)

@@ -59,7 +59,7 @@ def compiled_epochs(agent: ActorCritic, batch: Batch | Sequences, config: Config
         losses = np.zeros((len(pieces), gradients.LOSSES), np.float64)
         trained = actor.trained, critic.trained
         arguments = *trained, memories, data, np.concatenate(pieces), starts, actor.steps, settings, losses
-        end, made = cast(Any, gradients.ppo_epoch)(*arguments)
+        end, made = cast(Any, gradients.gradient_epoch)(*arguments)
         actor.steps, critic.steps = actor.steps + made, critic.steps + made
         if end == gradients.BAD_GRADIENT:
             raise NotFiniteError("The loss or a gradient is not finite. Lower the learning rate or set max_grad_norm.")
@@ -130,9 +130,7 @@ def _flat(steps: Tensor, batch: Batch | Sequences) -> npt.NDArray[Any]:
     return array
 
 
-def _memories(
-    agent: ActorCritic, batch: Batch | Sequences, config: PPOConfig | DistillConfig
-) -> tuple[TrainedMemory, TrainedMemory]:
+def _memories(agent: ActorCritic, batch: Batch | Sequences, config: Configured) -> tuple[TrainedMemory, TrainedMemory]:
     """Working memory for sequences through the memories of actor and critic."""
     made = []
     for memory in (agent.actor.memory, agent.critic_memory):

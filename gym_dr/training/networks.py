@@ -1,7 +1,7 @@
 """Networks for flat observations: critics, and actors for discrete and continuous actions.
 
 An actor may have a memory. Its methods then take features in place of observations: the observation, followed by what
-is remembered (``Actor.remember``).
+is remembered (``Sequences.kept_steps``).
 """
 
 from __future__ import annotations

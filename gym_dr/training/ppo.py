@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from gymnasium.vector import VectorEnv
 
-from gym_dr.training.actor_critic import ActorCritic, actor_policy, restore
+from gym_dr.training.actor_critic import ActorCritic, adam_agent, adam_policy, restore
 from gym_dr.training.api import Policy, Session
 from gym_dr.training.batch import Batch, Sequences, advantages_of, minibatches
 from gym_dr.training.behavior import CompiledBehavior
-from gym_dr.training.config import PPOConfig, memory_size
+from gym_dr.training.config import PPOConfig
 from gym_dr.training.epochs import Epoch, compiled_epochs
 from gym_dr.training.losses import clipped_surrogate_loss, clipped_value_loss, normalize, value_loss
-from gym_dr.training.networks import CategoricalActor, GaussianActor, TwoHeadedGaussianActor, make_actor
-from gym_dr.training.normalization import NormalizeRewards
+from gym_dr.training.networks import CategoricalActor
 from gym_dr.training.rollout import RolloutCollector
 from gym_dr.training.update import PREDICTION, training_update
 
@@ -62,27 +60,8 @@ def train(session: Session, config: PPOConfig) -> None:
 
 
 def make_agent(envs: VectorEnv[Any, Any, Any], config: PPOConfig, seed: int, device: str) -> ActorCritic:
-    """Builds the networks and optimizers of a configuration; see ``ActorCritic``."""
-    agent = ActorCritic(
-        envs,
-        seed,
-        device,
-        make_optimizer=partial(torch.optim.Adam, eps=config.optimizer_eps, fused=True),
-        actor_lr=config.lr,
-        critic_lr=config.lr,
-        entropy_coef=config.entropy_coef,
-        max_grad_norm=config.max_grad_norm,
-        hidden_sizes=config.hidden_sizes,
-        activation=config.activation,
-        init=config.init,
-        continuous=_continuous(config),
-        critic_context=config.critic_context,
-        memory_size=memory_size(config),
-        sequence_length=config.sequence_length,
-        predict_draw=config.predict_draw,
-        normalize_observations=config.normalize_observations,
-        reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
-    )
+    """Builds the networks and optimizers of a configuration; see ``adam_agent``."""
+    agent = adam_agent(envs, config, seed, device)
     if not isinstance(agent.actor, CategoricalActor):
         agent.actor.set_std(config.initial_std)
     return agent
@@ -141,17 +120,5 @@ def _step(agent: ActorCritic, part: Batch, config: PPOConfig) -> tuple[float, ..
 def load_policy(
     state: Mapping[str, Any], envs: VectorEnv[Any, Any, Any], config: PPOConfig, *, deterministic: bool = False
 ) -> Policy:
-    """The trained actor; see ``actor_policy``."""
-    actor = make_actor(
-        envs,
-        config.hidden_sizes,
-        config.activation,
-        _continuous(config),
-        config.normalize_observations,
-        memory_size=memory_size(config),
-    )
-    return actor_policy(actor, state, deterministic)
-
-
-def _continuous(config: PPOConfig) -> type[GaussianActor] | type[TwoHeadedGaussianActor]:
-    return TwoHeadedGaussianActor if config.state_dependent_std else GaussianActor
+    """The trained actor; see ``adam_policy``."""
+    return adam_policy(state, envs, config, deterministic)

@@ -17,7 +17,7 @@ from gym_dr.training.update import training_update
 
 def shared_options(config: Any) -> dict[str, Any]:
     """The options of a configuration that ``ActorCritic`` takes as keywords of the same name; without a memory's."""
-    known = inspect.signature(ActorCritic).parameters.keys() - {"memory_size", "sequence_length"}
+    known = inspect.signature(ActorCritic).parameters.keys() - {"memory_size", "sequence_length", "predict_draw"}
     return {name: value for name, value in vars(config).items() if name in known}
 
 
