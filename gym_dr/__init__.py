@@ -39,6 +39,7 @@ from gym_dr.wrappers.adapt import AdaptParams
 from gym_dr.wrappers.attributes import RandomizeAttributes
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
+from gym_dr.wrappers.past import ObservePast
 from gym_dr.wrappers.record import EpisodeRecord, RecordEpisodes
 from gym_dr.wrappers.resample import ResampleParams
 from gym_dr.wrappers.vector_params import VectorParams
@@ -62,6 +63,7 @@ __all__ = [
     "LogUniform",
     "Mixture",
     "Normal",
+    "ObservePast",
     "Param",
     "ParamSpace",
     "Quantity",

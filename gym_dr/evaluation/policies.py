@@ -34,6 +34,7 @@ from gym_dr.runs.folder import RunFolder
 from gym_dr.training.api import Algorithm, EpisodeStarts, LoadPolicy, MemorylessPolicy, Policy
 from gym_dr.training.config import CONTEXT_SPAN
 from gym_dr.wording import either, flag
+from gym_dr.wrappers.past import NO_PAST, Past
 from gym_dr.wrappers.vector_params import with_params
 
 NATIVE_ENVS = 512  # sub-environments of an evaluation; more are hardly faster and report progress less often
@@ -62,6 +63,7 @@ class FrozenPolicy:
     randomization: Randomization | None  # of its training; None if unknown, or without parameters
     context_ranges: ContextRanges | None = None  # of the parameters that it observes, ...
     context_span: float = CONTEXT_SPAN  # ... mapped to [-context_span, context_span]
+    past: Past = NO_PAST
     digest: str  # of everything that determines its actions
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
@@ -99,7 +101,7 @@ class FrozenPolicy:
         self, envs: VectorEnv[Any, Any, Any], randomization: Randomization | None, settable: Iterable[str] = ()
     ) -> VectorEnv[Any, Any, Any]:
         """Adds the wrappers of the policy's training; for the other arguments see ``wrap_for_policy``."""
-        return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span)
+        return wrap_for_policy(envs, randomization, self.context_ranges, settable, self.context_span, self.past)
 
     def check(self, episodes: int = 2, steps: int = 2) -> npt.NDArray[Any]:
         """Checks that the policy acts in its environment.
@@ -237,20 +239,24 @@ def load_run_policy(
     with contextlib.closing(policy.make_envs(nominal(episodes=1))) as envs:
         act, shape = policy.make(envs), envs.single_observation_space.shape
         if isinstance(act, RememberingPolicy):
-            act.hint = _about_context(config)
+            act.hint = _about_observations(config)
         if shape is None or takes_episode_starts(act, policy.source):  # no arrays; or a memory has a batch's size
             return act
-        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_context(config))
+        return for_one_or_many(cast(MemorylessPolicy, act), shape, str(folder.path), _about_observations(config))
 
 
-def _about_context(config: RunConfig) -> str:
+def _about_observations(config: RunConfig) -> str:
     """A sentence, to follow others, on what a policy observes besides the environment's observations."""
-    if not config.context_ranges:
-        return ""
-    return (
-        f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
-        f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
-    )
+    sentence = ""
+    if past := config.past:
+        words = ", ".join(f"{name}={value}" for name, value in vars(past).items())
+        sentence += f" The policy observes what was before: wrap the environment in ObservePast(envs, {words})."
+    if config.context_ranges:
+        sentence += (
+            f" The policy observes the draw of {', '.join(config.context_ranges)} at the end: wrap the environment in "
+            f"DrawContext(envs, 'observation', run.config.context_ranges, span={CONTEXT_SPAN})."
+        )
+    return sentence
 
 
 def _loader(folder: RunFolder, algorithm: Algorithm) -> LoadPolicy:
@@ -273,6 +279,7 @@ def _open(name: str, folder: RunFolder, config: RunConfig, algorithm: Algorithm)
         space=config.space,
         randomization=config.randomization,
         context_ranges=config.context_ranges,
+        past=config.past,
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
         load=lambda envs: loader(checkpoint["state"], envs, config.options),
         record={

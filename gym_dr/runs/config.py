@@ -45,6 +45,7 @@ from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
+from gym_dr.wrappers.past import MAX_STACKED, Past
 
 CONTEXTS = (INFO, OBSERVATION)  # not "hidden", which would hide the draw from the run's records
 ON_NAN = ("stop", "skip")
@@ -64,6 +65,10 @@ class RunSettings:
     )
     worker_timeout: float = option(60.0, "seconds to wait for an answer of an async worker")
     context: str = option("info", "where the draw goes: into records only, or into the observation too", CONTEXTS)
+    stack_observations: int = option(
+        1, "observations that the policy sees at once: the current one and those before it; 1 for it alone"
+    )
+    observe_reward: bool = option(False, "let the policy observe the reward of the last step, after the observation")
     sampler: str = option(UNIFORM, "sampler of the draws, see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
@@ -78,6 +83,8 @@ class RunSettings:
         for name, low in lowest.items():
             expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
         check_choices(self)
+        stacked = f"1 to {MAX_STACKED}"
+        expect(1 <= self.stack_observations <= MAX_STACKED, "stack_observations", stacked, self.stack_observations)
         expect(self.num_envs <= MAX_ENVS, "num_envs", f"at most {MAX_ENVS}", self.num_envs)
         most = f"at most checkpoint_every ({self.checkpoint_every}), which re-draws all parameters"
         expect(self.resample_every <= self.checkpoint_every, "resample_every", most, self.resample_every)
@@ -100,6 +107,11 @@ class RunConfig:
     # derived from the others:
     context_ranges: ContextRanges | None = None  # of parameters that the policy observes
     space: ParamSpace | None = dataclasses.field(default=None, compare=False, repr=False)  # of the environment
+
+    @property
+    def past(self) -> Past:
+        """What the policy observes besides the current observation and the draw."""
+        return Past(stack_observations=self.settings.stack_observations, observe_reward=self.settings.observe_reward)
 
     @property
     def steps_per_update(self) -> int | None:
@@ -411,6 +423,7 @@ def _with_runs(config: RunConfig) -> RunConfig:
         check = check_same_networks if kind == "weights" else check_teacher
         check(config.options, other.options, name, source)
         _check_spaces(config.settings.env, other.settings.env, name, source)
+        _check_same_past(config.past, other.past, name, source)
         (_check_same_draws if kind == "weights" else _check_observable)(config, other, name, source)
         if not updates_saved(folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
@@ -429,6 +442,16 @@ def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
         ):
             if mine != theirs:
                 raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
+
+
+def _check_same_past(mine: Past, theirs: Past, name: str, source: str) -> None:
+    """Checks that policies observe as much of the past as those of another run."""
+    for option_name, value in vars(theirs).items():
+        if (own := getattr(mine, option_name)) != value:
+            raise ConfigError(
+                f"{name}: {source} has {option_name} {value!r}, and this run {own!r}, so its weights do not fit. Give "
+                f"both the same: {spelled(option_name, value)}"
+            )
 
 
 def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:

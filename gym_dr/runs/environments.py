@@ -29,6 +29,7 @@ from gym_dr.wording import either, spelled
 from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.disturb import Disturb, DisturbVector
 from gym_dr.wrappers.disturbed_space import DisturbedSpace, possible_disturbances, split, supported, undisturbed
+from gym_dr.wrappers.past import NO_PAST, ObservePast, Past
 from gym_dr.wrappers.sensors import DROP, SensorMap, sensors_of
 
 ContextRanges = Mapping[str, tuple[float, float]]  # parameters that a policy observes: name -> (low, high)
@@ -220,8 +221,9 @@ def wrap_for_policy(
     context_ranges: ContextRanges | None = None,
     settable: Iterable[str] = (),
     span: float = CONTEXT_SPAN,
+    past: Past = NO_PAST,
 ) -> VectorEnv[Any, Any, Any]:
-    """Adds the wrappers between physics and policy: disturbances and the context.
+    """Adds the wrappers between physics and policy: disturbances, the past and the context.
 
     Args:
         envs: From ``make_vector_env``, possibly in ``ResampleParams`` or ``VectorParams``.
@@ -229,8 +231,10 @@ def wrap_for_policy(
         context_ranges: Parameters that the policy observes; None for none.
         settable: Names whose disturbances accept values in ``options["params"]`` even if they are not drawn.
         span: Maps the ranges to [-span, span].
+        past: What the policy observes besides the current observation.
 
     Raises:
+        ConfigError: Observations of the environment cannot be stacked.
         RandomizationError: The environment does not support a disturbance.
     """
     _, disturbances = split(randomization or Randomization())
@@ -239,4 +243,6 @@ def wrap_for_policy(
     )
     if rules:
         envs = DisturbVector(envs, rules)
+    if past:
+        envs = ObservePast(envs, **vars(past))
     return DrawContext(envs, OBSERVATION, context_ranges, span) if context_ranges else envs

@@ -108,7 +108,8 @@ class RunSession:
         if settings.resample_every:
             envs = ResampleParams(envs, rollout_steps=rollout_steps, every=settings.resample_every)
             self._resample = envs.resample if rollout_steps is None else None
-        envs = RequireFinite(wrap_for_policy(envs, self.config.randomization, self.config.context_ranges))
+        config = self.config
+        envs = RequireFinite(wrap_for_policy(envs, config.randomization, config.context_ranges, past=config.past))
         if settings.sampler == UNIFORM:
             self.envs = RecordEpisodes(envs, self._record)
             return self.envs

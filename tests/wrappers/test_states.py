@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr import AdaptParams, Bernoulli, Disturb, DisturbVector, DrawContext, Integer, RecordEpisodes, ResampleParams
+from gym_dr import (
+    AdaptParams,
+    Bernoulli,
+    Disturb,
+    DisturbVector,
+    DrawContext,
+    Integer,
+    ObservePast,
+    RecordEpisodes,
+    ResampleParams,
+)
 from gym_dr.errors import EnvStateError
 from gym_dr.testing.playing import DISABLED, NEXT_STEP, SAME_STEP, assert_same
 from gym_dr.wrappers.finite import RequireFinite
@@ -33,6 +43,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "delays": lambda envs: DisturbVector(envs, DELAYED),
     "draws every few steps": lambda envs: ResampleParams(envs, rollout_steps=5),
     "one draw for all": lambda envs: ResampleParams(envs, rollout_steps=5, shared=True),
+    "what the policy saw before": lambda envs: ObservePast(envs, stack_observations=3, observe_reward=True),
     "what the policy sees": lambda envs: DrawContext(envs, "observation"),
     "all of them": lambda envs: RequireFinite(
         DrawContext(

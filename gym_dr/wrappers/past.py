@@ -1,0 +1,160 @@
+"""Shows a policy what it saw before: its last observations and the last reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from gym_dr.arrays import Mask
+from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
+from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
+from gym_dr.errors import ConfigError
+from gym_dr.wrappers.vector_params import ParamsWrapper
+
+MAX_STACKED = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """What a policy observes besides the current observation; by default nothing."""
+
+    stack_observations: int = 1  # observations that it sees at once, with the current one
+    observe_reward: bool = False  # whether it sees the reward of the last step
+
+    def __bool__(self) -> bool:
+        return self.stack_observations > 1 or self.observe_reward
+
+
+NO_PAST = Past()
+
+
+class ObservePast(ParamsWrapper):
+    """Appends earlier observations and the last reward to the observation.
+
+    An observation is the environment's own, then that of one step before, of two steps before, ..., then the reward.
+    At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Put it outside
+    ``DisturbVector`` and inside ``DrawContext``.
+
+    Example:
+        >>> import gymnasium as gym, gym_dr
+        >>> envs = gym.make_vec("gym_dr/CartPoleDR-v1", num_envs=3)
+        >>> envs = gym_dr.ObservePast(envs, stack_observations=4, observe_reward=True)
+        >>> observations, _ = envs.reset(seed=1)
+        >>> observations.shape
+        (3, 17)
+        >>> envs.close()
+    """
+
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], *, stack_observations: int = 1, observe_reward: bool = False
+    ) -> None:
+        """Wraps a vector environment.
+
+        Args:
+            env: Any vector environment with flat observations.
+            stack_observations: Observations that the policy sees at once, with the current one; 1 to 1000.
+            observe_reward: Whether it sees the reward of the last step.
+
+        Raises:
+            ConfigError: An impossible number, nothing to show, or observations are not a flat box.
+        """
+        _check_count(stack_observations)
+        if stack_observations == 1 and not observe_reward:
+            raise ConfigError("Expected stack_observations above 1 or observe_reward, got neither: nothing to show.")
+        space = env.single_observation_space
+        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+            raise ConfigError(
+                f"ObservePast: expected a flat Box of floating-point numbers as observations, got {space}."
+            )
+        super().__init__(env)
+        self._rewarded, (self._size,) = int(observe_reward), space.shape
+        low = np.append(np.tile(space.low, stack_observations), np.full(self._rewarded, -np.inf, space.dtype))
+        high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
+        self.single_observation_space = gym.spaces.Box(low, high, dtype=space.dtype.type)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._stacked = stack_observations
+        self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
+        self._autoreset = AutoresetState.of(env)
+
+    def reset(self, *, seed: Seeds = None, options: Options = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the sub-environments, and the history of those that are reset; takes their arguments."""
+        mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
+        options = dict(options) if options else None  # a copy: Gymnasium removes reset_mask from it
+        observations, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # as Gymnasium's
+        self._autoreset.reset(mask)
+        self._seen = np.where(mask[:, None], self._first(observations), self._seen)
+        return self._seen.copy(), info
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Steps all sub-environments."""
+        observations, rewards, terminations, truncations, info = self.env.step(actions)
+        done = np.logical_or(terminations, truncations)
+        begun = self._autoreset.resets
+        if self._autoreset.mode == AutoresetMode.SAME_STEP:
+            begun = done
+            if done.any():
+                info = {**info, "final_obs": self._final(info["final_obs"], rewards, done)}
+        self._seen = self._shifted(observations, rewards)
+        if begun is not None and begun.any():
+            self._seen[begun] = self._first(observations)[begun]
+        self._autoreset.step(done)
+        return self._seen.copy(), rewards, terminations, truncations, info
+
+    def get_state(self) -> EnvState:
+        """See ``NativeVectorEnv.get_state``; with what the policy sees.
+
+        Raises:
+            EnvStateError: The environment does not offer its state.
+        """
+        own = {"seen": self._seen.copy(), **put_under("episodes", self._autoreset.get_state())}
+        return {**state_inside(self.env), **put_under("past", own)}
+
+    def set_state(self, state: EnvState, mask: Mask | None = None) -> npt.NDArray[Any]:
+        """See ``NativeVectorEnv.set_state``; returns observations as the policy sees them.
+
+        Raises:
+            EnvStateError: The state does not fit; nothing has changed.
+        """
+        rest, own = split_state("past", state, self.num_envs)
+        check_layout(own, {"seen": self._seen, **put_under("episodes", self._autoreset.get_state())}, "past/")
+        episodes = part_of("episodes", own)
+        self._autoreset.check_state(episodes)
+        set_state_inside(self.env, rest, mask)
+        chosen = check_mask(mask, self.num_envs)
+        self._autoreset.set_state(episodes, np.flatnonzero(chosen))
+        self._seen = np.where(chosen[:, None], own["seen"], self._seen)
+        return self._seen.copy()
+
+    def _first(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What policies see at the start of episodes with these first observations ``(N, size)``."""
+        nothing = np.zeros((self.num_envs, self._rewarded), observations.dtype)
+        return np.concatenate([np.tile(observations, self._stacked), nothing], axis=1)
+
+    def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
+        before = self._seen[:, : (self._stacked - 1) * self._size]
+        last = rewards[:, None][:, : self._rewarded].astype(self._seen.dtype)
+        return np.concatenate([observations, before, last], axis=1)
+
+    def _final(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any], done: Mask) -> npt.NDArray[Any]:
+        """SAME_STEP: final observations with the history of the episodes that they end."""
+        last = self._seen[:, : self._size].copy()
+        for i in np.flatnonzero(done).tolist():
+            last[i] = observations[i]
+        shifted = self._shifted(last, rewards)
+        final = np.full(self.num_envs, None, dtype=object)
+        for i in np.flatnonzero(done).tolist():
+            final[i] = shifted[i]
+        return final
+
+
+def _check_count(count: Any) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_STACKED:
+        raise ConfigError(f"stack_observations: expected a whole number from 1 to {MAX_STACKED}, got {count!r}.")
