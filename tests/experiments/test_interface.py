@@ -223,7 +223,24 @@ def test_a_loaded_run_is_the_trained_one_and_its_policy_acts(run: Run) -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("name", names())
+REMEMBERING = "lander_memory"
+
+
+def test_the_deterministic_policy_with_memory_is_a_function_of_what_it_saw() -> None:
+    run = gym_dr.load_run(gym_dr.pretrained(REMEMBERING))
+    assert isinstance(run, Run)
+    act = run.policy(deterministic=True)
+    envs = gym.make_vec(run.config.settings.env, num_envs=16)
+    observations, _ = envs.reset(seed=1)
+    starts = np.ones(16, np.bool_)
+    actions = act(observations, starts)
+    assert envs.action_space.contains(actions)
+    act(-observations, ~starts)
+    np.testing.assert_array_equal(act(observations, starts), actions)
+    envs.close()
+
+
+@pytest.mark.parametrize("name", sorted({*names()} - {REMEMBERING}))
 def test_the_deterministic_policy_is_a_function_of_the_observation(name: str) -> None:
     run = gym_dr.load_run(gym_dr.pretrained(name))
     assert isinstance(run, Run)
