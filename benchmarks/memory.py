@@ -3,9 +3,9 @@
 Run it with:  python -m benchmarks.memory [--rounds 3] [--steps 131072]
 
 Both train as a whole, gradients included, with 32 environments x 256 steps, batches of 1,024 and 4 epochs, networks of
-64-64 and a memory of 64: LSTM cells there, gated recurrent units here. Neither
-critic has a memory: ours observes the draw instead. Below them, our critic with a memory of its own, and our PPO without
-memory. Needs stable-baselines3 and sb3-contrib.
+64-64 and a memory of 64: LSTM cells there, gated recurrent units here. Neither critic has a memory: ours observes the
+draw instead. Below them are our critic with a memory of its own, and our PPO without memory. Needs
+stable-baselines3 and sb3-contrib.
 """
 
 from __future__ import annotations

@@ -264,17 +264,20 @@ def words(cell: str) -> list[str]:
     return [word.rstrip(",") for word in plain.split() if word not in ("x", ",")]
 
 
-def test_the_table_of_ppo_has_all_of_its_options_and_their_defaults() -> None:
-    algorithm = ALGORITHMS.get("ppo")
+@pytest.mark.parametrize(
+    ("name", "page", "head"), [("ppo", "ppo.md", "option"), ("distill", "memory.md", "option of `distill`")]
+)
+def test_the_table_of_an_algorithm_has_all_of_its_options_and_their_defaults(name: str, page: str, head: str) -> None:
+    algorithm = ALGORITHMS.get(name)
     fields = {field.name: field.default for field in dataclasses.fields(algorithm.config_class())}
     defaults = fields | {"num_envs": algorithm.num_envs}
     documented: list[str] = []
-    for row in table(DOCS / "guides" / "ppo.md", "option"):
-        names = flags_of(row["option"])
+    for row in table(DOCS / "guides" / page, head):
+        names = flags_of(row[head])
         documented += names
         common, *robots = row["default"].split(" robots ")
-        assert words(common) == [shown(defaults[name]) for name in names], row
-        hopper = FAMILIES.get("Hopper").defaults["ppo"]
+        assert words(common) == [shown(defaults[name]) for name in names if defaults[name] != ""], row
+        hopper = FAMILIES.get("Hopper").defaults.get(name, {})
         assert robots == [shown(hopper[name]) for name in names if name in hopper], row
     assert sorted(documented) == sorted(defaults)
 

@@ -226,6 +226,7 @@ def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[
     of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
     sampler_options = sampler.make_options({**of_file, **given.sampler_options})
     options = _make_options(algorithm, {**for_algorithm, **file.options, **given.options})
+    _check_sequences(settings, options)
 
     space = param_space_of(settings.env)
     check_vectorization(settings.env, settings.vectorization)
@@ -491,6 +492,18 @@ def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings
     fixed_draws = sampler.name == UNIFORM or not settings.resample_every
     expected = f"0 with sampler {sampler.name}, which draws at each reset"
     expect(fixed_draws, "resample_every", expected, settings.resample_every)
+
+
+def _check_sequences(settings: RunSettings, options: Any) -> None:
+    """Checks that each minibatch of an algorithm with memory gets a sequence."""
+    if getattr(options, "memory", "none") == "none":
+        return
+    sequences = settings.num_envs * options.rollout_steps // options.sequence_length
+    most = (
+        f"at most {sequences}, the sequences of an update (num_envs {settings.num_envs} x rollout_steps "
+        f"{options.rollout_steps} / sequence_length {options.sequence_length})"
+    )
+    expect(options.minibatches <= sequences, "minibatches", most, options.minibatches)
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:

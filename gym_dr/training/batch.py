@@ -191,4 +191,8 @@ def minibatches(size: int, count: int, generator: torch.Generator) -> Sequence[T
 
     A single minibatch is all steps in order, without random numbers.
     """
-    return torch.randperm(size, generator=generator).chunk(count) if count > 1 else [slice(None)]
+    if count == 1:
+        return [slice(None)]
+    shuffled = torch.randperm(size, generator=generator)
+    parts = shuffled.chunk(count)  # all but the last of one size, and so maybe fewer than asked for
+    return parts if len(parts) == count or size < count else shuffled.tensor_split(count)

@@ -147,3 +147,14 @@ def test_a_device_that_cannot_train_is_refused(device: str) -> None:
 
 def test_the_cpu_can_train() -> None:
     check_device("cpu")
+
+
+def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
+    given = {"memory": "gru", "num_envs": 4, "rollout_steps": 64, "sequence_length": 32}
+    assert build_config(A2C, {**given, "minibatches": 8}).options.minibatches == 8
+    expected = (
+        r"minibatches: expected at most 8, the sequences of an update \(num_envs 4 x rollout_steps 64 / "
+        r"sequence_length 32\), got 9"
+    )
+    with pytest.raises(ConfigError, match=expected):
+        build_config(A2C, {**given, "minibatches": 9})

@@ -29,6 +29,13 @@ def batch_of(learned: Any = None, **changes: Any) -> Batch:
     return make_batch(rollout, VALUES, advantages_of(rollout, VALUES, **factors))
 
 
+@pytest.mark.parametrize(("size", "count", "expected"), [(80, 32, 32), (33, 32, 32), (64, 32, 32), (3, 8, 3)])
+def test_there_are_as_many_minibatches_as_asked_for_if_each_gets_a_row(size: int, count: int, expected: int) -> None:
+    parts = minibatches(size, count, torch.Generator().manual_seed(1))
+    assert sorted(row for part in parts for row in torch.arange(size)[part].tolist()) == list(range(size))
+    assert len(parts) == expected  # 80 in parts of equal size would be 27 of 3, and one of 2
+
+
 def test_reset_steps_are_left_out() -> None:
     batch = batch_of()
     assert len(batch) == 3
@@ -152,7 +159,7 @@ def test_sequences_without_a_step_to_learn_from_are_left_out() -> None:
 def test_minibatches_partition_sequences() -> None:
     sequences = sequences_of(length=1)  # each step is one, but for the two resets
     parts = [sequences[rows] for rows in minibatches(len(sequences), 4, torch.Generator().manual_seed(1))]
-    assert [len(part) for part in parts] == [2, 2, 2]
+    assert [len(part) for part in parts] == [2, 2, 1, 1]
     seen = torch.cat([part.observations[0, :, 0] for part in parts]).tolist()
     assert sorted(seen) == [10.0, 12.0, 13.0, 20.0, 21.0, 22.0]
     for part in parts:  # whose columns belong together
