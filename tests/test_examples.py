@@ -10,6 +10,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
@@ -94,6 +95,22 @@ def test_equations_equal_the_same_physics_as_a_plain_environment_of_gymnasium(mo
         assert module.largest_difference() <= (0.0 if EXACT else 1e-5)
 
 
+def test_the_cue_is_shown_first_and_asked_for_fifty_steps_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    with forgotten_afterwards():
+        monkeypatch.delitem(sys.modules, "cue", raising=False)
+        env = gym.make("cue:mine/Cue-v0")
+        for cue, answer, reward in [(0, 0, 1.0), (0, 1, 0.0), (1, 1, 1.0), (1, 0, 0.0)]:
+            seen = [env.reset(seed=1, options={"params": {"cue": cue}})[0]]
+            results = [env.step(answer) for _ in range(51)]
+            seen += [result[0] for result in results]
+            assert seen[0].tolist() == [2 * cue - 1, 0]
+            assert [observation.tolist() for observation in seen[1:50]] == [[0, 0]] * 49
+            assert seen[50].tolist() == [0, 1]
+            assert [result[1] for result in results] == [0.0] * 50 + [reward]
+            assert [result[2] for result in results] == [False] * 50 + [True]
+
+
 def test_the_readmes_pictures_are_there() -> None:
     readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
     for name in re.findall(r"\]\(examples/([^)]*\.(?:gif|png))\)", readme):
@@ -104,6 +121,7 @@ def test_the_readmes_pictures_are_there() -> None:
         assert picture.n_frames > 5  # type: ignore[attr-defined]
 
 
+OWN = ["own_equations", "cue"]  # examples with environments of their own
 STUDIES = sorted((EXAMPLES / "studies").glob("*.toml"))
 
 
@@ -119,8 +137,9 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     with forgotten_afterwards():
-        monkeypatch.delitem(sys.modules, "own_equations", raising=False)  # so that it registers its id
-        study = read_study(path, trust=["own_equations"])
+        for module in OWN:
+            monkeypatch.delitem(sys.modules, module, raising=False)  # so that it registers its id
+        study = read_study(path, trust=OWN)
     assert len(study.seeds) == {"walker2d": 3, "terrain": 3, "samplers": 10}.get(path.stem, 5)
     assert study.same_budget() == (path.stem != "algorithms")
 
