@@ -89,7 +89,7 @@ class FrozenPolicy:
         native = self.space is not None and gym.spec(self.env.rpartition(":")[2]).vector_entry_point is not None
         num_envs = min(NATIVE_ENVS if native else PYTHON_ENVS, cells.num_episodes)
         if self.space is None:
-            return make_vector_env(self.env, num_envs, "auto", None)
+            return self.wrap(make_vector_env(self.env, num_envs, "auto", None), None)
         randomization, settable = cells.randomization or Randomization(), (*cells.names, *cells.fixed)
         with nominal_may_be_outside():
             envs = make_vector_env(self.env, num_envs, "auto", randomization)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
-from gymnasium.vector import VectorWrapper
 
 from gym_dr.arrays import Array
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.vector_arguments import check_whole_number
 from gym_dr.errors import ConfigError, EnvStateError, check_known
 from gym_dr.experiments.chosen_params import choose_params
@@ -29,6 +29,8 @@ from gym_dr.randomization.context import INFO
 from gym_dr.runs.stopping import explain_interrupt, stop_signals
 from gym_dr.training.api import EpisodeStarts, PolicyWithMemory
 from gym_dr.wording import either, flag, spelled
+from gym_dr.wrappers.context import DrawContext
+from gym_dr.wrappers.past import ObservePast
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
@@ -242,8 +244,8 @@ class _Player:
     def __init__(self, *, policy: FrozenPolicy, cells: CellSet, uniform: bool, states: bool, display: Progress) -> None:
         self._policy, self._cells, self._uniform, self._display = policy, cells, uniform, display
         self.envs = envs = policy.make_envs(cells)
-        # the policy's environment may show it the draw at the end of the observation
-        self._inner: Any = envs.env if policy.context_ranges and isinstance(envs, VectorWrapper) else envs
+        # the policy's environment may show it the past and the draw, at the end of the observation
+        self._inner: Any = next(layer for layer in stack_of(envs) if not isinstance(layer, ObservePast | DrawContext))
         self._states = states
         try:
             check_spaces(self._inner.single_observation_space, self._inner.single_action_space)

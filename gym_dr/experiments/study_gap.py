@@ -126,6 +126,12 @@ def _check_critics(variants: Sequence[Variant]) -> None:
             f"expected the same critic in all, got critics that see the draw in {', '.join(shown)}, whose policies "
             "observe it, and in no other. Let all critics see it: critic_context = true."
         )
+    pasts = {variant.name: str(variant.config.past) for variant in variants}
+    if len(set(pasts.values())) > 1 and not critics[variants[0].name]["critic_context"]:
+        raise ConfigError(
+            f"expected the same critic in all, got critics that observe another past: {_listed(pasts)}. Let all "
+            "critics see the draw as well: critic_context = true."
+        )
 
 
 def _critic(variant: Variant) -> dict[str, Any]:

@@ -180,7 +180,9 @@ def build_config(
     keywords = _check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
     if "env" not in given:
         check_module(file.settings.get("env", ""), trust)
-    return _with_runs(_make(algorithm, file, keywords._replace(randomization=randomization), randomize))
+    made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+    _check_sequences(made.settings, made.options)
+    return _with_runs(made)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -226,7 +228,6 @@ def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[
     of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
     sampler_options = sampler.make_options({**of_file, **given.sampler_options})
     options = _make_options(algorithm, {**for_algorithm, **file.options, **given.options})
-    _check_sequences(settings, options)
 
     space = param_space_of(settings.env)
     check_vectorization(settings.env, settings.vectorization)
@@ -496,7 +497,8 @@ def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings
 
 def _check_sequences(settings: RunSettings, options: Any) -> None:
     """Checks that each minibatch of an algorithm with memory gets a sequence."""
-    if getattr(options, "memory", "none") == "none":
+    needed = ("rollout_steps", "sequence_length", "minibatches")
+    if getattr(options, "memory", "none") == "none" or not all(hasattr(options, name) for name in needed):
         return
     sequences = settings.num_envs * options.rollout_steps // options.sequence_length
     most = (

@@ -148,7 +148,11 @@ class RolloutCollector:
             self.envs.score(advantages)
 
     def _context_of(self, info: dict[str, Any]) -> npt.NDArray[Any] | None:
-        return normalized_context(info["params"], self.visible) if self.visible else None
+        if not self.visible:
+            return None
+        context = normalized_context(info["params"], self.visible)
+        # one row if the environment has none of these parameters, which then are all nominal
+        return np.broadcast_to(context, (self.envs.num_envs, len(self.visible)))
 
 
 def collect_episodes(

@@ -148,8 +148,8 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 class DisturbVector(ParamsWrapper):
     """Disturbs the actions and observations of a vector environment, like ``Disturb`` around each sub-environment.
 
-    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``RecordEpisodes`` and ``DrawContext``. It makes
-    its own draws at each reset.
+    Put it outside ``ResampleParams`` and ``VectorParams``, and inside ``ObservePast``, ``RecordEpisodes`` and
+    ``DrawContext``. It makes its own draws at each reset.
 
     Example:
         >>> import gymnasium as gym, gym_dr

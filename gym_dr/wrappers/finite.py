@@ -42,8 +42,8 @@ class RequireFinite(ParamsWrapper):
             NotFiniteError: An observation or reward is not finite.
         """
         observations, rewards, terminations, truncations, info = self.env.step(actions)
+        self._check("reward", rewards, info)  # first, since policies may observe it
         self._check("observation", observations, info)
-        self._check("reward", rewards, info)
         return observations, rewards, terminations, truncations, info
 
     def rollout(

@@ -13,9 +13,11 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
 from gym_dr.errors import ConfigError
+from gym_dr.wrappers.context import shown_columns
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 MAX_STACKED = 1000
@@ -42,6 +44,9 @@ class ObservePast(ParamsWrapper):
     At the start of an episode, its first observation stands for the missing ones, and the reward is 0. Put it outside
     ``DisturbVector`` and inside ``DrawContext``.
 
+    Attributes:
+        past: What it shows.
+
     Example:
         >>> import gymnasium as gym, gym_dr
         >>> envs = gym.make_vec("gym_dr/CartPoleDR-v1", num_envs=3)
@@ -63,11 +68,17 @@ class ObservePast(ParamsWrapper):
             observe_reward: Whether it sees the reward of the last step.
 
         Raises:
-            ConfigError: An impossible number, nothing to show, or observations are not a flat box.
+            ConfigError: An impossible number, nothing to show, observations are not a flat box, or they show the
+                past or the draw already.
         """
         _check_count(stack_observations)
         if stack_observations == 1 and not observe_reward:
             raise ConfigError("Expected stack_observations above 1 or observe_reward, got neither: nothing to show.")
+        if shown_columns(env) or any(isinstance(layer, ObservePast) for layer in stack_of(env)):
+            raise ConfigError(
+                "ObservePast: expected observations of the environment itself, got some that show the past or the draw "
+                "already. Use one ObservePast, and show the draw outside it: DrawContext(envs, 'observation')."
+            )
         space = env.single_observation_space
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
             raise ConfigError(
@@ -79,6 +90,7 @@ class ObservePast(ParamsWrapper):
         high = np.append(np.tile(space.high, stack_observations), np.full(self._rewarded, np.inf, space.dtype))
         self.single_observation_space = gym.spaces.Box(low, high, dtype=space.dtype.type)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.past = Past(stack_observations=stack_observations, observe_reward=observe_reward)
         self._stacked = stack_observations
         self._seen = np.zeros((self.num_envs, len(low)), space.dtype)  # what the policy observes now
         self._autoreset = AutoresetState.of(env)
@@ -140,7 +152,8 @@ class ObservePast(ParamsWrapper):
     def _shifted(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What policies see after a step that returned these observations ``(N, size)`` and rewards ``(N,)``."""
         before = self._seen[:, : (self._stacked - 1) * self._size]
-        last = rewards[:, None][:, : self._rewarded].astype(self._seen.dtype)
+        limits = np.finfo(self._seen.dtype)
+        last = np.clip(rewards[:, None][:, : self._rewarded], limits.min, limits.max).astype(self._seen.dtype)
         return np.concatenate([observations, before, last], axis=1)
 
     def _final(self, observations: npt.NDArray[Any], rewards: npt.NDArray[Any], done: Mask) -> npt.NDArray[Any]:

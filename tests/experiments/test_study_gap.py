@@ -96,6 +96,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "got critics that see the draw in told, whose policies observe it, and in no other.*critic_context = true",
     ),
+    "a critic that observes another past": (
+        with_gap(
+            plain={"critic_context": False},
+            memory={"critic_context": False, "stack_observations": 4} | FORGETS,
+            told={"critic_context": False, "context": "info", "observe_reward": True},
+        ),
+        "got critics that observe another past: .*stack_observations=4.* in memory.*critic_context = true",
+    ),
     "other draws": (
         with_gap(told={"randomization": "default"}),
         r"expected the same training draws in all but for what policies observe \(obs_...\), got others in told than",

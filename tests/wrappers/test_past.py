@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import pytest
 
 import gym_dr
 from gym_dr import ObservePast
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, NotFiniteError
+from gym_dr.fitting.logs import read_log
 from gym_dr.runs.environments import wrap_for_policy
 from gym_dr.testing.playing import DISABLED, NEXT_STEP, SAME_STEP
 from gym_dr.training import ppo
 from gym_dr.training.config import PPOConfig
+from gym_dr.wrappers.finite import RequireFinite
 from gym_dr.wrappers.past import Past
+from tests.runs.test_other_runs import train as train_or_resume
 from tests.training.fake_session import FakeSession
 
 POLE = "gym_dr/CartPoleDR-v1"
@@ -184,6 +188,92 @@ def test_evaluation_shows_a_policy_the_past_as_in_its_training(run: gym_dr.Run) 
 def test_a_policy_that_gets_too_little_says_how_to_wrap_the_environment(run: gym_dr.Run) -> None:
     with pytest.raises(gym_dr.errors.GymDrError, match=r"ObservePast\(envs, stack_observations=3, observe_reward=T"):
         run.policy()(np.zeros((1, 4), np.float32), np.ones(1, np.bool_))
+
+
+def test_without_parameters_too_a_policy_is_shown_the_past(tmp_path: Path) -> None:
+    run = gym_dr.train(
+        "ppo",
+        env="CartPole-v1",
+        randomization="none",
+        run_dir=tmp_path / "run",
+        updates=1,
+        num_envs=2,
+        rollout_steps=32,
+        minibatches=2,
+        hidden_sizes=(8,),
+        eval_episodes=2,
+        stack_observations=3,
+        progress=False,
+    )
+    assert isinstance(run, gym_dr.Run)
+    assert run.policy()(np.zeros((5, 12), np.float32)).shape == (5,)
+    assert run.evaluation is not None
+
+
+def test_a_log_has_the_observations_of_the_environment_alone(run: gym_dr.Run, tmp_path: Path) -> None:
+    folder = gym_dr.record(run, episodes=2, output=tmp_path / "log", format="npz", progress=False)
+    for episode in read_log(folder):
+        assert episode.observations.shape[1:] == (4,)
+        assert len(np.unique(episode.observations[1:-1], axis=0)) > 2
+
+
+def test_a_run_that_was_cut_goes_on_with_the_same_past(tmp_path: Path) -> None:
+    given = {"stack_observations": 2, "observe_reward": True, "env": POLE, "num_envs": 2, "eval_episodes": 0}
+    small = {"updates": 3, "rollout_steps": 32, "minibatches": 2, "hidden_sizes": (8,), "checkpoint_every": 2}
+    whole = train_or_resume(tmp_path / "whole", "ppo", **given, **small)
+    cut = train_or_resume(tmp_path / "cut", "ppo", cut_at=2, **given, **small)
+    train_or_resume(tmp_path / "cut", "ppo")
+    assert (cut.path / "actor.pt").read_bytes() == (whole.path / "actor.pt").read_bytes()
+
+
+@pytest.mark.parametrize(("past", "size"), [({}, 4), ({"stack_observations": 2, "observe_reward": True}, 9)])
+def test_a_teacher_may_observe_a_sensor_that_does_not_fail_for_its_student(
+    past: dict[str, Any], size: int, tmp_path: Path
+) -> None:
+    given = {**past, "env": POLE, "num_envs": 2, "eval_episodes": 0}
+    small = {"updates": 1, "rollout_steps": 32, "minibatches": 2, "hidden_sizes": (8,), "progress": False}
+    rules = {"obs_drop:theta": (0.0, 0.5)}
+    gym_dr.train("ppo", run_dir=tmp_path / "teacher", context="observation", randomize=rules, **given, **small)
+    teacher = str(tmp_path / "teacher")
+    student = gym_dr.train("distill", run_dir=tmp_path / "student", teacher=teacher, **given, **small)
+    assert student.policy()(np.zeros((1, size), np.float32)).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda envs: ObservePast(envs, stack_observations=2),
+        lambda envs: gym_dr.DrawContext(envs, "observation"),
+    ],
+)
+def test_observations_that_show_the_past_or_the_draw_are_refused(wrap: Any) -> None:
+    envs = wrap(gym.make_vec(POLE, 2))
+    with pytest.raises(ConfigError, match="expected observations of the environment itself, got some that show"):
+        ObservePast(envs, observe_reward=True)
+
+
+def test_a_reward_that_is_not_finite_is_called_a_reward() -> None:
+    class Broken(Counter):
+        def step(self, action: Any) -> Any:
+            observation, _, *rest = super().step(action)
+            return observation, math.nan, *rest
+
+    envs = RequireFinite(ObservePast(gym.vector.SyncVectorEnv([Broken]), observe_reward=True))
+    envs.reset(seed=1)
+    with pytest.raises(NotFiniteError, match="in its reward"):
+        envs.step(np.zeros(1, np.int64))
+
+
+def test_a_reward_that_is_too_large_for_an_observation_is_the_largest_there_is() -> None:
+    class Rich(Counter):
+        def step(self, action: Any) -> Any:
+            observation, _, *rest = super().step(action)
+            return observation, 1e39, *rest
+
+    envs = RequireFinite(ObservePast(gym.vector.SyncVectorEnv([Rich]), observe_reward=True))
+    envs.reset(seed=1)
+    observations, rewards, *_ = envs.step(np.zeros(1, np.int64))
+    assert (observations[0, 2], rewards[0]) == (np.finfo(np.float32).max, 1e39)
 
 
 def test_a_run_with_another_past_is_not_gone_on_from(run: gym_dr.Run, tmp_path: Path) -> None:

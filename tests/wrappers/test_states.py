@@ -47,7 +47,11 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "what the policy sees": lambda envs: DrawContext(envs, "observation"),
     "all of them": lambda envs: RequireFinite(
         DrawContext(
-            RecordEpisodes(DisturbVector(ResampleParams(envs, rollout_steps=3), DELAYED), lambda record: None),
+            ObservePast(
+                RecordEpisodes(DisturbVector(ResampleParams(envs, rollout_steps=3), DELAYED), lambda record: None),
+                stack_observations=3,
+                observe_reward=True,
+            ),
             "observation",
         )
     ),
