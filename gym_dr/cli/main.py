@@ -23,6 +23,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "study": "Train, evaluate and compare variants over seeds, from one file.",
     "plot": "Plot the training of one or several runs.",
     "play": "Watch a trained policy, or play yourself.",
+    "export": "Write a policy as a file that runs without gym_dr.",
     "record": "Record episodes of a policy as a log.",
     "fit": "Find ranges of physics from logs of the real system.",
     "bench": "Benchmark this machine and plot the results.",

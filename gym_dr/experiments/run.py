@@ -143,6 +143,33 @@ class Run:
 
         return load_run_policy(*self.parts, deterministic=deterministic)
 
+    def export(self, output: str | Path) -> Path:
+        """Writes its policy as an ONNX file, which runs without gym_dr and without torch.
+
+        The file takes observations ``(N, ...)`` as the training environment returns them, and gives the actions of
+        ``policy(deterministic=True)``. One with memory also takes a state and ``episode_start``, and gives the next
+        state.
+
+        Example:
+            >>> run.export("policy.onnx")
+
+        Args:
+            output: The file, which ends in ``.onnx``; an existing one is replaced.
+
+        Returns:
+            Its path.
+
+        Raises:
+            ConfigError: The name has another ending, the package onnx is missing, or the algorithm has no network of
+                ours.
+            CheckpointError: There is no usable checkpoint.
+            RunFolderError: The file cannot be written.
+        """
+        from gym_dr.evaluation.policies import open_policies  # heavy
+        from gym_dr.experiments.export import export_policy
+
+        return export_policy(open_policies([self.parts])[0], output)
+
     def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
 

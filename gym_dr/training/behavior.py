@@ -191,18 +191,31 @@ def trained_policy(actor: Actor, *, deterministic: bool = False) -> Policy:
     """
     if actor.memory is not None:
         return RememberingPolicy(actor, deterministic=deterministic)
-    acting = _Acting(actor, deterministic=deterministic)
+    return MemorylessActorPolicy(actor, deterministic=deterministic)
 
-    def policy(observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return acting.act(observations, np.zeros(len(observations), np.bool_))
 
-    return policy
+class MemorylessActorPolicy:
+    """The policy of a trained actor without memory, called as ``policy(observations)``.
+
+    Attributes:
+        actor: The actor.
+    """
+
+    def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
+        """See ``trained_policy``."""
+        self.actor = actor
+        self._acting = _Acting(actor, deterministic=deterministic)
+
+    def __call__(self, observations: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Actions for the environment, for observations ``(N, obs)``."""
+        return self._acting.act(observations, np.zeros(len(observations), np.bool_))
 
 
 class RememberingPolicy:
     """The policy of a trained actor with memory, called as ``policy(observations, episode_starts)``.
 
     Attributes:
+        actor: The actor.
         size: Numbers in the state of one sub-environment: what it remembers, and its last action.
         hint: Ends the message about observations of another shape.
         memory_size: H, how many of these it remembers; they come first.
@@ -210,6 +223,7 @@ class RememberingPolicy:
 
     def __init__(self, actor: Actor, *, deterministic: bool = False) -> None:
         """Remembers nothing yet; see ``trained_policy``."""
+        self.actor = actor
         self._acting = _Acting(actor, deterministic=deterministic)
         self._num_envs: int | None = None
         self.memory_size = 0 if actor.memory is None else actor.memory.size

@@ -1,0 +1,166 @@
+"""A run's policy as a file that runs without us."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+from gym_dr.envs.family import family_of
+from gym_dr.envs.interface import Interface, Quantity
+from gym_dr.errors import ConfigError
+from gym_dr.integrations import onnx
+from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
+from gym_dr.registry import load_object
+from gym_dr.runs.durable import os_errors
+
+if TYPE_CHECKING:
+    from gym_dr.evaluation.policies import FrozenPolicy
+    from gym_dr.training.networks import Actor
+
+SUFFIX = ".onnx"
+
+
+def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
+    """Writes a policy of a2c, ppo, reinforce or distill as an ONNX file; see ``Run.export``.
+
+    Raises:
+        ConfigError: The file's name has another ending, the package is missing, or the policy has no network of ours.
+        RunFolderError: The file cannot be written.
+    """
+    path = Path(output)
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"output: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
+    onnx.check_installed()
+    with contextlib.closing(policy.make_envs(_nominal())) as envs:
+        actor: Actor | None = getattr(policy.make(envs), "actor", None)
+        if actor is None:
+            raise ConfigError(
+                f"{policy.source}: expected a policy of a2c, ppo, reinforce or distill, got one of "
+                f"{policy.record.get('algorithm')}, which does not say what its network is."
+            )
+        weights, about = weights_of(actor, envs), _about(policy, envs)
+    with os_errors(path):
+        onnx.write_policy(path, weights, about)
+    return path
+
+
+def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
+    """The weights of an actor's deterministic policy."""
+    from gym_dr.training.networks import CategoricalActor, GaussianActor, linear_layers, observation_size
+    from gym_dr.training.normalization import NormalizeObservations
+
+    inputs, first = observation_size(envs), actor.network[0]
+    mean, std = np.zeros(inputs, np.float32), np.ones(inputs, np.float32)
+    if isinstance(first, NormalizeObservations):
+        columns = len(first.mean)
+        mean[:columns], std[:columns] = _array(first.mean.float()), _array(first.std().float())
+    bounds: dict[str, Any]
+    if isinstance(actor, CategoricalActor):
+        nothing = np.zeros(0, np.float32)
+        bounds = {"kind": CHOICE, "start": actor.start, "low": nothing, "high": nothing}
+    else:
+        kind = SCALED if isinstance(actor, GaussianActor) else DIRECT
+        low, high = (np.asarray(end, np.float32) for end in (actor.space.low, actor.space.high))
+        bounds = {"kind": kind, "low": low, "high": high}
+    memory = None
+    if actor.memory is not None:
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        memory = GRUWeights(**{name: _array(getattr(actor.memory.unit, name)) for name in names})
+    return NetworkWeights(
+        inputs=inputs,
+        mean=mean,
+        std=std,
+        layers=[(_array(layer.weight), _array(layer.bias)) for layer in linear_layers(actor.network)],
+        tanh=any(type(module).__name__ == "Tanh" for module in actor.network),
+        memory=memory,
+        **bounds,
+    )
+
+
+def _array(tensor: Any) -> Any:
+    return tensor.detach().cpu().numpy()
+
+
+def _nominal() -> Any:
+    from gym_dr.evaluation.cells import nominal  # heavy
+
+    return nominal(episodes=1)
+
+
+# ---- what the file says of itself ------------------------------------------------------------------------------------
+
+
+def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
+    """Metadata of the file: what goes in and out, in which units and ranges, and what the policy was trained on."""
+    import gym_dr
+
+    observation, action = envs.single_observation_space, envs.single_action_space
+    interface = _interface_of(policy.env)
+    plain = sum(quantity.size for quantity in interface.observation) if interface else 0
+    seen = _named(interface.observation if interface else (), plain) if plain <= observation.shape[0] else []
+    about: dict[str, Any] = {
+        "gym_dr": gym_dr.__version__,
+        "env": policy.env,
+        "algorithm": str(policy.record.get("algorithm")),
+        "seed": policy.record.get("seed"),
+        "observation": _with_bounds(seen, observation),
+        "observes_past": vars(policy.past),
+        "observes_draw": {name: list(ends) for name, ends in (policy.context_ranges or {}).items()},
+        "draw_span": policy.context_span,
+        "randomization": policy.randomization.to_dict() if policy.randomization else {},
+    }
+    if isinstance(action, gym.spaces.Box):
+        named = _named(interface.actions if interface else (), action.shape[0])
+        about["action"] = _with_bounds(named, action)
+    else:
+        meanings = [quantity.meaning for quantity in interface.actions] if interface else []
+        about["action"] = [
+            {"value": int(action.start) + k, **({"meaning": meanings[k]} if k < len(meanings) else {})}
+            for k in range(int(action.n))
+        ]
+    if (step := _time_step(policy.env)) is not None:
+        about["time_step_seconds"] = step
+    return about
+
+
+def _interface_of(env_id: str) -> Interface | None:
+    name = env_id.rpartition(":")[2]
+    family = family_of(name)
+    if family is None or not family.interface:
+        return None
+    found: Interface = load_object(family.interface)(name)
+    return found
+
+
+def _named(quantities: tuple[Quantity, ...], count: int) -> list[dict[str, Any]]:
+    """One entry for each number of consecutive quantities, without empty texts; none if they are not as many."""
+    entries = [
+        {key: text for key, text in {"name": each.name, "meaning": each.meaning, "unit": each.unit}.items() if text}
+        for each in quantities
+        for _ in range(each.size)
+    ]
+    return entries if len(entries) == count else []
+
+
+def _with_bounds(entries: list[dict[str, Any]], space: gym.spaces.Box) -> list[dict[str, Any]]:
+    """One entry for each number of a space, with its range; infinite ends are left out."""
+    padded = entries + [{} for _ in range(space.shape[0] - len(entries))]
+    ends = zip(padded, space.low.tolist(), space.high.tolist(), strict=True)
+    return [
+        {**entry, **{key: end for key, end in (("low", low), ("high", high)) if np.isfinite(end)}}
+        for entry, low, high in ends
+    ]
+
+
+def _time_step(env_id: str) -> float | None:
+    """Seconds between two actions, if the environment says so: pictures are drawn at each step."""
+    with contextlib.closing(gym.make(env_id)) as env:
+        own = getattr(env.unwrapped, "dt", None)  # of robots
+        if isinstance(own, float):
+            return own
+        fps = env.metadata.get("render_fps")
+    return 1.0 / fps if fps else None

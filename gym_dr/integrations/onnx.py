@@ -1,0 +1,232 @@
+"""Policies as ONNX files (https://onnx.ai), which run without gym_dr and without torch.
+
+A file takes observations as the environment returns them and gives actions as it takes them: normalization, memory,
+network, the choice of the action, scaling and clipping are inside. The graph has only standard operators of ``OPSET``,
+so any runtime can execute it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Floats
+from gym_dr.errors import ConfigError
+
+OPSET = 17  # of 2022, which runtimes on small machines know
+IR_VERSION = 8  # of the same time
+FARTHEST = 1e6  # that a number may be from its mean, in standard deviations: beyond, sums would overflow
+CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # how a network's outputs become an action; see NetworkWeights
+OBSERVATION, STARTS, STATE, ACTION, OUTPUTS = "observation", "episode_start", "state", "action", "outputs"
+NEXT_STATE = "next_state"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUWeights:
+    """A gated recurrent unit; gates in the order reset, update, new, as in torch's ``GRUCell``."""
+
+    weight_ih: Floats  # (3H, observation + A)
+    weight_hh: Floats  # (3H, H)
+    bias_ih: Floats  # (3H,)
+    bias_hh: Floats  # (3H,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkWeights:
+    """All that makes a deterministic policy, as float32 arrays."""
+
+    inputs: int  # numbers of an observation
+    mean: Floats  # (inputs,) that observations are shifted by; 0 where they are not
+    std: Floats  # (inputs,) that they are divided by; 1 where they are not
+    layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
+    tanh: bool  # between layers; else rectified linear units
+    # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
+    # bounds. "direct": the first outputs are the action. Both are clipped to the bounds
+    kind: str
+    start: int = 0
+    low: Floats  # (A,) of continuous actions; empty for choices
+    high: Floats
+    memory: GRUWeights | None = None
+
+    @property
+    def code_size(self) -> int:
+        """A, the numbers in which a memory sees the previous action."""
+        return len(self.layers[-1][1]) if self.kind == CHOICE else len(self.low)
+
+    @property
+    def state_size(self) -> int:
+        """Numbers in a state: what is remembered, then the previous action as memory sees it."""
+        return 0 if self.memory is None else self.memory.weight_hh.shape[1] + self.code_size
+
+
+def check_installed() -> None:
+    """Checks that ONNX is installed.
+
+    Raises:
+        ConfigError: It is missing.
+    """
+    try:
+        importlib.import_module("onnx")
+    except ImportError:
+        raise ConfigError(
+            "An ONNX file needs the package 'onnx', which is not installed: pip install 'gym-dr[onnx]'"
+        ) from None
+
+
+def write_policy(path: Path, weights: NetworkWeights, about: Mapping[str, Any]) -> None:
+    """Writes a policy as an ONNX file.
+
+    Args:
+        path: The file, which is replaced.
+        weights: The policy.
+        about: Metadata: name -> text, or anything that JSON has.
+
+    Raises:
+        ConfigError: The package is missing.
+    """
+    check_installed()
+    import onnx  # heavy, and an extra
+
+    graph = _Graph()
+    _build(graph, weights)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(graph.nodes, "policy", graph.inputs, graph.outputs, graph.constants),
+        producer_name="gym_dr",
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in about.items()}
+    onnx.helper.set_model_props(model, texts)
+    onnx.checker.check_model(model, full_check=True)
+    path.write_bytes(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes of a graph under construction; every method returns the name of its result."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self.constants: list[Any] = []
+
+    def take(self, name: str, dtype: type, *shape: int | str) -> str:
+        """An input."""
+        self.inputs.append(_declared(name, dtype, shape))
+        return name
+
+    def give(self, name: str, value: str, dtype: type, *shape: int | str) -> None:
+        """An output."""
+        self.op("Identity", value, to=name)
+        self.outputs.append(_declared(name, dtype, shape))
+
+    def constant(self, value: Any, dtype: type = np.float32) -> str:
+        """A constant."""
+        import onnx
+
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
+        return name
+
+    def op(self, kind: str, *inputs: str, to: str = "", **attributes: Any) -> str:
+        """The result of an operator."""
+        import onnx
+
+        name = to or f"value_{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def linear(self, value: str, weight: Floats, bias: Floats) -> str:
+        """``value @ weight.T + bias``."""
+        return self.op("Gemm", value, self.constant(weight), self.constant(bias), transB=1)
+
+    def columns(self, value: str, first: int, last: int) -> str:
+        """Columns ``first`` to ``last``, without it, of an array ``(N, columns)``."""
+        ends = (self.constant([end], np.int64) for end in (first, last, 1))
+        return self.op("Slice", value, *ends)
+
+    def finite(self, value: str) -> str:
+        """Whether numbers are finite."""
+        return self.op("Not", self.op("Or", self.op("IsNaN", value), self.op("IsInf", value)))
+
+    def clip(self, value: str, low: Any, high: Any) -> str:
+        """``value`` within bounds, which may be arrays."""
+        return self.op("Min", self.op("Max", value, self.constant(low)), self.constant(high))
+
+
+def _declared(name: str, dtype: type, shape: Sequence[int | str]) -> Any:
+    import onnx
+
+    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+
+
+def _build(graph: _Graph, weights: NetworkWeights) -> None:
+    """Adds a policy's nodes."""
+    observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
+    # a broken sensor must not break what is remembered: it reads what it did on average in training
+    usable = graph.op("Where", graph.finite(observation), observation, graph.constant(weights.mean))
+    shifted = graph.op("Sub", usable, graph.constant(weights.mean))
+    divided = graph.op("Div", shifted, graph.constant(weights.std))
+    features = scaled = graph.clip(divided, -FARTHEST, FARTHEST)
+    kept = ""
+    if weights.memory is not None:
+        kept = _remember(graph, weights.memory, weights, scaled)
+        features = graph.op("Concat", scaled, kept, axis=1)
+    outputs = features
+    for index, (weight, bias) in enumerate(weights.layers):
+        if index:
+            outputs = graph.op("Tanh" if weights.tanh else "Relu", outputs)
+        outputs = graph.linear(outputs, weight, bias)
+    action, coded = _act(graph, weights, outputs)
+    graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
+    if weights.memory is not None:
+        graph.give(NEXT_STATE, graph.op("Concat", kept, coded, axis=1), np.float32, "N", weights.state_size)
+    if weights.kind == CHOICE:
+        graph.give(ACTION, action, np.int64, "N")
+    else:
+        graph.give(ACTION, action, np.float32, "N", len(weights.low))
+
+
+def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
+    """What is remembered after an observation; what was before is cleared where an episode starts (Cho et al. 2014)."""
+    size = unit.weight_hh.shape[1]
+    given = graph.take(STATE, np.float32, "N", weights.state_size)
+    starts = graph.take(STARTS, np.bool_, "N")
+    fresh = graph.op("Unsqueeze", starts, graph.constant([1], np.int64))
+    usable = graph.op("And", graph.op("Not", fresh), graph.finite(given))
+    state = graph.op("Where", usable, given, graph.constant(0.0))
+    before, previous = graph.columns(state, 0, size), graph.columns(state, size, weights.state_size)
+    seen = graph.op("Concat", scaled, previous, axis=1)
+    new = graph.linear(seen, unit.weight_ih, unit.bias_ih)
+    old = graph.linear(before, unit.weight_hh, unit.bias_hh)
+    gates = [[graph.columns(each, k * size, (k + 1) * size) for k in range(3)] for each in (new, old)]
+    reset, update = (graph.op("Sigmoid", graph.op("Add", gates[0][k], gates[1][k])) for k in (0, 1))
+    candidate = graph.op("Tanh", graph.op("Add", gates[0][2], graph.op("Mul", reset, gates[1][2])))
+    change = graph.op("Mul", update, graph.op("Sub", before, candidate))
+    return graph.op("Add", candidate, change)
+
+
+def _act(graph: _Graph, weights: NetworkWeights, outputs: str) -> tuple[str, str]:
+    """The action for the environment, and as memory sees it, from the network's outputs."""
+    if weights.kind == CHOICE:
+        index = graph.op("ArgMax", outputs, axis=1, keepdims=0)
+        count = graph.constant([weights.code_size], np.int64)
+        coded = graph.op("OneHot", index, count, graph.constant([0.0, 1.0]), axis=1)
+        return graph.op("Add", index, graph.constant(weights.start, np.int64)), coded
+    low, high = weights.low, weights.high
+    width = graph.constant(high - low)
+    if weights.kind == SCALED:
+        coded = graph.clip(outputs, -1.0, 1.0)
+        unit = graph.op("Mul", graph.op("Add", coded, graph.constant(1.0)), graph.constant(0.5))
+        action = graph.op("Add", graph.op("Mul", unit, width), graph.constant(low))
+        return graph.clip(action, low, high), coded
+    mean = graph.columns(outputs, 0, len(low))
+    share = graph.op("Div", graph.op("Sub", mean, graph.constant(low)), width)
+    doubled = graph.op("Sub", graph.op("Mul", share, graph.constant(2.0)), graph.constant(1.0))
+    return graph.clip(mean, low, high), graph.clip(doubled, -1.0, 1.0)
