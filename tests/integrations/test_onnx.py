@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -174,6 +175,20 @@ def test_it_runs_without_us_and_without_torch(lander: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() in {"[0]", "[1]", "[2]", "[3]"}
+
+
+LOOP = Path(gym_dr.__file__).parents[1] / "examples" / "deploy" / "loop.py"
+
+
+@pytest.mark.parametrize(("name", "period"), [("lander_memory", 20), ("hopper", 8)])
+def test_the_control_loop_of_the_examples_runs_at_its_rate(name: str, period: int, tmp_path: Path) -> None:
+    text = LOOP.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 30
+    assert "gym_dr" not in text
+    path = gym_dr.load_run(gym_dr.pretrained(name)).export(tmp_path / "policy.onnx")
+    done = subprocess.run([sys.executable, LOOP, path, "20"], capture_output=True, text=True, check=True)
+    number = r"\d+"
+    assert re.fullmatch(f"20 steps of {period} ms: {number} us, 99 % below {number} us, {number} missed\n", done.stdout)
 
 
 def test_the_command_line_writes_it_and_refuses_other_names(tmp_path: Path) -> None:
