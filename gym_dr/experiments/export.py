@@ -15,7 +15,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.registry import load_object
-from gym_dr.runs.durable import os_errors
+from gym_dr.runs.durable import write_atomically
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
@@ -43,8 +43,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
                 f"{policy.record.get('algorithm')}, which does not say what its network is."
             )
         weights, about = weights_of(actor, envs), _about(policy, envs)
-    with os_errors(path):
-        onnx.write_policy(path, weights, about)
+    write_atomically(path, onnx.policy_file(weights, about))
     return path
 
 

@@ -11,7 +11,6 @@ import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,11 +78,10 @@ def check_installed() -> None:
         ) from None
 
 
-def write_policy(path: Path, weights: NetworkWeights, about: Mapping[str, Any]) -> None:
-    """Writes a policy as an ONNX file.
+def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
+    """The content of a policy's ONNX file.
 
     Args:
-        path: The file, which is replaced.
         weights: The policy.
         about: Metadata: name -> text, or anything that JSON has.
 
@@ -104,7 +102,8 @@ def write_policy(path: Path, weights: NetworkWeights, about: Mapping[str, Any]) 
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in about.items()}
     onnx.helper.set_model_props(model, texts)
     onnx.checker.check_model(model, full_check=True)
-    path.write_bytes(model.SerializeToString())
+    content: bytes = model.SerializeToString()
+    return content
 
 
 class _Graph:
