@@ -11,7 +11,7 @@ import numpy as np
 
 from gym_dr.envs.family import family_of
 from gym_dr.envs.interface import Interface, Quantity
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, EnvStateError
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
 from gym_dr.registry import load_object
@@ -121,7 +121,7 @@ def _about(policy: FrozenPolicy, envs: Any) -> dict[str, Any]:
             {"value": int(action.start) + k, **({"meaning": meanings[k]} if k < len(meanings) else {})}
             for k in range(int(action.n))
         ]
-    if (step := _time_step(policy.env)) is not None:
+    if (step := _time_step(policy, envs)) is not None:
         about["time_step_seconds"] = step
     return about
 
@@ -155,11 +155,14 @@ def _with_bounds(entries: list[dict[str, Any]], space: gym.spaces.Box) -> list[d
     ]
 
 
-def _time_step(env_id: str) -> float | None:
-    """Seconds between two actions, if the environment says so: pictures are drawn at each step."""
-    with contextlib.closing(gym.make(env_id)) as env:
-        own = getattr(env.unwrapped, "dt", None)  # of robots
-        if isinstance(own, float):
-            return own
-        fps = env.metadata.get("render_fps")
-    return 1.0 / fps if fps else None
+def _time_step(policy: FrozenPolicy, envs: Any) -> float | None:
+    """Seconds between two actions, if the environment says so."""
+    try:
+        step: float | str | None = envs.unwrapped.replay().time_step
+    except (AttributeError, EnvStateError):  # no native environment, or it cannot be replayed
+        with contextlib.closing(gym.make(policy.env)) as env:
+            fps = env.metadata.get("render_fps")  # a picture shows a step
+            step = getattr(env.unwrapped, "dt", None if fps is None else 1.0 / fps)
+    if isinstance(step, str):  # the parameter that it is
+        return None if policy.space is None else policy.space[step].nominal
+    return step

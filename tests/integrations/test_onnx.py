@@ -164,6 +164,17 @@ def test_it_says_what_goes_in_and_out(lander: Path) -> None:
     assert json.loads(about["randomization"])["action_delay"] == {"distribution": "integer", "low": 0, "high": 5}
 
 
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [("PendulumDR-v1", 0.05), ("CartPoleDR-v1", 0.02), ("BipedalWalkerDR-v3", 0.02), ("MountainCarDR-v0", None)],
+)
+def test_it_says_how_long_a_step_is_where_physics_has_time(env: str, expected: float | None, tmp_path: Path) -> None:
+    run = gym_dr.train("ppo", env=f"gym_dr/{env}", run_dir=tmp_path / "run", **{**SMALL, "updates": 1})
+    about = {e.key: e.value for e in onnx.load(str(run.export(tmp_path / "policy.onnx"))).metadata_props}
+    step = about.get("time_step_seconds")
+    assert (None if step is None else float(step)) == expected  # pictures of Pendulum: 30 per second
+
+
 def test_it_runs_without_us_and_without_torch(lander: Path) -> None:
     code = (
         "import sys, numpy as np, onnxruntime\n"
