@@ -14,7 +14,7 @@ from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig, family_defaults
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.session import RunSession
+from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import how_to_resume
@@ -28,6 +28,7 @@ def train_run(
     resume: bool,
     display: Display = "bar",
     stop: StopRequest | None = None,
+    callback: TrainingCallback | None = None,
 ) -> None:
     """Trains a run whose folder has its configuration, draws the plots and evaluates.
 
@@ -38,6 +39,7 @@ def train_run(
         resume: Whether to resume from the newest checkpoint, if there is one.
         display: How to show progress.
         stop: Set by the caller's signal handler; None if there is none.
+        callback: See ``gym_dr.train``.
 
     Raises:
         PluginError: The algorithm's function cannot be imported.
@@ -48,7 +50,7 @@ def train_run(
     """
     stop = stop or StopRequest()
     with one_thread(), folder.locked(), stop_signals(stop):
-        _train(folder, config, algorithm, stop, resume, display)
+        _train(folder, config, algorithm, stop, resume, display, callback)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
         with explain_interrupt(f"{unfinished} Continue with: {how_to_resume(folder.path)}"):
             _plot_and_evaluate(folder, config, algorithm, stop)
@@ -70,9 +72,15 @@ def one_thread() -> Iterator[None]:
 
 
 def _train(
-    folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest, resume: bool, display: Display
+    folder: RunFolder,
+    config: RunConfig,
+    algorithm: Algorithm,
+    stop: StopRequest,
+    resume: bool,
+    display: Display,
+    callback: TrainingCallback | None,
 ) -> None:
-    """Trains until the end or a signal: the first stops the run after the current update, a second at once."""
+    """Trains until the end, the callback's or a signal: the first stops after the current update, a second at once."""
     try:
         train = algorithm.train_function()
     except Exception as error:  # a plugin's module may raise anything when it is imported
@@ -91,10 +99,15 @@ def _train(
             result = "no episode yet" if math.isnan(mean) else f"return {mean:.1f}"
             progress(title, updates, total, steps=row["steps"], result=result)
 
-        session = RunSession(folder, config, report, resume=resume, stop=lambda: stop.number)
+        session = RunSession(folder, config, report, resume=resume, stop=lambda: stop.number, callback=callback)
         progress(title, session.first_update, total)
         try:
             train(session, config.options)
+        except EndedEarly:
+            progress.note(
+                f"{title}: the callback ended the run after {session.updates_made} of {total} updates. Train the "
+                f"others with: {how_to_resume(folder.path)}"
+            )
         except KeyboardInterrupt as stopped:
             raise Interrupted(
                 f"Stopped with {session.updates_made} of {total} updates made and {session.updates_saved} saved. "

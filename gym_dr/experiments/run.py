@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gym_dr.evaluation.results import Evaluation
     from gym_dr.randomization.sampler import ParamSampler
+    from gym_dr.runs.session import TrainingCallback
 
 
 MAX_SUMMARY = 2**26  # bytes that are read
@@ -170,12 +171,15 @@ class Run:
 
         return export_policy(open_policies([self.parts])[0], output)
 
-    def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Run:
+    def resume(
+        self, *, on_nan: str | None = None, progress: bool = True, callback: TrainingCallback | None = None
+    ) -> Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
 
         Args:
             on_nan: What to do from now on if an update is not finite, "stop" or "skip"; None for no change.
             progress: Whether to show progress.
+            callback: See ``gym_dr.train``.
 
         Returns:
             The run, trained and evaluated.
@@ -188,7 +192,7 @@ class Run:
         from gym_dr.experiments.one_run import train_run  # heavy
 
         run = _ready(self, on_nan)
-        train_run(*run.parts, resume=True, display="bar" if progress else "nothing")
+        train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
 
     def __repr__(self) -> str:

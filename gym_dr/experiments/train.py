@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, LostRunError
+from gym_dr.errors import ConfigError, GymDrError, LostRunError, shortened
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs
@@ -18,6 +18,9 @@ from gym_dr.runs.config import RunConfig, build_config, check_device, with_total
 from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
+
+if TYPE_CHECKING:
+    from gym_dr.runs.session import TrainingCallback
 
 
 def train(
@@ -35,6 +38,7 @@ def train(
     total_steps: int | None = None,
     overwrite: bool = False,
     progress: bool = True,
+    callback: TrainingCallback | None = None,
     command: str = "",
     **options: Any,
 ) -> Run | Runs:
@@ -47,6 +51,7 @@ def train(
     Example:
         >>> run = gym_dr.train("a2c", run_dir="runs/gusty", seed=1, randomize={"wind_power": (0, 20)}, gamma=0.99)
         >>> run.evaluation.summary
+        >>> gym_dr.train("ppo", callback=lambda row: row["return_mean"] > 200)  # until it lands
 
     Args:
         algorithm: Name of the algorithm, as in ``gymdr list algorithms``.
@@ -64,6 +69,9 @@ def train(
         total_steps: Environment steps to train for, in place of ``updates``, rounded up to whole updates.
         overwrite: Whether to replace an existing run in the folder.
         progress: Whether to show progress: a bar on a terminal and in a notebook, lines elsewhere.
+        callback: Called after each update with its row of ``metrics.csv``, such as ``{"update": 0, "steps": 2048,
+            "return_mean": -180.0, ...}``. Returning True ends the run: the update is saved, plotted and evaluated, and
+            ``Run.resume`` would train the others, with new episodes. Not with ``seeds``, which train in processes.
         command: The command line, recorded in the run folder.
         **options: Settings of the run (``env``, ``seed``, ``num_envs``, ...) and options of the algorithm and the
             sampler; ``gymdr train NAME --help`` lists them.
@@ -83,6 +91,7 @@ def train(
     found = find_algorithm(algorithm)
     launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
     _check_seeds(seeds, options, launching)
+    _check_callback(callback, seeds)
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
     configs = [build_config(found, given, config=config, trust=trust, **drawing) for given in each]
@@ -101,7 +110,7 @@ def train(
         if seeds is None:
             from gym_dr.experiments.one_run import train_run  # heavy
 
-            train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing")
+            train_run(*runs[0].parts, resume=False, display="bar" if progress else "nothing", callback=callback)
             return runs[0]
         trusted = [configs[0].settings.env.rpartition(":")[0]]  # already imported
         launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
@@ -137,6 +146,15 @@ def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launch
         raise ConfigError(f"Expected {spelled('seed')} or {spelled('seeds')}, got both.")
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"{spelled('seeds')}: expected distinct seeds, got {','.join(map(str, seeds)) or 'none'}.")
+
+
+def _check_callback(callback: TrainingCallback | None, seeds: Sequence[int] | None) -> None:
+    if callback is None:
+        return
+    if not callable(callback):
+        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
+    if seeds is not None:
+        raise ConfigError("callback: expected seed=..., got seeds, which train in processes of their own.")
 
 
 def _make_folders(

@@ -136,7 +136,7 @@ class RunConfig:
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
-    *("randomization", "randomize", "total_steps", "overwrite", "progress", "command"),
+    *("randomization", "randomize", "total_steps", "overwrite", "progress", "callback", "command"),
 )
 
 

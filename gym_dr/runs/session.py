@@ -47,6 +47,11 @@ MAX_SKIPS = 10  # consecutive updates that may be skipped
 RESTART_INDEX = 2**32  # first seed index after a skipped update; segments use the indices below
 
 UpdateCallback = Callable[[int, Mapping[str, float]], None]  # updates made, row of metrics
+TrainingCallback = Callable[[dict[str, float]], bool | None]  # row of metrics -> True to end the run
+
+
+class EndedEarly(Exception):  # noqa: N818  no error: the caller asked for it
+    """Ends an algorithm's loop after an update, which is saved."""
 
 
 class RunSession:
@@ -60,6 +65,7 @@ class RunSession:
         *,
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
+        callback: TrainingCallback | None = None,
     ) -> None:
         """Prepares a new run, or one that resumes from its newest checkpoint.
 
@@ -69,6 +75,7 @@ class RunSession:
             progress: Called after each update with its metrics.
             resume: Whether to resume from the newest checkpoint; a run without one starts again.
             stop: Called after each update; any result but 0, such as a signal's number, ends the run.
+            callback: The user's: called after each update with its metrics; True saves the update and ends the run.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
@@ -87,7 +94,8 @@ class RunSession:
         if resume:
             self._restore()
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
-        self._stop = stop
+        self._stop, self._callback = stop, callback
+        self._ended = False  # by the callback
         self.updates_made = self.first_update  # so far; also the index of the current update
         self.updates_saved = self.first_update  # in the newest checkpoint
         self._started = time.perf_counter() - self._seconds
@@ -144,7 +152,9 @@ class RunSession:
         segment, within = divmod(update, self.config.settings.checkpoint_every)
         if within == 0:
             return seed_for(self.seed, stream=0, index=segment)
-        return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if self._skipped_in_row else None
+        # a callback may have ended the run within a segment
+        restarts = self._skipped_in_row or update == self.first_update
+        return seed_for(self.seed, stream=0, index=RESTART_INDEX + update) if restarts else None
 
     @contextlib.contextmanager
     def guard_update(self, update: int) -> Iterator[None]:
@@ -193,14 +203,23 @@ class RunSession:
             self._adapted.update()
         self.updates_made = update + 1
         self.progress(update + 1, row)
+        if self._callback is not None:
+            self._ended = bool(self._callback(dict(row)))
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
-        """See ``Session.save``."""
-        updates = update + 1
-        if updates % self.config.settings.checkpoint_every == 0 or updates == self.config.options.updates:
+        """See ``Session.save``.
+
+        Raises:
+            KeyboardInterrupt: A signal stops the run.
+            EndedEarly: The callback ends it.
+        """
+        updates, total = update + 1, self.config.options.updates
+        if updates % self.config.settings.checkpoint_every == 0 or updates == total or self._ended:
             self._save(updates, state())
         if number := self._stop():
             raise KeyboardInterrupt(number)
+        if self._ended and updates < total:
+            raise EndedEarly
 
     def close(self) -> None:
         """Closes environments and files."""
