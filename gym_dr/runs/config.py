@@ -77,6 +77,7 @@ class RunSettings:
     eval_episodes: int = option(100, "episodes of each evaluation after training; 0 for none")
     on_nan: str = option("stop", "what to do if a loss or an observation is not finite", ON_NAN)
     device: str = option("cpu", "device of the networks: cpu or cuda")
+    loggers: tuple[str, ...] = option((), "tools that show the run while it trains, see gymdr list loggers")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
@@ -133,6 +134,7 @@ class RunConfig:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
 
+SHOWING = ("loggers",)  # settings that change nothing of a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
@@ -548,7 +550,9 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
         sections[config.settings.sampler] = config.sampler_options
     filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
-    return _differences({"randomization": {}, **_defaults(config.settings), **saved, **filled}, config.to_dict())
+    merged = {"randomization": {}, **_defaults(config.settings), **saved, **filled}
+    unseen = {name: getattr(config.settings, name) for name in SHOWING}
+    return _differences({**merged, **unseen}, {**config.to_dict(), **unseen})
 
 
 def _defaults(options: Any) -> dict[str, Any]:
