@@ -34,7 +34,7 @@ def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
     path = Path(output)
     if path.suffix != SUFFIX:
         raise ConfigError(f"output: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
-    onnx.check_installed()
+    onnx.check_installed("onnx")
     with contextlib.closing(policy.make_envs(_nominal())) as envs:
         actor: Actor | None = getattr(policy.make(envs), "actor", None)
         if actor is None:

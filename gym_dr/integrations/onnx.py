@@ -64,18 +64,19 @@ class NetworkWeights:
         return 0 if self.memory is None else self.memory.weight_hh.shape[1] + self.code_size
 
 
-def check_installed() -> None:
-    """Checks that ONNX is installed.
+def check_installed(*packages: str) -> None:
+    """Checks that packages of the extra ``gym-dr[onnx]`` are installed.
 
     Raises:
-        ConfigError: It is missing.
+        ConfigError: One is missing.
     """
-    try:
-        importlib.import_module("onnx")
-    except ImportError:
-        raise ConfigError(
-            "An ONNX file needs the package 'onnx', which is not installed: pip install 'gym-dr[onnx]'"
-        ) from None
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise ConfigError(
+                f"An ONNX file needs the package {package!r}, which is not installed: pip install 'gym-dr[onnx]'"
+            ) from None
 
 
 def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
@@ -88,7 +89,7 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     Raises:
         ConfigError: The package is missing.
     """
-    check_installed()
+    check_installed("onnx")
     import onnx  # heavy, and an extra
 
     graph = _Graph()
