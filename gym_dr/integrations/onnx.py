@@ -122,8 +122,10 @@ class _Graph:
         return name
 
     def give(self, name: str, value: str, dtype: type, *shape: int | str) -> None:
-        """An output."""
-        self.op("Identity", value, to=name)
+        """An output, under its own name."""
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                names[:] = [name if each == value else each for each in names]
         self.outputs.append(_declared(name, dtype, shape))
 
     def constant(self, value: Any, dtype: type = np.float32) -> str:
@@ -134,11 +136,11 @@ class _Graph:
         self.constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
         return name
 
-    def op(self, kind: str, *inputs: str, to: str = "", **attributes: Any) -> str:
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """The result of an operator."""
         import onnx
 
-        name = to or f"value_{len(self.nodes)}"
+        name = f"value_{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
@@ -151,12 +153,14 @@ class _Graph:
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
         return self.op("Slice", value, *ends)
 
-    def finite(self, value: str) -> str:
-        """Whether numbers are finite."""
-        return self.op("Not", self.op("Or", self.op("IsNaN", value), self.op("IsInf", value)))
+    def within(self, value: str, limit: str) -> str:
+        """Where numbers are closer to 0 than a limit; those that are not finite never are."""
+        return self.op("Less", self.op("Abs", value), limit)
 
     def clip(self, value: str, low: Any, high: Any) -> str:
         """``value`` within bounds, which may be arrays."""
+        if np.size(low) and np.ptp(low) == np.ptp(high) == 0.0:  # one operator
+            return self.op("Clip", value, *(self.constant(np.ravel(end)[0]) for end in (low, high)))
         return self.op("Min", self.op("Max", value, self.constant(low)), self.constant(high))
 
 
@@ -170,23 +174,22 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
     # a broken sensor must not break what is remembered: it reads what it did on average in training
-    usable = graph.op("Where", graph.finite(observation), observation, graph.constant(weights.mean))
-    shifted = graph.op("Sub", usable, graph.constant(weights.mean))
-    divided = graph.op("Div", shifted, graph.constant(weights.std))
-    features = scaled = graph.clip(divided, -FARTHEST, FARTHEST)
-    kept = ""
+    finite, mean = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean)
+    shifted = graph.op("Sub", graph.op("Where", finite, observation, mean), mean)
+    scaled = graph.clip(graph.op("Div", shifted, graph.constant(weights.std)), -FARTHEST, FARTHEST)
+    outputs = scaled
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, scaled)
-        features = graph.op("Concat", scaled, kept, axis=1)
-    outputs = features
+        outputs = graph.op("Concat", scaled, kept, axis=1)
     for index, (weight, bias) in enumerate(weights.layers):
         if index:
             outputs = graph.op("Tanh" if weights.tanh else "Relu", outputs)
         outputs = graph.linear(outputs, weight, bias)
-    action, coded = _act(graph, weights, outputs)
-    graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
+    action = _act(graph, weights, outputs)
     if weights.memory is not None:
-        graph.give(NEXT_STATE, graph.op("Concat", kept, coded, axis=1), np.float32, "N", weights.state_size)
+        following = graph.op("Concat", kept, _coded(graph, weights, outputs), axis=1)
+        graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+    graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
     if weights.kind == CHOICE:
         graph.give(ACTION, action, np.int64, "N")
     else:
@@ -199,34 +202,42 @@ def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: 
     given = graph.take(STATE, np.float32, "N", weights.state_size)
     starts = graph.take(STARTS, np.bool_, "N")
     fresh = graph.op("Unsqueeze", starts, graph.constant([1], np.int64))
-    usable = graph.op("And", graph.op("Not", fresh), graph.finite(given))
-    state = graph.op("Where", usable, given, graph.constant(0.0))
+    limit = graph.op("Where", fresh, graph.constant(0.0), graph.constant(np.inf))
+    state = graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
     before, previous = graph.columns(state, 0, size), graph.columns(state, size, weights.state_size)
     seen = graph.op("Concat", scaled, previous, axis=1)
-    new = graph.linear(seen, unit.weight_ih, unit.bias_ih)
-    old = graph.linear(before, unit.weight_hh, unit.bias_hh)
-    gates = [[graph.columns(each, k * size, (k + 1) * size) for k in range(3)] for each in (new, old)]
-    reset, update = (graph.op("Sigmoid", graph.op("Add", gates[0][k], gates[1][k])) for k in (0, 1))
-    candidate = graph.op("Tanh", graph.op("Add", gates[0][2], graph.op("Mul", reset, gates[1][2])))
+    both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums are never apart
+    bias = np.concatenate([(unit.bias_ih + unit.bias_hh)[both], unit.bias_ih[last]])
+    new = graph.linear(seen, unit.weight_ih, bias)
+    sums = graph.op("Gemm", before, graph.constant(unit.weight_hh[both]), graph.columns(new, 0, 2 * size), transB=1)
+    gates = graph.op("Sigmoid", sums)
+    reset, update = (graph.columns(gates, k * size, (k + 1) * size) for k in (0, 1))
+    recalled = graph.op("Mul", reset, graph.linear(before, unit.weight_hh[last], unit.bias_hh[last]))
+    candidate = graph.op("Tanh", graph.op("Add", graph.columns(new, 2 * size, 3 * size), recalled))
     change = graph.op("Mul", update, graph.op("Sub", before, candidate))
     return graph.op("Add", candidate, change)
 
 
-def _act(graph: _Graph, weights: NetworkWeights, outputs: str) -> tuple[str, str]:
-    """The action for the environment, and as memory sees it, from the network's outputs."""
+def _act(graph: _Graph, weights: NetworkWeights, outputs: str) -> str:
+    """The action for the environment, from the network's outputs."""
     if weights.kind == CHOICE:
         index = graph.op("ArgMax", outputs, axis=1, keepdims=0)
-        count = graph.constant([weights.code_size], np.int64)
-        coded = graph.op("OneHot", index, count, graph.constant([0.0, 1.0]), axis=1)
-        return graph.op("Add", index, graph.constant(weights.start, np.int64)), coded
+        return graph.op("Add", index, graph.constant(weights.start, np.int64))
     low, high = weights.low, weights.high
-    width = graph.constant(high - low)
+    if weights.kind == DIRECT:
+        return graph.clip(graph.columns(outputs, 0, len(low)), low, high)
+    width, unit = graph.constant((high - low) / 2), graph.clip(outputs, -1.0, 1.0)
+    return graph.clip(graph.op("Add", graph.op("Mul", unit, width), graph.constant((high + low) / 2)), low, high)
+
+
+def _coded(graph: _Graph, weights: NetworkWeights, outputs: str) -> str:
+    """The action as memory sees it, from the network's outputs."""
+    if weights.kind == CHOICE:
+        index, count = graph.op("ArgMax", outputs, axis=1, keepdims=0), graph.constant([weights.code_size], np.int64)
+        return graph.op("OneHot", index, count, graph.constant([0.0, 1.0]), axis=1)
     if weights.kind == SCALED:
-        coded = graph.clip(outputs, -1.0, 1.0)
-        unit = graph.op("Mul", graph.op("Add", coded, graph.constant(1.0)), graph.constant(0.5))
-        action = graph.op("Add", graph.op("Mul", unit, width), graph.constant(low))
-        return graph.clip(action, low, high), coded
-    mean = graph.columns(outputs, 0, len(low))
-    share = graph.op("Div", graph.op("Sub", mean, graph.constant(low)), width)
+        return graph.clip(outputs, -1.0, 1.0)
+    low, width = graph.constant(weights.low), graph.constant(weights.high - weights.low)
+    share = graph.op("Div", graph.op("Sub", graph.columns(outputs, 0, len(weights.low)), low), width)
     doubled = graph.op("Sub", graph.op("Mul", share, graph.constant(2.0)), graph.constant(1.0))
-    return graph.clip(mean, low, high), graph.clip(doubled, -1.0, 1.0)
+    return graph.clip(doubled, -1.0, 1.0)
