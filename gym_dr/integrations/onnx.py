@@ -21,6 +21,8 @@ from gym_dr.errors import ConfigError
 OPSET = 17  # of 2022, which runtimes on small machines know
 IR_VERSION = 8  # of the same time
 FARTHEST = 1e6  # that a number may be from its mean, in standard deviations: beyond, sums would overflow
+# between layers
+ACTIVATIONS = ("tanh", "relu", "elu", "leaky_relu", "sigmoid", "silu", "gelu")
 CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # how a network's outputs become an action; see NetworkWeights
 OBSERVATION, STARTS, STATE, ACTION, OUTPUTS = "observation", "episode_start", "state", "action", "outputs"
 NEXT_STATE = "next_state"
@@ -43,8 +45,12 @@ class NetworkWeights:
     inputs: int  # numbers of an observation
     mean: Floats  # (inputs,) that observations are shifted by; 0 where they are not
     std: Floats  # (inputs,) that they are divided by; 1 where they are not
+    limit: float = FARTHEST  # that they are clipped to then
+    frames: int = 1  # observations that the network sees at once, the oldest first; missing ones are 0
+    stacked_first: bool = False  # whether they are shifted when they are stacked; mean and std are of all frames then
     layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
-    tanh: bool  # between layers; else rectified linear units
+    activation: str  # between layers; see ``ACTIVATIONS``
+    squashed: bool = False  # whether outputs go through the hyperbolic tangent
     # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
     # bounds. "direct": the first outputs are the action. Both are clipped to the bounds
     kind: str
@@ -60,8 +66,10 @@ class NetworkWeights:
 
     @property
     def state_size(self) -> int:
-        """Numbers in a state: what is remembered, then the previous action as memory sees it."""
-        return 0 if self.memory is None else self.memory.weight_hh.shape[1] + self.code_size
+        """Numbers in a state: what is remembered and the previous action as memory sees it, or the last frames."""
+        if self.memory is None:
+            return self.inputs * (self.frames - 1)
+        return int(self.memory.weight_hh.shape[1]) + self.code_size
 
 
 def check_installed(*packages: str) -> None:
@@ -148,6 +156,15 @@ class _Graph:
         """``value @ weight.T + bias``."""
         return self.op("Gemm", value, self.constant(weight), self.constant(bias), transB=1)
 
+    def activate(self, value: str, kind: str) -> str:
+        """One of ``ACTIVATIONS``, of which ``OPSET`` lacks the last two (Hendrycks and Gimpel 2016)."""
+        if kind == "silu":
+            return self.op("Mul", value, self.op("Sigmoid", value))
+        if kind == "gelu":
+            below = self.op("Erf", self.op("Mul", value, self.constant(0.5**0.5)))
+            return self.op("Mul", value, self.op("Mul", self.op("Add", below, self.constant(1.0)), self.constant(0.5)))
+        return self.op({"leaky_relu": "LeakyRelu"}.get(kind, kind.capitalize()), value)
+
     def columns(self, value: str, first: int, last: int) -> str:
         """Columns ``first`` to ``last``, without it, of an array ``(N, columns)``."""
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
@@ -159,7 +176,7 @@ class _Graph:
 
     def clip(self, value: str, low: Any, high: Any) -> str:
         """``value`` within bounds, which may be arrays."""
-        if np.size(low) and np.ptp(low) == np.ptp(high) == 0.0:  # one operator
+        if all((np.ravel(end) == np.ravel(end)[0]).all() for end in (low, high)):  # one operator
             return self.op("Clip", value, *(self.constant(np.ravel(end)[0]) for end in (low, high)))
         return self.op("Min", self.op("Max", value, self.constant(low)), self.constant(high))
 
@@ -174,17 +191,25 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
     # a broken sensor must not break what is remembered: it reads what it did on average in training
-    finite, mean = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean)
-    shifted = graph.op("Sub", graph.op("Where", finite, observation, mean), mean)
-    scaled = graph.clip(graph.op("Div", shifted, graph.constant(weights.std)), -FARTHEST, FARTHEST)
+    finite, usual = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean[-weights.inputs :])
+    seen = graph.op("Where", finite, observation, usual)
+    stacked = weights.frames > 1
+    if stacked and weights.stacked_first:
+        seen = _stack(graph, weights, seen)
+    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
+    scaled = graph.clip(divided, -weights.limit, weights.limit)
+    if stacked and not weights.stacked_first:
+        scaled = _stack(graph, weights, scaled)
     outputs = scaled
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, scaled)
         outputs = graph.op("Concat", scaled, kept, axis=1)
     for index, (weight, bias) in enumerate(weights.layers):
         if index:
-            outputs = graph.op("Tanh" if weights.tanh else "Relu", outputs)
+            outputs = graph.activate(outputs, weights.activation)
         outputs = graph.linear(outputs, weight, bias)
+    if weights.squashed:
+        outputs = graph.op("Tanh", outputs)
     action = _act(graph, weights, outputs)
     if weights.memory is not None:
         following = graph.op("Concat", kept, _coded(graph, weights, outputs), axis=1)
@@ -196,14 +221,26 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
         graph.give(ACTION, action, np.float32, "N", len(weights.low))
 
 
-def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
-    """What is remembered after an observation; what was before is cleared where an episode starts (Cho et al. 2014)."""
-    size = unit.weight_hh.shape[1]
+def _recall(graph: _Graph, weights: NetworkWeights) -> str:
+    """The state, cleared where an episode starts."""
     given = graph.take(STATE, np.float32, "N", weights.state_size)
     starts = graph.take(STARTS, np.bool_, "N")
     fresh = graph.op("Unsqueeze", starts, graph.constant([1], np.int64))
     limit = graph.op("Where", fresh, graph.constant(0.0), graph.constant(np.inf))
-    state = graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
+    return graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
+
+
+def _stack(graph: _Graph, weights: NetworkWeights, newest: str) -> str:
+    """The last frames, the oldest first."""
+    frames = graph.op("Concat", _recall(graph, weights), newest, axis=1)
+    following = graph.columns(frames, weights.inputs, weights.inputs * weights.frames)
+    graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+    return frames
+
+
+def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
+    """What is remembered after an observation (Cho et al. 2014)."""
+    size, state = unit.weight_hh.shape[1], _recall(graph, weights)
     before, previous = graph.columns(state, 0, size), graph.columns(state, size, weights.state_size)
     seen = graph.op("Concat", scaled, previous, axis=1)
     both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums are never apart
