@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,12 +61,13 @@ def read_metadata(policy: OnnxPolicy, env: str, space: ParamSpace | None) -> Pol
         RandomizationError: A range is impossible.
     """
     about = policy.about
-    algorithm, seed = about.get("algorithm", ""), _json(about, "seed", None)
-    found: dict[str, Any] = {
-        "algorithm": algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
-        "seed": seed if type(seed) is int and 0 <= seed < 2**63 else None,
-    }
+    algorithm = about.get("algorithm", "")
     with located(policy.path):
+        seed = _json(about, "seed", None)
+        found: dict[str, Any] = {
+            "algorithm": algorithm if algorithm.isprintable() and 0 < len(algorithm) <= MAX_NAME else None,
+            "seed": seed if type(seed) is int and 0 <= seed < 2**63 else None,
+        }
         if env == about.get("env") and "randomization" in about and space is not None:
             draws = Randomization.from_dict(_table(about, "randomization"), saved=True)
             with nominal_may_be_outside():  # whoever trained it was warned
@@ -101,7 +102,7 @@ def _draw(about: Mapping[str, str], space: ParamSpace | None) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _table(about: Mapping[str, str], key: str) -> dict[str, Any]:

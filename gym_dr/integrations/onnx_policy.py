@@ -64,7 +64,7 @@ class OnnxPolicy:
         """Holds a model whose operators are checked; see ``read_policy``.
 
         Raises:
-            ConfigError: Its inputs or outputs are not those of a policy, or results may take too much.
+            ConfigError: Its inputs or outputs are not those of a policy.
         """
         self.path, self.about, self.digest, self._model = path, about, digest, model
         self._observation, self._width, self._state_size = _interface(model.graph)
@@ -116,7 +116,7 @@ class OnnxPolicy:
             act(np.zeros((2, self._width), np.float32), np.ones(2, np.bool_))
 
     def _session(self, num: int) -> Any:
-        """An ``InferenceSession`` for ``num`` observations at a time, which remembers nothing."""
+        """An ``InferenceSession`` for ``num`` observations at a time; it keeps nothing between calls."""
         if num not in self._sessions:
             import onnxruntime  # heavy, and an extra
 
@@ -167,7 +167,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise ConfigError(
-            f"{path}: expected a policy as an ONNX file, got one that cannot be read as such: {type(error).__name__}: "
+            f"{path}: expected a policy as an ONNX file, got one that is damaged or something else: "
             f"{shortened(str(error))[1:-1]}"
         ) from None
 
@@ -201,8 +201,10 @@ def _structure_of(data: memoryview, path: tuple[int, ...]) -> int:
             total += kept - size
         elif wire == 0:
             _, at = _varint(data, at)
-        else:
+        elif wire in _FIXED:
             at += _FIXED[wire]
+        else:
+            raise ValueError("there is no ONNX in it")
         total += at - before
         _expect_most("bytes besides weights", total, MAX_STRUCTURE)
     if at != len(data):
@@ -214,6 +216,8 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     """A number, of at most 10 bytes, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
+        if at >= len(data):
+            raise ValueError("it is truncated")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift

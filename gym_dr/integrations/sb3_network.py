@@ -26,7 +26,8 @@ _PARTS = {
     "sb3_contrib.ars.policies.ARSLinearPolicy": ("", "action_net"),
 }
 _TANH_OUTSIDE = ("SACPolicy", "TQCPolicy")  # whose distribution squashes the mean, not the network
-_EXTRACTORS = ("FlattenExtractor", "MlpExtractor")  # which only hand numbers on
+_LAYERS = "stable_baselines3.common.torch_layers"
+_EXTRACTORS = (f"{_LAYERS}.FlattenExtractor", f"{_LAYERS}.MlpExtractor")  # which only hand numbers on
 _ACTIVATIONS = {  # as torch prints them
     "Tanh()": "tanh",
     "ReLU()": "relu",
@@ -57,7 +58,7 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
         weight, bias = layers[-1]
         layers[-1] = _mean(weight, int(action.n)), _mean(bias, int(action.n))
         nothing = np.zeros(0, np.float32)
-        given = {"kind": CHOICE, "start": int(action.start), "low": nothing, "high": nothing}
+        given = {"kind": CHOICE, "low": nothing, "high": nothing}  # of Stable-Baselines3, always from 0
     else:
         low, high = (np.asarray(end, np.float32) for end in (action.low, action.high))
         given = {"kind": SCALED if policy.squash_output else DIRECT, "low": low, "high": high}
@@ -98,7 +99,7 @@ def _network(policy: Any, source: str) -> tuple[list[tuple[Floats, Floats]], str
     Raises:
         ConfigError: There is something else.
     """
-    name = f"{type(policy).__module__}.{type(policy).__qualname__}"
+    name = _name(policy)
     if name not in _PARTS:
         known = ", ".join(path.rpartition(".")[2] for path in _PARTS)
         raise ConfigError(
@@ -107,24 +108,29 @@ def _network(policy: Any, source: str) -> tuple[list[tuple[Floats, Floats]], str
     owner_name, *names = _PARTS[name]
     owner = policy.get_submodule(owner_name)
     for extractor in ("pi_features_extractor", "features_extractor", "mlp_extractor"):
-        if (found := getattr(owner, extractor, None)) is not None and type(found).__name__ not in _EXTRACTORS:
+        if (found := getattr(owner, extractor, None)) is not None and _name(found) not in _EXTRACTORS:
             raise ConfigError(
-                f"{source}: expected observations that go straight to linear layers, got {type(found).__name__} before "
-                "them, which cannot be exported."
+                f"{source}: expected observations that go straight to linear layers, got {_name(found)} before them, "
+                "which cannot be exported."
             )
     modules = [module for part in names for module in _flat(owner.get_submodule(part))]
     squashed = name.rpartition(".")[2] in _TANH_OUTSIDE or (policy.squash_output and "action_net" in names[1:])
     if policy.squash_output and not squashed and repr(modules[-1]) == "Tanh()":
         modules, squashed = modules[:-1], True
     linear, between = modules[::2], modules[1::2]
-    if wrong := [module for module in linear if type(module).__name__ != "Linear"] or [
-        module for module in between if repr(module) not in _ACTIVATIONS or repr(module) != repr(between[0])
-    ]:
+    wrong = [module for module in linear if type(module).__name__ != "Linear"]
+    wrong += [module for module in between if repr(module) not in _ACTIVATIONS or repr(module) != repr(between[0])]
+    wrong += between[len(linear) - 1 :]  # after the last layer
+    if wrong:
         raise ConfigError(
             f"{source}: expected linear layers with the same of {', '.join(_ACTIVATIONS)} between them, got "
             f"{shortened(repr(wrong[0]))[1:-1]}, which cannot be exported."
         )
     return [_weights(layer) for layer in linear], _ACTIVATIONS[repr(between[0])] if between else "tanh", squashed
+
+
+def _name(found: Any) -> str:
+    return f"{type(found).__module__}.{type(found).__qualname__}"
 
 
 def _flat(module: Any) -> list[Any]:

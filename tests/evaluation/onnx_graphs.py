@@ -135,9 +135,9 @@ def _varint(value: int) -> bytes:
 BIG = np.array([2**20, 2**20])
 # name -> (content, part of the message)
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
-    "nothing": (lambda: b"", "cannot be read as such"),
-    "zeros": (lambda: b"\0" * 100, "cannot be read as such"),
-    "a pickle": (lambda: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.", "cannot be read as such"),
+    "nothing": (lambda: b"", "damaged or something else"),
+    "zeros": (lambda: b"\0" * 100, "damaged or something else"),
+    "a pickle": (lambda: b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.", "damaged or something else"),
     "a loop": (looping, "got 'Loop'"),
     "an own operator": (function, "expected one plain graph"),
     "another domain": (lambda: graph_of([op("Tanh", "x", domain="com.microsoft")]), "expected standard operators"),

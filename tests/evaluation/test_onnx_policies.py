@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -20,9 +21,11 @@ from hypothesis import strategies as st
 
 import gym_dr
 from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.evaluation.exported import read_metadata
 from gym_dr.evaluation.foreign import is_file_text, is_policy_text
 from gym_dr.evaluation.report import evaluation
 from gym_dr.integrations.onnx_policy import MAX_FILE, read_policy
+from gym_dr.runs.environments import param_space_of
 from tests.cli.command import gymdr, refused
 from tests.evaluation.onnx_graphs import HOSTILE, composed, graph_of, mutated, op, small_policy, use
 
@@ -212,6 +215,7 @@ METADATA: dict[str, tuple[dict[str, Any], str]] = {
     "no range": ({"observes_draw": {"gravity": [1]}}, "observes_draw: 'gravity': expected two numbers, got [1]"),
     "an empty range": ({"observes_draw": {"gravity": [2, 2]}}, "gravity"),
     "no number": ({"observes_draw": {"gravity": [float("nan"), 2]}}, "expected two numbers, got [nan, 2]"),
+    "a number beyond all": ({"observes_draw": {"gravity": [1, 10**400]}}, "expected two numbers"),
     "no span": ({"observes_draw": {"gravity": [1, 2]}, "draw_span": -1}, "draw_span: expected a number above 0"),
     "a larger observation": ({"observes_draw": {"gravity": [1, 2]}}, "it takes observations of shape (4,)"),
 }
@@ -255,6 +259,21 @@ def test_any_damage(seed: int, memory: bool) -> None:
 @given(st.integers(0, 2**32))
 def test_any_operators(seed: int) -> None:
     used(composed(random.Random(seed)))
+
+
+KEYS = ("env", "algorithm", "seed", "randomization", "observes_past", "observes_draw", "draw_span")
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+words = st.sampled_from(["gravity", "stack_observations", "observe_reward", "distribution", "low", "switched_on"])
+trees = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
+
+
+@many
+@given(st.dictionaries(st.sampled_from(KEYS), trees.map(json.dumps) | st.text(max_size=9), max_size=4))
+def test_any_metadata(about: dict[str, str]) -> None:
+    policy = read_policy(Path("policy.onnx"), small_policy(**about))
+    assert policy.about == about
+    with contextlib.suppress(GymDrError):
+        read_metadata(policy, about.get("env", POLE), param_space_of(POLE))
 
 
 @pytest.mark.slow

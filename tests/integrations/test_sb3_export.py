@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "own extractor": (
         lambda: made(PPO, LANDER, policy_kwargs={"features_extractor_class": Doubled}),
-        "got Doubled before them",
+        "Doubled before them",
     ),
     "softplus": (lambda: made(PPO, LANDER, **activation(torch.nn.Softplus)), "got Softplus(beta=1.0, threshold=20.0)"),
     "a clipped mean": (lambda: made(SAC, CONTINUOUS, use_sde=True), "got Hardtanh(min_val=-2.0, max_val=2.0)"),
