@@ -64,6 +64,9 @@ def open_all(
     opened: list[tuple[str | None, Any]] = []  # Run, Runs, or another policy as given
     for name, one in named:
         is_run = isinstance(one, Path | Run | Runs) or (isinstance(one, str) and not name and not is_policy_text(one))
+        if is_run and isinstance(one, str | Path) and Path(one).suffix == ".onnx":
+            typed = either(f"{flag('policy')} onnx:{one}", repr(f"onnx:{one}"))
+            raise ConfigError(f"{one}: expected a run, got an ONNX file. Name it so: {typed}")
         if is_run:
             opened.append((name, load_run(one, trust) if isinstance(one, str | Path) else one))
         else:

@@ -161,6 +161,9 @@ def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None
         assert not is_file_text(text)  # of Stable-Baselines3, whose actions can be sampled
     with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
         gym_dr.evaluate("onnx:a.onnx")
+    with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):
+        gym_dr.evaluate("a.onnx")
+    assert refused(gymdr("evaluate", "a.onnx")).endswith("Name it so: --policy onnx:a.onnx")
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
