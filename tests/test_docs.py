@@ -94,10 +94,10 @@ def following(arguments: list[str], option: str) -> str | None:
 TRAININGS = {following(line.split(), "--run-dir"): line for line in COMMANDS if line.startswith("gymdr train")}
 PRINTS_AS_SHOWN = ("gymdr train", "gymdr record", "gymdr fit")  # others need a trained policy: .ci/tutorials
 DEFAULT_OUTPUT = {"fit": "fitted.toml"}
-LOGS = {  # and ranges that were fitted to them
+LOGS = {  # and ranges that were fitted to them, and exported policies
     following(line.split(), "--output") or DEFAULT_OUTPUT[line.split()[1]]: line
     for line in COMMANDS
-    if line.startswith(("gymdr record", "gymdr fit")) and "--check" not in line
+    if line.startswith(("gymdr record", "gymdr fit", "gymdr export")) and "--check" not in line
 }
 
 
@@ -114,7 +114,7 @@ def run(line: str) -> None:
     program, *arguments = shlex.split(line)
     assert program == "gymdr"
     makers = LOGS if arguments[0] == "train" else LOGS | TRAININGS
-    for path in makers.keys() & set(arguments):
+    for path in makers.keys() & {argument.removeprefix("onnx:") for argument in arguments}:
         if path and makers[path] != line and not Path(path).exists():
             with contextlib.redirect_stdout(None):
                 run(makers[path])

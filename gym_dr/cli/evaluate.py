@@ -52,9 +52,9 @@ def command(
 ) -> None:
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
-    Policies are runs or, with --policy, from Stable-Baselines3 or your own code. All play the same draws and seeds, so
-    differences between them are paired. A folder of several seeds stands for all of its runs. Evaluating again adds to
-    the results, and an interrupted evaluation resumes where it stopped.
+    Policies are runs or, with --policy, ONNX files, from Stable-Baselines3 or your own code. All play the same draws
+    and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. Evaluating
+    again adds to the results, and an interrupted evaluation resumes where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 

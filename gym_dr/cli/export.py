@@ -1,23 +1,45 @@
-"""``gymdr export RUN``."""
+"""``gymdr export RUN`` and ``gymdr export sb3:FILE.zip``."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from gym_dr.errors import ConfigError
-from gym_dr.experiments.run import Run, load_run
+from gym_dr.cli.options import read_context_params
+from gym_dr.experiments.export import export
+from gym_dr.randomization.context import INFO
+from gym_dr.runs.config import CONTEXTS
 
 
 @click.command()
-@click.argument("run")
+@click.argument("policy", metavar="RUN|sb3:FILE.zip")
 @click.option("--output", required=True, metavar="FILE", help="file to write, which ends in .onnx")
-@click.option("--trust", multiple=True, metavar="MODULE", help="a module that the run may import; repeatable")
-def command(run: str, output: str, trust: tuple[str, ...]) -> None:
-    """Write the policy of a run as an ONNX file, which runs without gym_dr and without torch.
+@click.option("--env", metavar="ID", help="environment of an sb3 file, which it does not record")
+@click.option("--randomization", metavar="PRESET|FILE", help="its training randomization, to be recorded")
+@click.option(
+    "--context",
+    metavar="|".join(CONTEXTS),
+    default=INFO,
+    show_default=True,
+    help="observation: it was trained on environments with context='observation'",
+)
+@click.option(
+    "--context-params",
+    multiple=True,
+    metavar="NAME[=LOW:HIGH]",
+    callback=lambda ctx, param, texts: read_context_params(texts),
+    help="a parameter that it observes; see gymdr evaluate; repeatable",
+)
+@click.option(
+    "--trust",
+    multiple=True,
+    metavar="MODULE|FILE",
+    help="a module that a run may import, or an sb3 or VecNormalize file, whose code may run; repeatable",
+)
+def command(policy: str, output: str, **options: Any) -> None:
+    """Write the policy of a run, or of Stable-Baselines3, as an ONNX file, which runs without either and without torch.
 
     It takes observations as the environment returns them and gives the most likely action, as the environment takes it.
     """
-    found = load_run(run, trust)
-    if not isinstance(found, Run):
-        raise ConfigError(f"{run}: holds several runs: expected one, such as {found[0].path}.")
-    click.echo(f"Wrote {found.export(output)}")
+    click.echo(f"Wrote {export(policy, output, **options)}")

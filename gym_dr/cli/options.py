@@ -52,10 +52,14 @@ policy_options = _together(
         multiple=True,
         metavar="[NAME=]POLICY",
         callback=_check_policies,
-        help="sb3:FILE.zip from Stable-Baselines3, or package.module:function (observations -> actions, or "
-        "observations, episode_starts -> actions); repeatable",
+        help="sb3:FILE.zip from Stable-Baselines3, onnx:FILE.onnx as gymdr export writes it, or "
+        "package.module:function (observations -> actions, or observations, episode_starts -> actions); repeatable",
     ),
-    click.option("--env", metavar="ID", help="environment of --policy; required without a RUN"),
+    click.option(
+        "--env",
+        metavar="ID",
+        help="environment of --policy; required unless a RUN or an ONNX file of gymdr export names it",
+    ),
     click.option(
         "--context",
         metavar="|".join(CONTEXTS),

@@ -1,7 +1,7 @@
-"""Policies that are not runs: callables, functions by name and files of Stable-Baselines3.
+"""Policies that are not runs: callables, functions by name, ONNX files and files of Stable-Baselines3.
 
 Functions are code, and files of Stable-Baselines3 and of its ``VecNormalize`` are pickles, which can run code: none is
-loaded unless the user names it as trusted.
+loaded unless the user names it as trusted. ONNX files are data.
 """
 
 from __future__ import annotations
@@ -24,19 +24,24 @@ from gym_dr.errors import ConfigError, shortened
 from gym_dr.evaluation.acting import takes_episode_starts, with_episode_starts
 from gym_dr.evaluation.actions import checked
 from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.exported import read_metadata
 from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.integrations.onnx_policy import MAX_FILE, OnnxPolicy, read_policy
 from gym_dr.integrations.sb3_policy import digest_of, load_policy, read_saved
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import ContextRanges
+from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Policy
 from gym_dr.wording import at_command_line, either, flag, spelled
 
-EXPECTED = "[NAME=]sb3:FILE.zip or [NAME=]package.module:function"
+EXPECTED = "[NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:function"
 PROBED = 64  # episodes on whose first observations functions are compared ...
 PROBED_STEPS = 8  # ... and their next ones, if they remember
 
-_TEXT = re.compile(r"(?:(?P<name>[^=:]+)=)?(?:sb3:(?P<file>.+)|(?P<function>[^\W\d][\w.]*:[^\W\d][\w.]*))")
+_TEXT = re.compile(
+    r"(?:(?P<name>[^=:]+)=)?(?:sb3:(?P<file>.+)|onnx:(?P<graph>.+)|(?P<function>[^\W\d][\w.]*:[^\W\d][\w.]*))"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,11 +67,37 @@ def is_file_text(text: object) -> bool:
     return found is not None and found["file"] is not None
 
 
+def read_if_onnx(given: Any, name: str | None = None) -> tuple[str | None, Any]:
+    """Reads an ONNX file, once; what it holds decides how it is opened.
+
+    Args:
+        given: A text that names one; anything else is returned as it is.
+        name: Name of the policy; None for that in the text or of the file.
+
+    Returns:
+        The name, and the ``OnnxPolicy``.
+
+    Raises:
+        ConfigError: There is no such file, a package is missing, or the file is no policy, or a dangerous one.
+    """
+    found = _TEXT.fullmatch(given) if isinstance(given, str) else None
+    if found is None or found["graph"] is None:
+        return name, given
+    path = Path(found["graph"])
+    try:
+        content = read_plain(path.resolve(), MAX_FILE)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    return name or found["name"] or path.stem, read_policy(path, content)
+
+
 def open_foreign(given: Any, setting: Setting, name: str | None = None) -> FrozenPolicy:
     """Opens a policy that is not a run.
 
     Args:
-        given: A text (``EXPECTED``), or a callable (see ``takes_episode_starts``).
+        given: A text (``EXPECTED``), a callable (see ``takes_episode_starts``), or what ``read_if_onnx`` returns.
         setting: Its environment, and the files and modules that are trusted.
         name: Name of the policy; None for that of the file or function.
 
@@ -74,6 +105,9 @@ def open_foreign(given: Any, setting: Setting, name: str | None = None) -> Froze
         ConfigError: It is neither, is not trusted, or cannot be loaded.
         InvalidActionError: A function's actions do not fit the environment.
     """
+    name, given = read_if_onnx(given, name)
+    if isinstance(given, OnnxPolicy):
+        return _open_onnx(given, name or given.path.stem, setting)
     if not isinstance(given, str):
         if not callable(given):
             raise ConfigError(
@@ -117,6 +151,21 @@ def _open_file(text: str, name: str | None, setting: Setting) -> FrozenPolicy:
         policy.make(envs)  # if it does not fit, a better message
         frames = loaded.frames(envs)
     return policy if frames == 1 else dataclasses.replace(policy, record={**policy.record, "frames": frames})
+
+
+def _open_onnx(found: OnnxPolicy, name: str, setting: Setting) -> FrozenPolicy:
+    told = read_metadata(found, setting.env, setting.space)
+    if setting.randomization is None:
+        setting = dataclasses.replace(setting, randomization=told.randomization)
+    if found.says_what_it_observes:
+        setting = dataclasses.replace(setting, context_ranges=None)
+    record = {"kind": "onnx", "path": str(found.path), "algorithm": told.algorithm, "seed": told.seed}
+    record["actions"] = "deterministic"
+    policy = _policy(name, f"onnx:{found.path}", found.make, setting, found.digest.encode(), record)
+    if not found.says_what_it_observes:
+        return policy
+    shown: Any = {"context_ranges": told.context_ranges, "context_span": told.context_span, "past": told.past}
+    return dataclasses.replace(policy, **shown)
 
 
 def _check_trust(source: str, files: Sequence[Path], trust: Collection[str]) -> None:

@@ -69,15 +69,15 @@ def evaluate(
 
     Args:
         policies: A run (its path, a ``Run`` or ``Runs``; a folder of seeds stands for all of its runs), any callable
-            that takes observations ``(N, ...)`` and returns actions ``(N, ...)``, a text "sb3:FILE.zip" or
-            "package.module:function" (optionally after "NAME="), or several of these; a mapping names callables and
-            texts. A callable with memory is one with a second positional parameter that has no default or is named
-            ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode, so everywhere at
-            its first call. It keeps its state itself.
-        env: Id of the environment; required if no policy is a run.
+            that takes observations ``(N, ...)`` and returns actions ``(N, ...)``, a text "sb3:FILE.zip",
+            "onnx:FILE.onnx" or "package.module:function" (optionally after "NAME="), or several of these; a mapping
+            names callables and texts. A callable with memory is one with a second positional parameter that has no
+            default or is named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode,
+            so everywhere at its first call. It keeps its state itself.
+        env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which names its own.
         randomization: Draws to play besides the usual ones, in any form that an environment takes. It is also the
-            training randomization of policies that are not runs. If None, these are evaluated on the training draws of
-            the runs, if any, or of the preset "default".
+            training randomization of policies that are not runs. If None, that of an exported file is in it, and others
+            are evaluated on the training draws of the runs and files, if any, or of the preset "default".
         randomize: Rules for single parameters, such as ``{"gravity": Uniform(-12, -2)}``, which replace those of
             ``randomization`` if there is one; otherwise no other parameter varies.
         params: name -> value to play, such as ``{"gravity": -3}``; it replaces a draw. Without ``randomization`` and

@@ -1,8 +1,9 @@
-"""A run's policy as a file that runs without us."""
+"""A policy of a run or of Stable-Baselines3 as a file that runs without us."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,15 @@ import numpy as np
 from gym_dr.envs.family import family_of
 from gym_dr.envs.interface import Interface, Quantity
 from gym_dr.errors import ConfigError, EnvStateError
+from gym_dr.experiments.policies import ContextParams, open_all
 from gym_dr.integrations import onnx
 from gym_dr.integrations.onnx import CHOICE, DIRECT, SCALED, GRUWeights, NetworkWeights
+from gym_dr.integrations.sb3_network import weights_of_sb3
+from gym_dr.integrations.sb3_policy import load_policy, read_saved
+from gym_dr.randomization.context import INFO
 from gym_dr.registry import load_object
 from gym_dr.runs.durable import write_atomically
+from gym_dr.wording import spelled
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
@@ -24,27 +30,69 @@ if TYPE_CHECKING:
 SUFFIX = ".onnx"
 
 
-def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
-    """Writes a policy of a2c, ppo, reinforce or distill as an ONNX file; see ``Run.export``.
+def export(
+    policy: str,
+    output: str | Path,
+    *,
+    env: str | None = None,
+    randomization: Any = None,
+    context: str = INFO,
+    context_params: ContextParams = None,
+    trust: Collection[str] = (),
+) -> Path:
+    """Writes a policy as an ONNX file, as ``gymdr export`` does.
+
+    Args:
+        policy: The path of a run, or "sb3:FILE.zip".
+        output: See ``Run.export``.
+        env: Id of the environment of a file, as for ``gym_dr.evaluate``; so are the others, for a file too.
+        randomization: Its training randomization.
+        context: "observation" if it observes the draw.
+        context_params: Which parameters it observes.
+        trust: Files and modules whose code may run.
 
     Raises:
-        ConfigError: The file's name has another ending, the package is missing, or the policy has no network of ours.
+        ConfigError: As for ``Run.export`` and ``gym_dr.evaluate``, or a run gets options of a file.
+    """
+    given = {"env": env, "randomization": randomization, "context_params": context_params}
+    asked: Any = {**given, "context": context}
+    opened, _ = open_all([policy], trust=trust, **asked)
+    if len(opened) > 1:
+        first = opened[0].run
+        raise ConfigError(f"{policy}: holds several runs: expected one, such as {first.folder.path if first else ''}.")
+    if opened[0].run and (named := [name for name, value in given.items() if value is not None]):
+        raise ConfigError(f"{spelled(named[0])} is for files of Stable-Baselines3: a run says it itself. Leave it out.")
+    return export_policy(opened[0], output)
+
+
+def export_policy(policy: FrozenPolicy, output: str | Path) -> Path:
+    """Writes a policy of a2c, ppo, reinforce, distill or Stable-Baselines3 as an ONNX file; see ``Run.export``.
+
+    Raises:
+        ConfigError: The file's name has another ending, the package is missing, or the policy has no network of linear
+            layers.
         RunFolderError: The file cannot be written.
     """
     path = Path(output)
     if path.suffix != SUFFIX:
         raise ConfigError(f"output: expected a file that ends in {SUFFIX}, got {str(path)!r}.")
-    onnx.check_installed()
+    onnx.check_installed("onnx")
     with contextlib.closing(policy.make_envs(_nominal())) as envs:
-        actor: Actor | None = getattr(policy.make(envs), "actor", None)
-        if actor is None:
-            raise ConfigError(
-                f"{policy.source}: expected a policy of a2c, ppo, reinforce or distill, got one of "
-                f"{policy.record.get('algorithm')}, which does not say what its network is."
-            )
-        weights, about = weights_of(actor, envs), _about(policy, envs)
+        weights, about = _weights_of_any(policy, envs), _about(policy, envs)
     write_atomically(path, onnx.policy_file(weights, about))
     return path
+
+
+def _weights_of_any(policy: FrozenPolicy, envs: Any) -> NetworkWeights:
+    if policy.record["kind"] == "sb3":
+        return weights_of_sb3(load_policy(read_saved(Path(policy.record["path"])), stochastic=False), envs)
+    actor: Actor | None = getattr(policy.make(envs), "actor", None)
+    if actor is None:
+        raise ConfigError(
+            f"{policy.source}: expected a policy of a2c, ppo, reinforce, distill or Stable-Baselines3, got one of "
+            f"{policy.record['algorithm' if policy.run else 'kind']}, which does not say what its network is."
+        )
+    return weights_of(actor, envs)
 
 
 def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
@@ -74,7 +122,7 @@ def weights_of(actor: Actor, envs: Any) -> NetworkWeights:
         mean=mean,
         std=std,
         layers=[(_array(layer.weight), _array(layer.bias)) for layer in linear_layers(actor.network)],
-        tanh=any(type(module).__name__ == "Tanh" for module in actor.network),
+        activation="tanh" if any(type(module).__name__ == "Tanh" for module in actor.network) else "relu",
         memory=memory,
         **bounds,
     )

@@ -1,4 +1,4 @@
-"""Opens policies to evaluate and play: runs, callables, functions by name and files of Stable-Baselines3."""
+"""Opens policies to evaluate and play: runs, callables, functions by name, ONNX files, and Stable-Baselines3's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gym_dr.wording import either, flag, spelled
 if TYPE_CHECKING:
     from gym_dr.evaluation.policies import FrozenPolicy
 
-PolicyLike = RunLike | Policy  # a str may also be sb3:FILE.zip or package.module:function
+PolicyLike = RunLike | Policy  # a str may also be sb3:FILE.zip, onnx:FILE.onnx or package.module:function
 PoliciesLike = PolicyLike | Sequence[PolicyLike] | Mapping[str, Policy | str]
 ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None  # names, or name -> (low, high)
 
@@ -51,8 +51,10 @@ def open_all(
         UnknownNameError: There is no such environment or preset.
         InvalidActionError: Actions of a policy do not fit the environment.
     """
-    from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign  # heavy
+    from gym_dr.evaluation.exported import env_of  # heavy, as those below
+    from gym_dr.evaluation.foreign import Setting, is_file_text, is_policy_text, open_foreign, read_if_onnx
     from gym_dr.evaluation.policies import RunParts, open_policies
+    from gym_dr.integrations.onnx_policy import OnnxPolicy
     from gym_dr.randomization.presets import resolve
     from gym_dr.runs.environments import check_env_id, param_space_of
 
@@ -62,7 +64,13 @@ def open_all(
     opened: list[tuple[str | None, Any]] = []  # Run, Runs, or another policy as given
     for name, one in named:
         is_run = isinstance(one, Path | Run | Runs) or (isinstance(one, str) and not name and not is_policy_text(one))
-        opened.append((name, load_run(one, trust) if is_run and isinstance(one, str | Path) else one))
+        if is_run and isinstance(one, str | Path) and Path(one).suffix == ".onnx":
+            typed = either(f"{flag('policy')} onnx:{one}", repr(f"onnx:{one}"))
+            raise ConfigError(f"{one}: expected a run, got an ONNX file. Name it so: {typed}")
+        if is_run:
+            opened.append((name, load_run(one, trust) if isinstance(one, str | Path) else one))
+        else:
+            opened.append(read_if_onnx(one, name))
     runs = [
         run for _, one in opened for run in ([one] if isinstance(one, Run) else one if isinstance(one, Runs) else [])
     ]
@@ -70,12 +78,17 @@ def open_all(
     if not opened:
         typed = f"RUN, or {flag('policy')} POLICY {flag('env')} ID"
         raise ConfigError(f"Expected a run or a policy: {either(typed, 'policies, and env if none is a run')}.")
-    if env is None and not runs:
+    recorded = [run.config.settings.env for run in runs]
+    if env is None and not recorded:
+        named_by = [env_of(one, trust) for one in others if isinstance(one, OnnxPolicy)]
+        recorded = [env_id for env_id in named_by if env_id is not None]
+    if env is None and not recorded:
         typed = f"{flag('env')} ID"
         raise ConfigError(
-            f"Expected {either(typed, 'env')}: policies that are not runs do not record their environment."
+            f"Expected {either(typed, 'env')}: only runs and files of {either('gymdr export', 'run.export')} record "
+            "their environment."
         )
-    first = env or runs[0].config.settings.env
+    first = env or recorded[0]
     for run in runs:
         if env not in (None, run.config.settings.env):
             raise ConfigError(f"{spelled('env', env)}: {run.path} was trained on {run.config.settings.env}.")
@@ -83,8 +96,11 @@ def open_all(
         raise ConfigError(
             f"{spelled('stochastic')} is for policies of Stable-Baselines3: expected an sb3:FILE.zip, got none."
         )
-    if context != INFO and not others:
-        raise ConfigError(f"{spelled('context')} is for policies that are not runs: expected one, got only runs.")
+    if context != INFO and all(isinstance(one, OnnxPolicy) and one.says_what_it_observes for one in others):
+        raise ConfigError(
+            f"{spelled('context')} is for policies that do not say what they observe: expected one, got only runs and "
+            f"files of {either('gymdr export', 'run.export')}."
+        )
     check_env_id(first)
     space = runs[0].config.space if runs else param_space_of(first)
     if space is None and randomization is not None:

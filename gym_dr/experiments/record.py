@@ -77,7 +77,7 @@ def record(
             id of a data set, such as "lander/first-v0", in Minari's own folder, or the path of its folder, which begins
             with ``/``, ``.`` or ``~`` or is a ``Path``; its name ends in a version.
         format: "minari" or "npz". See ``gym_dr.integrations.minari.write_minari`` and ``read_log`` for what they hold.
-        env: Id of the environment; required if the policy is no run.
+        env: Id of the environment; required if the policy neither is a run nor a file of ``Run.export``.
         randomization: Draws to play, in any form that an environment takes, and the training randomization of a policy
             that is no run. If None, the policy's training draws; unknown ones are those of the preset "default".
         randomize: Rules for single parameters, which replace those of ``randomization`` if there is one; otherwise no

@@ -21,6 +21,8 @@ from gym_dr.errors import ConfigError
 OPSET = 17  # of 2022, which runtimes on small machines know
 IR_VERSION = 8  # of the same time
 FARTHEST = 1e6  # that a number may be from its mean, in standard deviations: beyond, sums would overflow
+# between layers
+ACTIVATIONS = ("tanh", "relu", "elu", "leaky_relu", "sigmoid", "silu", "gelu")
 CHOICE, SCALED, DIRECT = "choice", "scaled", "direct"  # how a network's outputs become an action; see NetworkWeights
 OBSERVATION, STARTS, STATE, ACTION, OUTPUTS = "observation", "episode_start", "state", "action", "outputs"
 NEXT_STATE = "next_state"
@@ -43,8 +45,12 @@ class NetworkWeights:
     inputs: int  # numbers of an observation
     mean: Floats  # (inputs,) that observations are shifted by; 0 where they are not
     std: Floats  # (inputs,) that they are divided by; 1 where they are not
+    limit: float = FARTHEST  # that they are clipped to then
+    frames: int = 1  # observations that the network sees at once, the oldest first; missing ones are 0
+    stacked_first: bool = False  # whether they are shifted when they are stacked; mean and std are of all frames then
     layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
-    tanh: bool  # between layers; else rectified linear units
+    activation: str  # between layers; see ``ACTIVATIONS``
+    squashed: bool = False  # whether outputs go through the hyperbolic tangent
     # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
     # bounds. "direct": the first outputs are the action. Both are clipped to the bounds
     kind: str
@@ -60,22 +66,25 @@ class NetworkWeights:
 
     @property
     def state_size(self) -> int:
-        """Numbers in a state: what is remembered, then the previous action as memory sees it."""
-        return 0 if self.memory is None else self.memory.weight_hh.shape[1] + self.code_size
+        """Numbers in a state: what is remembered and the previous action as memory sees it, or the last frames."""
+        if self.memory is None:
+            return self.inputs * (self.frames - 1)
+        return int(self.memory.weight_hh.shape[1]) + self.code_size
 
 
-def check_installed() -> None:
-    """Checks that ONNX is installed.
+def check_installed(*packages: str) -> None:
+    """Checks that packages of the extra ``gym-dr[onnx]`` are installed.
 
     Raises:
-        ConfigError: It is missing.
+        ConfigError: One is missing.
     """
-    try:
-        importlib.import_module("onnx")
-    except ImportError:
-        raise ConfigError(
-            "An ONNX file needs the package 'onnx', which is not installed: pip install 'gym-dr[onnx]'"
-        ) from None
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise ConfigError(
+                f"An ONNX file needs the package {package!r}, which is not installed: pip install 'gym-dr[onnx]'"
+            ) from None
 
 
 def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
@@ -88,7 +97,7 @@ def policy_file(weights: NetworkWeights, about: Mapping[str, Any]) -> bytes:
     Raises:
         ConfigError: The package is missing.
     """
-    check_installed()
+    check_installed("onnx")
     import onnx  # heavy, and an extra
 
     graph = _Graph()
@@ -121,8 +130,10 @@ class _Graph:
         return name
 
     def give(self, name: str, value: str, dtype: type, *shape: int | str) -> None:
-        """An output."""
-        self.op("Identity", value, to=name)
+        """An output, under its own name."""
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                names[:] = [name if each == value else each for each in names]
         self.outputs.append(_declared(name, dtype, shape))
 
     def constant(self, value: Any, dtype: type = np.float32) -> str:
@@ -133,11 +144,11 @@ class _Graph:
         self.constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
         return name
 
-    def op(self, kind: str, *inputs: str, to: str = "", **attributes: Any) -> str:
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """The result of an operator."""
         import onnx
 
-        name = to or f"value_{len(self.nodes)}"
+        name = f"value_{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
@@ -145,17 +156,28 @@ class _Graph:
         """``value @ weight.T + bias``."""
         return self.op("Gemm", value, self.constant(weight), self.constant(bias), transB=1)
 
+    def activate(self, value: str, kind: str) -> str:
+        """One of ``ACTIVATIONS``, of which ``OPSET`` lacks the last two (Hendrycks and Gimpel 2016)."""
+        if kind == "silu":
+            return self.op("Mul", value, self.op("Sigmoid", value))
+        if kind == "gelu":
+            below = self.op("Erf", self.op("Mul", value, self.constant(0.5**0.5)))
+            return self.op("Mul", value, self.op("Mul", self.op("Add", below, self.constant(1.0)), self.constant(0.5)))
+        return self.op({"leaky_relu": "LeakyRelu"}.get(kind, kind.capitalize()), value)
+
     def columns(self, value: str, first: int, last: int) -> str:
         """Columns ``first`` to ``last``, without it, of an array ``(N, columns)``."""
         ends = (self.constant([end], np.int64) for end in (first, last, 1))
         return self.op("Slice", value, *ends)
 
-    def finite(self, value: str) -> str:
-        """Whether numbers are finite."""
-        return self.op("Not", self.op("Or", self.op("IsNaN", value), self.op("IsInf", value)))
+    def within(self, value: str, limit: str) -> str:
+        """Where numbers are closer to 0 than a limit; those that are not finite never are."""
+        return self.op("Less", self.op("Abs", value), limit)
 
     def clip(self, value: str, low: Any, high: Any) -> str:
         """``value`` within bounds, which may be arrays."""
+        if all((np.ravel(end) == np.ravel(end)[0]).all() for end in (low, high)):  # one operator
+            return self.op("Clip", value, *(self.constant(np.ravel(end)[0]) for end in (low, high)))
         return self.op("Min", self.op("Max", value, self.constant(low)), self.constant(high))
 
 
@@ -169,63 +191,90 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
     # a broken sensor must not break what is remembered: it reads what it did on average in training
-    usable = graph.op("Where", graph.finite(observation), observation, graph.constant(weights.mean))
-    shifted = graph.op("Sub", usable, graph.constant(weights.mean))
-    divided = graph.op("Div", shifted, graph.constant(weights.std))
-    features = scaled = graph.clip(divided, -FARTHEST, FARTHEST)
-    kept = ""
+    finite, usual = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean[-weights.inputs :])
+    seen = graph.op("Where", finite, observation, usual)
+    stacked = weights.frames > 1
+    if stacked and weights.stacked_first:
+        seen = _stack(graph, weights, seen)
+    divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
+    scaled = graph.clip(divided, -weights.limit, weights.limit)
+    if stacked and not weights.stacked_first:
+        scaled = _stack(graph, weights, scaled)
+    outputs = scaled
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, scaled)
-        features = graph.op("Concat", scaled, kept, axis=1)
-    outputs = features
+        outputs = graph.op("Concat", scaled, kept, axis=1)
     for index, (weight, bias) in enumerate(weights.layers):
         if index:
-            outputs = graph.op("Tanh" if weights.tanh else "Relu", outputs)
+            outputs = graph.activate(outputs, weights.activation)
         outputs = graph.linear(outputs, weight, bias)
-    action, coded = _act(graph, weights, outputs)
-    graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
+    if weights.squashed:
+        outputs = graph.op("Tanh", outputs)
+    action = _act(graph, weights, outputs)
     if weights.memory is not None:
-        graph.give(NEXT_STATE, graph.op("Concat", kept, coded, axis=1), np.float32, "N", weights.state_size)
+        following = graph.op("Concat", kept, _coded(graph, weights, outputs), axis=1)
+        graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+    graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
     if weights.kind == CHOICE:
         graph.give(ACTION, action, np.int64, "N")
     else:
         graph.give(ACTION, action, np.float32, "N", len(weights.low))
 
 
-def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
-    """What is remembered after an observation; what was before is cleared where an episode starts (Cho et al. 2014)."""
-    size = unit.weight_hh.shape[1]
+def _recall(graph: _Graph, weights: NetworkWeights) -> str:
+    """The state, cleared where an episode starts."""
     given = graph.take(STATE, np.float32, "N", weights.state_size)
     starts = graph.take(STARTS, np.bool_, "N")
     fresh = graph.op("Unsqueeze", starts, graph.constant([1], np.int64))
-    usable = graph.op("And", graph.op("Not", fresh), graph.finite(given))
-    state = graph.op("Where", usable, given, graph.constant(0.0))
+    limit = graph.op("Where", fresh, graph.constant(0.0), graph.constant(np.inf))
+    return graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
+
+
+def _stack(graph: _Graph, weights: NetworkWeights, newest: str) -> str:
+    """The last frames, the oldest first."""
+    frames = graph.op("Concat", _recall(graph, weights), newest, axis=1)
+    following = graph.columns(frames, weights.inputs, weights.inputs * weights.frames)
+    graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+    return frames
+
+
+def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
+    """What is remembered after an observation (Cho et al. 2014)."""
+    size, state = unit.weight_hh.shape[1], _recall(graph, weights)
     before, previous = graph.columns(state, 0, size), graph.columns(state, size, weights.state_size)
     seen = graph.op("Concat", scaled, previous, axis=1)
-    new = graph.linear(seen, unit.weight_ih, unit.bias_ih)
-    old = graph.linear(before, unit.weight_hh, unit.bias_hh)
-    gates = [[graph.columns(each, k * size, (k + 1) * size) for k in range(3)] for each in (new, old)]
-    reset, update = (graph.op("Sigmoid", graph.op("Add", gates[0][k], gates[1][k])) for k in (0, 1))
-    candidate = graph.op("Tanh", graph.op("Add", gates[0][2], graph.op("Mul", reset, gates[1][2])))
+    both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums are never apart
+    bias = np.concatenate([(unit.bias_ih + unit.bias_hh)[both], unit.bias_ih[last]])
+    new = graph.linear(seen, unit.weight_ih, bias)
+    sums = graph.op("Gemm", before, graph.constant(unit.weight_hh[both]), graph.columns(new, 0, 2 * size), transB=1)
+    gates = graph.op("Sigmoid", sums)
+    reset, update = (graph.columns(gates, k * size, (k + 1) * size) for k in (0, 1))
+    recalled = graph.op("Mul", reset, graph.linear(before, unit.weight_hh[last], unit.bias_hh[last]))
+    candidate = graph.op("Tanh", graph.op("Add", graph.columns(new, 2 * size, 3 * size), recalled))
     change = graph.op("Mul", update, graph.op("Sub", before, candidate))
     return graph.op("Add", candidate, change)
 
 
-def _act(graph: _Graph, weights: NetworkWeights, outputs: str) -> tuple[str, str]:
-    """The action for the environment, and as memory sees it, from the network's outputs."""
+def _act(graph: _Graph, weights: NetworkWeights, outputs: str) -> str:
+    """The action for the environment, from the network's outputs."""
     if weights.kind == CHOICE:
         index = graph.op("ArgMax", outputs, axis=1, keepdims=0)
-        count = graph.constant([weights.code_size], np.int64)
-        coded = graph.op("OneHot", index, count, graph.constant([0.0, 1.0]), axis=1)
-        return graph.op("Add", index, graph.constant(weights.start, np.int64)), coded
+        return graph.op("Add", index, graph.constant(weights.start, np.int64))
     low, high = weights.low, weights.high
-    width = graph.constant(high - low)
+    if weights.kind == DIRECT:
+        return graph.clip(graph.columns(outputs, 0, len(low)), low, high)
+    width, unit = graph.constant((high - low) / 2), graph.clip(outputs, -1.0, 1.0)
+    return graph.clip(graph.op("Add", graph.op("Mul", unit, width), graph.constant((high + low) / 2)), low, high)
+
+
+def _coded(graph: _Graph, weights: NetworkWeights, outputs: str) -> str:
+    """The action as memory sees it, from the network's outputs."""
+    if weights.kind == CHOICE:
+        index, count = graph.op("ArgMax", outputs, axis=1, keepdims=0), graph.constant([weights.code_size], np.int64)
+        return graph.op("OneHot", index, count, graph.constant([0.0, 1.0]), axis=1)
     if weights.kind == SCALED:
-        coded = graph.clip(outputs, -1.0, 1.0)
-        unit = graph.op("Mul", graph.op("Add", coded, graph.constant(1.0)), graph.constant(0.5))
-        action = graph.op("Add", graph.op("Mul", unit, width), graph.constant(low))
-        return graph.clip(action, low, high), coded
-    mean = graph.columns(outputs, 0, len(low))
-    share = graph.op("Div", graph.op("Sub", mean, graph.constant(low)), width)
+        return graph.clip(outputs, -1.0, 1.0)
+    low, width = graph.constant(weights.low), graph.constant(weights.high - weights.low)
+    share = graph.op("Div", graph.op("Sub", graph.columns(outputs, 0, len(weights.low)), low), width)
     doubled = graph.op("Sub", graph.op("Mul", share, graph.constant(2.0)), graph.constant(1.0))
-    return graph.clip(mean, low, high), graph.clip(doubled, -1.0, 1.0)
+    return graph.clip(doubled, -1.0, 1.0)

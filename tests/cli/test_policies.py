@@ -92,7 +92,10 @@ def test_ranges_that_are_none_are_refused(command: str, text: str, expected: str
         (SHOW, "--context observation: what a policy observes is scaled by the ranges that it was trained with"),
         (BRAKE, f"importing {MODULE} runs its code. If you trust it: --trust {MODULE}"),
         (BRAKE[:2], "Expected --env ID"),
-        (("--policy", "model.zip"), "--policy: expected [NAME=]sb3:FILE.zip or [NAME=]package.module:function"),
+        (
+            ("--policy", "model.zip"),
+            "--policy: expected [NAME=]sb3:FILE.zip, [NAME=]onnx:FILE.onnx or [NAME=]package.module:f",
+        ),
         ((), "Expected a run or a policy"),
     ],
     ids=str,

@@ -56,7 +56,7 @@ def test_nothing_is_overwritten() -> None:
         ((), "Expected one RUN or one --policy, got 0 of them."),
         (("run", "--policy", "random"), "Expected one RUN or one --policy, got 2 of them."),
         (("--policy", "random"), "Random actions need --env ID"),
-        (("--policy", "radom", "--env", CART), "--policy: expected [NAME=]sb3:FILE.zip or"),
+        (("--policy", "radom", "--env", CART), "--policy: expected [NAME=]sb3:FILE.zip, [NAME=]onnx:"),
         (("random",), "./random: no such run folder"),
         (("--policy", "random", "--env", CART, "--stochastic"), "--stochastic is for trained policies"),
         (("--policy", "random", "--env", CART, "--set", "lenth=1"), "Did you mean 'length'"),

@@ -238,7 +238,7 @@ def test_a_run_beside_it_observes_only_what_it_did_in_training(run: Path) -> Non
         ("sb3:none.zip", {}, "none.zip: there is no such file"),
         (object(), {}, "Expected a policy: a run, a callable"),
         ([], {}, "Expected a run or a policy"),
-        (brake, {"env": None}, "Expected env: policies that"),
+        (brake, {"env": None}, "Expected env: only runs and files of"),
         ([brake, brake], {"output": "out"}, "Two policies are named 'brake'"),
         ([brake, coast], {}, "Expected output for"),
         (brake, {"stochastic": True}, "stochastic is for policies of Stable-Baselines3"),
@@ -295,7 +295,7 @@ def test_an_environment_that_is_not_the_runs_is_refused(run: Path) -> None:
         evaluate([run, brake], env="CartPole-v1", output="out")
     with pytest.raises(ConfigError, match="randomization is for policies that are not runs"):
         gym_dr.report(run, randomization="wide")
-    with pytest.raises(ConfigError, match="context is for policies that are not runs"):
+    with pytest.raises(ConfigError, match="context is for policies that do not say"):
         evaluate(run, env=None, context="observation")
 
 

@@ -211,17 +211,18 @@ def _as_typed(policy: FrozenPolicy) -> list[str] | None:
     """How a policy is named on the command line; None if it cannot be."""
     module = policy.env.rpartition(":")[0]
     trusted = [module] if module else []
-    record, sb3 = policy.record, policy.record["kind"] == "sb3"
+    record, kind = policy.record, policy.record["kind"]
     if policy.run is not None:
         words = [str(policy.run.folder.path)]
-    elif sb3 or record["kind"] == "function":
-        text = f"sb3:{record['path']}" if sb3 else record["function"]
+    elif kind in ("sb3", "onnx", "function"):
+        text = record["function"] if kind == "function" else f"{kind}:{record['path']}"
         words = [flag("policy"), text, flag("env"), policy.env]
         words += [flag("stochastic")] if record["actions"] == "stochastic" else []
         words += [flag("context"), OBSERVATION] if record.get("context") else []
         for param, (low, high) in (record.get("context") or {}).items():
             words += [flag("context_params"), f"{param}={exact_text(low)}:{exact_text(high)}"]
-        trusted.append(record["path"] if sb3 else text.partition(":")[0])
+        if kind != "onnx":
+            trusted.append(record["path"] if kind == "sb3" else text.partition(":")[0])
         if record.get("statistics"):
             trusted.append(str(Path(record["path"]).parent / record["statistics"]))
     else:

@@ -1,0 +1,48 @@
+"""Speed of evaluations: a run's policy and its exported ONNX file, in 256 environments on one thread.
+
+Run it with: python -m benchmarks.onnx_policies
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import gym_dr
+from benchmarks.timing import alternate, report
+from gym_dr.evaluation.acting import drive
+from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.experiments.one_run import one_thread
+from gym_dr.experiments.policies import open_all
+
+NUM_ENVS = 256
+STEPS = 200
+ROUNDS = 7
+
+
+def thousand_steps_per_second(policy: FrozenPolicy) -> float:
+    """Environment steps in a second of processor time, the policy's included."""
+    envs = policy.make_envs(nominal(NUM_ENVS))
+    steps = drive(policy.make(envs), envs, seed=1)
+    next(steps)  # the reset, and what is compiled or loaded first
+    start = time.process_time()
+    for _ in itertools.islice(steps, STEPS):
+        pass
+    taken = time.process_time() - start
+    envs.close()
+    return NUM_ENVS * STEPS / taken / 1e3
+
+
+if __name__ == "__main__":
+    with one_thread(), tempfile.TemporaryDirectory() as folder:
+        for name in ("lander", "lander_memory"):
+            run = gym_dr.load_run(gym_dr.pretrained(name))
+            file = run.export(Path(folder) / f"{name}.onnx")
+            (own, exported), _ = open_all([run, f"file=onnx:{file}"])
+            sides = {"run": own, "onnx": exported}
+            work = {side: partial(thousand_steps_per_second, policy) for side, policy in sides.items()}
+            report(f"{name}, {NUM_ENVS} environments", alternate(work, ROUNDS), "run", "1000/s")

@@ -1,0 +1,146 @@
+"""The networks of Stable-Baselines3's policies, as what ``onnx.policy_file`` writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from gym_dr.arrays import Floats
+from gym_dr.errors import ConfigError, shortened
+from gym_dr.integrations.onnx import CHOICE, DIRECT, FARTHEST, SCALED, NetworkWeights
+from gym_dr.integrations.sb3_policy import LoadedPolicy
+
+# policies by their class: the part of it whose features extractor, and the names of whose modules, choose actions
+_PARTS = {
+    "stable_baselines3.common.policies.ActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
+    "sb3_contrib.common.maskable.policies.MaskableActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
+    "stable_baselines3.dqn.policies.DQNPolicy": ("q_net", "q_net"),
+    "sb3_contrib.qrdqn.policies.QRDQNPolicy": ("quantile_net", "quantile_net"),
+    "stable_baselines3.sac.policies.SACPolicy": ("actor", "latent_pi", "mu"),
+    "sb3_contrib.tqc.policies.TQCPolicy": ("actor", "latent_pi", "mu"),
+    "stable_baselines3.td3.policies.TD3Policy": ("actor", "mu"),
+    "sb3_contrib.ars.policies.ARSPolicy": ("", "action_net"),
+    "sb3_contrib.ars.policies.ARSLinearPolicy": ("", "action_net"),
+}
+_TANH_OUTSIDE = ("SACPolicy", "TQCPolicy")  # whose distribution squashes the mean, not the network
+_LAYERS = "stable_baselines3.common.torch_layers"
+_EXTRACTORS = (f"{_LAYERS}.FlattenExtractor", f"{_LAYERS}.MlpExtractor")  # which only hand numbers on
+_ACTIVATIONS = {  # as torch prints them
+    "Tanh()": "tanh",
+    "ReLU()": "relu",
+    "ELU(alpha=1.0)": "elu",
+    "LeakyReLU(negative_slope=0.01)": "leaky_relu",
+    "Sigmoid()": "sigmoid",
+    "SiLU()": "silu",
+    "GELU(approximate='none')": "gelu",
+}
+
+
+def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> NetworkWeights:
+    """The weights of a deterministic policy of Stable-Baselines3, with the statistics of ``VecNormalize``.
+
+    Raises:
+        ConfigError: It is no plain network of linear layers on flat observations, or does not fit the environments.
+    """
+    policy, frames = loaded.policy, loaded.frames(envs)
+    observation, action = envs.single_observation_space, envs.single_action_space
+    source = loaded.saved.path
+    if not isinstance(observation, gym.spaces.Box) or len(observation.shape) != 1:
+        raise ConfigError(f"{source}: expected a flat Box of observations, which a file takes, got {observation}.")
+    if not (isinstance(action, gym.spaces.Discrete) or (isinstance(action, gym.spaces.Box) and len(action.shape) == 1)):
+        raise ConfigError(f"{source}: expected one choice or a flat Box of actions, which a file gives, got {action}.")
+    layers, activation, squashed = _network(policy, str(source))
+    given: dict[str, Any]
+    if isinstance(action, gym.spaces.Discrete):
+        weight, bias = layers[-1]
+        layers[-1] = _mean(weight, int(action.n)), _mean(bias, int(action.n))
+        nothing = np.zeros(0, np.float32)
+        given = {"kind": CHOICE, "low": nothing, "high": nothing}  # of Stable-Baselines3, always from 0
+    else:
+        low, high = (np.asarray(end, np.float32) for end in (action.low, action.high))
+        given = {"kind": SCALED if policy.squash_output else DIRECT, "low": low, "high": high}
+    (inputs,) = observation.shape
+    return NetworkWeights(
+        inputs=inputs,
+        frames=frames,
+        layers=layers,
+        activation=activation,
+        squashed=squashed,
+        **_normalization(loaded.statistics, inputs, frames),
+        **given,
+    )
+
+
+def _mean(array: Floats, count: int) -> Floats:
+    """Rows ``(quantiles * count, ...)`` -> their mean ``(count, ...)``: values of choices are means over quantiles."""
+    mean: Floats = array.reshape(-1, count, *array.shape[1:]).mean(0)
+    return mean
+
+
+def _normalization(statistics: Any, inputs: int, frames: int) -> dict[str, Any]:
+    """What ``VecNormalize`` does; nothing without it."""
+    if statistics is None or not statistics.norm_obs:
+        return {"mean": np.zeros(inputs, np.float32), "std": np.ones(inputs, np.float32)}
+    moments = statistics.obs_rms
+    return {
+        "mean": moments.mean.astype(np.float32),
+        "std": np.sqrt(moments.var + statistics.epsilon).astype(np.float32),
+        "limit": min(float(statistics.clip_obs), FARTHEST),
+        "stacked_first": frames > 1 and moments.mean.shape != (inputs,),
+    }
+
+
+def _network(policy: Any, source: str) -> tuple[list[tuple[Floats, Floats]], str, bool]:
+    """Weights and biases of layers, what is between them, and whether outputs go through the hyperbolic tangent.
+
+    Raises:
+        ConfigError: There is something else.
+    """
+    name = _name(policy)
+    if name not in _PARTS:
+        known = ", ".join(path.rpartition(".")[2] for path in _PARTS)
+        raise ConfigError(
+            f"{source}: expected a policy of linear layers, {known}, got {name}, whose other parts cannot be exported."
+        )
+    owner_name, *names = _PARTS[name]
+    owner = policy.get_submodule(owner_name)
+    for extractor in ("pi_features_extractor", "features_extractor", "mlp_extractor"):
+        if (found := getattr(owner, extractor, None)) is not None and _name(found) not in _EXTRACTORS:
+            raise ConfigError(
+                f"{source}: expected observations that go straight to linear layers, got {_name(found)} before them, "
+                "which cannot be exported."
+            )
+    modules = [module for part in names for module in _flat(owner.get_submodule(part))]
+    squashed = name.rpartition(".")[2] in _TANH_OUTSIDE or (policy.squash_output and "action_net" in names[1:])
+    if policy.squash_output and not squashed and repr(modules[-1]) == "Tanh()":
+        modules, squashed = modules[:-1], True
+    linear, between = modules[::2], modules[1::2]
+    wrong = [module for module in linear if type(module).__name__ != "Linear"]
+    wrong += [module for module in between if repr(module) not in _ACTIVATIONS or repr(module) != repr(between[0])]
+    wrong += between[len(linear) - 1 :]  # after the last layer
+    if wrong:
+        raise ConfigError(
+            f"{source}: expected linear layers with the same of {', '.join(_ACTIVATIONS)} between them, got "
+            f"{shortened(repr(wrong[0]))[1:-1]}, which cannot be exported."
+        )
+    return [_weights(layer) for layer in linear], _ACTIVATIONS[repr(between[0])] if between else "tanh", squashed
+
+
+def _name(found: Any) -> str:
+    return f"{type(found).__module__}.{type(found).__qualname__}"
+
+
+def _flat(module: Any) -> list[Any]:
+    """The modules of a sequence, or of those in it."""
+    if type(module).__name__ != "Sequential":
+        return [module]
+    return [inner for child in module for inner in _flat(child)]
+
+
+def _weights(layer: Any) -> tuple[Floats, Floats]:
+    """Weight and bias of a linear layer, which may have none."""
+    weight = layer.weight.detach().cpu().numpy()
+    return weight, np.zeros(len(weight), np.float32) if layer.bias is None else layer.bias.detach().cpu().numpy()

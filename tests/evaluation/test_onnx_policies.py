@@ -1,0 +1,289 @@
+"""``onnx:FILE`` plays as the run that it comes from; a stranger's file is refused, or played within bounds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import random
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gym_dr
+from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.evaluation.exported import read_metadata
+from gym_dr.evaluation.foreign import is_file_text, is_policy_text
+from gym_dr.evaluation.report import evaluation
+from gym_dr.integrations.onnx_policy import MAX_FILE, read_policy
+from gym_dr.runs.environments import param_space_of
+from tests.cli.command import gymdr, refused
+from tests.evaluation.onnx_graphs import HOSTILE, composed, graph_of, mutated, op, small_policy, use
+
+POLE, PENDULUM = "gym_dr/CartPoleDR-v1", "gym_dr/PendulumDR-v1"
+SMALL: dict[str, Any] = {
+    "updates": 1,
+    "num_envs": 4,
+    "rollout_steps": 16,
+    "minibatches": 2,
+    "hidden_sizes": (8, 6),
+    "eval_episodes": 0,
+    "progress": False,
+    "randomization": "wide",
+}
+MEMORY = {"memory": "gru", "memory_size": 5, "sequence_length": 8}
+RUNS: dict[str, dict[str, Any]] = {
+    "choices": {"env": POLE},
+    "numbers": {"env": PENDULUM},
+    "memory": {"env": POLE, **MEMORY},
+    "the past": {"env": PENDULUM, "stack_observations": 3, "observe_reward": True},
+    "the draw": {"env": POLE, "context": "observation", **MEMORY},
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[gym_dr.Run, Path]]:
+    """Name -> a run and its file."""
+    folder, found = tmp_path_factory.mktemp("exported"), {}
+    for name, options in RUNS.items():
+        run = gym_dr.train("ppo", run_dir=folder / name, **{**SMALL, **options})
+        found[name] = run, run.export(folder / f"{name}.onnx")
+    return found
+
+
+def likeliest(run: gym_dr.Run) -> gym_dr.Run:
+    """The run with its deterministic policy, which is the exported one."""
+    _, _, algorithm = run.parts
+    loader: Any = functools.partial(algorithm.policy_loader(), deterministic=True)
+    return dataclasses.replace(run, _algorithm=dataclasses.replace(algorithm, load_policy=loader))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_file_plays_the_episodes_of_its_run(
+    name: str, exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path
+) -> None:
+    run, path = exported[name]
+    played = gym_dr.evaluate([likeliest(run), f"file=onnx:{path}"], episodes=6, output=tmp_path / "out", progress=False)
+    document = played.document
+    own, file = document["policies"]
+    assert file["randomization"] == own["randomization"]
+    assert (file["kind"], file["algorithm"], file["seed"]) == ("onnx", "ppo", own["seed"])
+    table = played.episodes.set_index(["policy", "set", "episode"])
+    assert set(played.episodes["set"]) == {"nominal", "training"}
+    expected, found = table.loc[own["name"]], table.loc["file"]
+    np.testing.assert_array_equal(found["steps"], expected["steps"])
+    np.testing.assert_allclose(found["return"], expected["return"], rtol=1e-4)  # a torque differs in its last bits
+
+
+def test_a_changed_file_is_played_again(exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.onnx"
+    seen = []
+    for name in ("choices", "memory", "memory"):
+        policy.write_bytes(exported[name][1].read_bytes())
+        found = gym_dr.evaluate(f"onnx:{policy}", episodes=2, output=tmp_path / "out", progress=False)
+        seen.append(found.document["policies"][0]["digest"])
+    assert seen[0] != seen[1] == seen[2]
+
+
+# ---- at the command line ---------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_needs_the_file_alone(
+    exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pole.onnx").write_bytes(exported["the draw"][1].read_bytes())
+    result = gymdr("evaluate", "--policy", "onnx:pole.onnx", "--episodes", "2", "--grid", "gravity=8:12:2")
+    assert result.code == 0, result.err
+    assert result.out.startswith(f"{POLE}, ")
+    assert result.out.endswith("Wrote pole-evaluation\n")
+    (entry,) = json.loads(Path("pole-evaluation/evaluation.json").read_text())["policies"]
+    assert entry["trained_on"] == "wide"
+
+
+def test_a_file_has_a_page_and_is_watched(
+    exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("EPISODES", 5), ("POINTS", 4), ("POINT_EPISODES", 5)):
+        monkeypatch.setattr(evaluation, name, value)
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])  # test_report.py has them
+    monkeypatch.setattr("gym_dr.evaluation.play._picture", lambda envs: np.zeros((16, 16, 3), np.uint8))
+    Path("pole.onnx").write_bytes(exported["the past"][1].read_bytes())
+    result = gymdr("report", "--policy", "onnx:pole.onnx")
+    assert result.code == 0, result.err
+    page = Path("report.html").read_text()
+    assert f"gymdr play --policy onnx:pole.onnx --env {PENDULUM} --set" in page
+    result = gymdr("play", "--policy", "onnx:pole.onnx", "--set", "m=1.5", "--episodes", "1", "--video", "swing.gif")
+    assert result.code == 0, result.err
+    assert "(m 1.5)" in result.out
+
+
+def test_draws_and_environment_that_the_user_names_replace_those_of_the_file(
+    exported: dict[str, tuple[gym_dr.Run, Path]], tmp_path: Path
+) -> None:
+    text, options = f"onnx:{exported['choices'][1]}", {"episodes": 1, "progress": False}
+    found = gym_dr.evaluate(text, randomization={"gravity": (9, 10)}, output=tmp_path / "draws", **options)
+    assert list(found.document["policies"][0]["randomization"]) == ["gravity"]
+    stock = gym_dr.evaluate(text, env="CartPole-v1", output=tmp_path / "stock", **options)
+    assert (stock.document["env"], stock.document["policies"][0]["randomization"]) == ("CartPole-v1", None)
+    with pytest.raises(GymDrError, match=r"does not fit gym_dr/PendulumDR-v1.*it takes observations of shape \(4,\)"):
+        gym_dr.evaluate(text, env=PENDULUM, output=tmp_path / "other", **options)
+    with pytest.raises(ConfigError, match="context is for policies that do not say what they observe"):
+        gym_dr.evaluate(text, context="observation", context_params={"gravity": (9, 10)}, **options)
+
+
+def test_a_policy_of_another_program_needs_one_input_and_an_output_named_action(tmp_path: Path) -> None:
+    nodes = [op("MatMul", "x", "w", to="y"), op("ArgMax", "y", axis=1, keepdims=0)]
+    model = onnx.ModelProto.FromString(graph_of(nodes, {"w": np.eye(4, 2, dtype=np.float32)}))
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    path = tmp_path / "theirs.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ConfigError, match=r"Expected env: only runs and files of run\.export record their environment"):
+        gym_dr.evaluate(f"onnx:{path}", episodes=1)
+    found = gym_dr.evaluate(f"onnx:{path}", env=POLE, episodes=1, output=tmp_path / "out", progress=False)
+    assert found.document["policies"][0]["randomization"] is None
+    assert set(found.episodes["set"]) == {"nominal", "default"}
+
+
+def test_texts_that_name_files_are_told_from_functions_and_other_files() -> None:
+    for text in ("onnx:a.onnx", "mine=onnx:b/a.onnx", "onnx:C:/a.onnx"):
+        assert is_policy_text(text)
+        assert not is_file_text(text)  # of Stable-Baselines3, whose actions can be sampled
+    with pytest.raises(ConfigError, match=r"a\.onnx: there is no such file"):
+        gym_dr.evaluate("onnx:a.onnx")
+    with pytest.raises(ConfigError, match=r"a\.onnx: expected a run, got an ONNX file\. Name it so: 'onnx:a\.onnx'"):
+        gym_dr.evaluate("a.onnx")
+    assert refused(gymdr("evaluate", "a.onnx")).endswith("Name it so: --policy onnx:a.onnx")
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_missing_package_is_named_with_its_command(
+    package: str, exported: dict[str, tuple[gym_dr.Run, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    expected = rf"needs the package '{package}', which is not installed: pip install 'gym-dr\[onnx\]'"
+    with pytest.raises(ConfigError, match=expected):
+        gym_dr.evaluate(f"onnx:{exported['choices'][1]}")
+
+
+# ---- what a stranger may send ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_with_a_reason(name: str) -> None:
+    make, expected = HOSTILE[name]
+    content = make()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ConfigError) as caught:
+        read_policy(Path("policy.onnx"), content)
+    assert str(caught.value).startswith("policy.onnx: ")
+    assert expected in str(caught.value)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * 1024 < 200 * 2**20
+
+
+def test_only_a_plain_file_of_bounded_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with open(tmp_path / "large.onnx", "wb") as file:
+        file.truncate(MAX_FILE + 1)  # holes, which take no room
+    for path, reason in (("pipe.onnx", "not a plain file"), ("large.onnx", "larger than"), ("", "irectory")):
+        assert reason in refused(gymdr("evaluate", "--policy", f"onnx:{tmp_path / path}"))
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "policy.onnx")  # which the user named
+    (tmp_path / "policy.onnx").write_bytes(small_policy(env=POLE))
+    assert gymdr("play", "--policy", f"onnx:{tmp_path / 'link.onnx'}", "--video", "x.txt").code == 2
+
+
+METADATA: dict[str, tuple[dict[str, Any], str]] = {
+    "another environment": ({"env": "gym_dr/CartPolDR-v1"}, "Unknown environment 'gym_dr/CartPolDR-v1'"),
+    "a module": ({"env": "evil_module:Env-v0"}, "--trust evil_module"),
+    "no environment": ({"env": ""}, "Unknown environment ''"),
+    "a text in place of draws": ({"randomization": "wide"}, "randomization: expected JSON"),
+    "a list in place of draws": ({"randomization": [1]}, "randomization: expected a table, got [1]"),
+    "nested without end": ({"randomization": "[" * 100_000}, "randomization: expected JSON"),
+    "an unknown parameter": ({"randomization": {"gravty": 3}}, "Did you mean 'gravity'"),
+    "an impossible range": ({"randomization": {"gravity": [5, 3]}}, "gravity"),
+    "an unknown past": ({"observes_past": {"stack": 3}}, "Unknown setting 'stack'"),
+    "a long past": ({"observes_past": {"stack_observations": 10**9}}, "expected 1 to 1000, got 1000000000"),
+    "no parameter": ({"observes_draw": {"gravty": [1, 2]}}, "Did you mean 'gravity'"),
+    "no range": ({"observes_draw": {"gravity": [1]}}, "observes_draw: 'gravity': expected two numbers, got [1]"),
+    "an empty range": ({"observes_draw": {"gravity": [2, 2]}}, "gravity"),
+    "no number": ({"observes_draw": {"gravity": [float("nan"), 2]}}, "expected two numbers, got [nan, 2]"),
+    "a number beyond all": ({"observes_draw": {"gravity": [1, 10**400]}}, "expected two numbers"),
+    "no span": ({"observes_draw": {"gravity": [1, 2]}, "draw_span": -1}, "draw_span: expected a number above 0"),
+    "a larger observation": ({"observes_draw": {"gravity": [1, 2]}}, "it takes observations of shape (4,)"),
+}
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_what_a_file_says_of_itself_is_checked(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    about, expected = METADATA[name]
+    Path("policy.onnx").write_bytes(small_policy(**{"env": POLE, "observes_draw": {}, **about}))
+    assert expected in refused(gymdr("evaluate", "--policy", "onnx:policy.onnx", "--episodes", "1"))
+    assert [path.name for path in Path().iterdir()] == ["policy.onnx"]
+
+
+def used(content: bytes) -> bool:
+    """Whether a file is played; else it is refused."""
+    try:
+        use(content)
+    except ConfigError:
+        return False
+    return True
+
+
+many = settings(max_examples=100, deadline=None)
+
+
+@many
+@given(st.binary(max_size=200))
+def test_any_bytes(content: bytes) -> None:
+    assert not used(content)
+
+
+@many
+@given(st.integers(0, 2**32), st.booleans())
+def test_any_damage(seed: int, memory: bool) -> None:
+    used(mutated(random.Random(seed), small_policy(memory)))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # of numbers that are no 32-bit ones
+@many
+@given(st.integers(0, 2**32))
+def test_any_operators(seed: int) -> None:
+    used(composed(random.Random(seed)))
+
+
+KEYS = ("env", "algorithm", "seed", "randomization", "observes_past", "observes_draw", "draw_span")
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+words = st.sampled_from(["gravity", "stack_observations", "observe_reward", "distribution", "low", "switched_on"])
+trees = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3))
+
+
+@many
+@given(st.dictionaries(st.sampled_from(KEYS), trees.map(json.dumps) | st.text(max_size=9), max_size=4))
+def test_any_metadata(about: dict[str, str]) -> None:
+    policy = read_policy(Path("policy.onnx"), small_policy(**about))
+    assert policy.about == about
+    with contextlib.suppress(GymDrError):
+        read_metadata(policy, about.get("env", POLE), param_space_of(POLE))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_100_000_files_are_played_or_refused() -> None:
+    rng, whole = random.Random(1), [small_policy(), small_policy(memory=False)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    played = sum(used(mutated(rng, rng.choice(whole)) if k % 2 else composed(rng)) for k in range(100_000))
+    assert 10_000 < played < 50_000
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 200 * 2**20

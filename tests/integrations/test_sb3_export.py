@@ -1,0 +1,217 @@
+"""Policies of Stable-Baselines3 as ONNX files, which act as ``model.predict`` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr.evaluation.cells import nominal
+from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.experiments.export import export
+from gym_dr.experiments.policies import open_all
+from tests.cli.command import gymdr, refused
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("onnxruntime")
+
+import onnx
+import onnxruntime as runtime
+import torch
+from sb3_contrib import ARS, QRDQN, TQC, TRPO, CrossQ, MaskablePPO, RecurrentPPO
+from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
+
+from gym_dr.integrations.sb3 import make_vec_env
+
+pytestmark = pytest.mark.integration
+
+LANDER, CONTINUOUS = "gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def made(algorithm: Any, env: Any, policy: str = "MlpPolicy", net: Any = (16, 8), **options: Any) -> Any:
+    """A model with random weights, large enough that choices differ."""
+    kwargs = {**({"net_arch": list(net)} if net is not None else {}), **options.pop("policy_kwargs", {})}
+    model = algorithm(policy, make_vec_env(env, 2) if isinstance(env, str) else env, policy_kwargs=kwargs, **options)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.policy.parameters():
+            if parameter.ndim > 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)  # some start at 0
+    return model
+
+
+def activation(kind: Any) -> dict[str, Any]:
+    return {"policy_kwargs": {"activation_fn": kind}}
+
+
+MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "PPO, choices": (LANDER, lambda: made(PPO, LANDER)),
+    "PPO, numbers": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.ReLU))),
+    "PPO, ELU": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.ELU))),
+    "PPO, LeakyReLU": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.LeakyReLU))),
+    "PPO, SiLU": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.SiLU))),
+    "PPO, GELU": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.GELU))),
+    "PPO, Sigmoid": (CONTINUOUS, lambda: made(PPO, CONTINUOUS, **activation(torch.nn.Sigmoid))),
+    "PPO, no layer between": (LANDER, lambda: made(PPO, LANDER, net=())),
+    "A2C, own noise": (CONTINUOUS, lambda: made(A2C, CONTINUOUS, use_sde=True)),
+    "A2C, squashed": (
+        CONTINUOUS,
+        lambda: made(A2C, CONTINUOUS, use_sde=True, policy_kwargs={"squash_output": True}),
+    ),
+    "DQN": (LANDER, lambda: made(DQN, LANDER)),
+    "QRDQN": (LANDER, lambda: made(QRDQN, LANDER)),
+    "SAC": (CONTINUOUS, lambda: made(SAC, CONTINUOUS)),
+    "TD3": (CONTINUOUS, lambda: made(TD3, CONTINUOUS)),
+    "DDPG": ("gym_dr/PendulumDR-v1", lambda: made(DDPG, "gym_dr/PendulumDR-v1")),
+    "TQC": ("gym_dr/PendulumDR-v1", lambda: made(TQC, "gym_dr/PendulumDR-v1")),
+    "TRPO": (LANDER, lambda: made(TRPO, LANDER)),
+    "ARS": (CONTINUOUS, lambda: made(ARS, CONTINUOUS)),
+    "ARS, linear": (LANDER, lambda: made(ARS, LANDER, "LinearPolicy", None)),
+    "MaskablePPO": (LANDER, lambda: made(MaskablePPO, LANDER)),
+}
+
+
+def opened(path: Path, env: str, **options: Any) -> FrozenPolicy:
+    (policy,), _ = open_all([f"sb3:{path}"], env=env, trust=trusted(path), **options)
+    return policy
+
+
+def trusted(path: Path) -> list[str]:
+    return [str(path), *map(str, path.parent.glob("*.pkl"))]
+
+
+def assert_same(theirs: FrozenPolicy, file: Path, steps: int = 150) -> None:
+    """Plays episodes; a file chooses what ``predict`` does, to 1e-5 and wherever values differ clearly."""
+    session = runtime.InferenceSession(str(file))
+    names, sizes = [one.name for one in session.get_outputs()], {one.name: one.shape for one in session.get_inputs()}
+    envs = theirs.make_envs(nominal(16))
+    act, starts, ended = theirs.make(envs), np.ones(16, np.bool_), np.zeros(16, np.bool_)
+    observations, _ = envs.reset(seed=5)
+    state = np.full((16, sizes["state"][1]), np.nan, np.float32) if "state" in sizes else None
+    compared = 0
+    for _ in range(steps):
+        expected = act(observations, starts)  # type: ignore[call-arg]  # it may remember
+        feed = {"observation": observations.astype(np.float32)}
+        if state is not None:
+            feed |= {"state": state, "episode_start": starts}
+        found = dict(zip(names, session.run(None, feed), strict=True))
+        state = found.get("next_state")
+        if found["action"].dtype == np.int64:
+            first, second = np.sort(found["outputs"], 1)[:, ::-1][:, :2].T
+            clear = first - second > 1e-4
+            np.testing.assert_array_equal(found["action"][clear], expected[clear])
+            compared += int(clear.sum())
+        else:
+            np.testing.assert_allclose(found["action"], expected, atol=1e-5)
+            compared += 16
+        observations, _, terminated, truncated, _ = envs.step(expected)
+        starts, ended = ended, terminated | truncated
+    assert compared > 14 * steps
+    envs.close()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_file_acts_as_predict_does(name: str, tmp_path: Path) -> None:
+    env, make = MODELS[name]
+    make().save(tmp_path / "model.zip")
+    text = f"sb3:{tmp_path / 'model.zip'}"
+    file = export(text, tmp_path / "policy.onnx", env=env, trust=trusted(tmp_path / "model.zip"))
+    assert_same(opened(tmp_path / "model.zip", env), file)
+
+
+@pytest.mark.parametrize("order", ["normalized", "stacked", "normalized, then stacked", "stacked, then normalized"])
+def test_statistics_and_frames_are_inside(order: str, tmp_path: Path) -> None:
+    envs: Any = make_vec_env(LANDER, 2, seed=1)
+    for word in order.split(", then "):
+        envs = VecNormalize(envs, clip_obs=2.0) if word == "normalized" else VecFrameStack(envs, 3)
+    path = tmp_path / "model.zip"
+    made(PPO, envs, n_steps=64, batch_size=64).learn(256).save(path)
+    if "normalized" in order:
+        made_from = envs
+        while not isinstance(made_from, VecNormalize):
+            made_from = made_from.venv
+        made_from.save(str(tmp_path / "vecnormalize.pkl"))
+    file = export(f"sb3:{path}", tmp_path / "policy.onnx", env=LANDER, trust=trusted(path))
+    inputs = {one.name: one.shape[1:] for one in runtime.InferenceSession(str(file)).get_inputs()}
+    assert inputs["observation"] == [8]  # as the environment returns it
+    assert inputs.get("state") == ([16] if "stacked" in order else None)
+    assert_same(opened(path, LANDER), file)
+
+
+def test_a_file_is_evaluated_as_the_one_that_it_comes_from(tmp_path: Path) -> None:
+    path, file = tmp_path / "model.zip", tmp_path / "policy.onnx"
+    shown = make_vec_env(LANDER, 2, env_kwargs={"context": "observation", "randomization": "wide"})
+    made(PPO, shown).save(path)
+    options = ("--env", LANDER, "--context", "observation", "--randomization", "wide", "--trust", str(path))
+    result = gymdr("export", f"sb3:{path}", *options, "--output", file)
+    assert result.out == f"Wrote {file}\n", result.err
+    about = {entry.key: entry.value for entry in onnx.load(str(file)).metadata_props}
+    assert (about["env"], about["algorithm"], about["draw_span"]) == (LANDER, "PPO", "1.0")
+    ranges = opened(path, LANDER, context="observation", randomization="wide").context_ranges
+    assert ranges
+    assert json.loads(about["observes_draw"]) == {name: list(ends) for name, ends in ranges.items()}
+    given: dict[str, Any] = {"episodes": 3, "progress": False, "output": tmp_path / "out"}
+    given |= {"context": "observation", "randomization": "wide", "env": LANDER, "trust": [str(path)]}
+    found = gym_dr.evaluate([f"theirs=sb3:{path}", f"file=onnx:{file}"], **given)
+    table = found.episodes.set_index(["policy", "set", "episode"])["return"]
+    np.testing.assert_allclose(table.loc["file"], table.loc["theirs"], rtol=1e-5)
+
+
+class Doubled(BaseFeaturesExtractor):
+    """An extractor of a user's own."""
+
+    def __init__(self, observation_space: Any) -> None:
+        super().__init__(observation_space, 8)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return 2 * observations
+
+
+def lstm() -> Any:
+    return RecurrentPPO("MlpLstmPolicy", make_vec_env(LANDER, 2), policy_kwargs={"lstm_hidden_size": 4})
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "LSTM": (lstm, "RecurrentActorCriticPolicy, whose other parts cannot be exported"),
+    "batch normalization": (
+        lambda: CrossQ("MlpPolicy", make_vec_env(CONTINUOUS, 2), policy_kwargs={"net_arch": [8]}),
+        "CrossQPolicy, whose other parts cannot be exported",
+    ),
+    "own extractor": (
+        lambda: made(PPO, LANDER, policy_kwargs={"features_extractor_class": Doubled}),
+        "Doubled before them",
+    ),
+    "softplus": (lambda: made(PPO, LANDER, **activation(torch.nn.Softplus)), "got Softplus(beta=1.0, threshold=20.0)"),
+    "a clipped mean": (lambda: made(SAC, CONTINUOUS, use_sde=True), "got Hardtanh(min_val=-2.0, max_val=2.0)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_exported_is_named(name: str, tmp_path: Path) -> None:
+    make, expected = REFUSED[name]
+    path, model = tmp_path / "model.zip", make()
+    model.save(path)
+    env = LANDER if model.action_space.shape == () else CONTINUOUS
+    result = gymdr("export", f"sb3:{path}", "--env", env, "--trust", path, "--output", tmp_path / "policy.onnx")
+    assert expected in refused(result)
+    assert not (tmp_path / "policy.onnx").exists()
+
+
+def test_a_file_that_is_not_trusted_is_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    made(PPO, LANDER).save(path)
+    message = refused(gymdr("export", f"sb3:{path}", "--env", LANDER, "--output", tmp_path / "policy.onnx"))
+    assert "hold pickles" in message
+    assert f"--trust {path}" in message
