@@ -66,13 +66,19 @@ def train_run(
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limits torch to one thread: more slow small networks down, and sums would depend on their number."""
-    import torch  # heavy
+    """Limits torch, and products of matrices in compiled code, to one thread.
+
+    More slow small networks down, most of all where other programs are busy, and sums would depend on their number.
+    """
+    import scipy.linalg  # noqa: F401  heavy; numba's products are its, and only libraries that are loaded are limited
+    import torch
+    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -15,6 +15,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import gym_dr
 from gym_dr import Run, Runs, Uniform
@@ -122,6 +123,17 @@ def test_training_leaves_the_threads_of_torch_to_the_program(tmp_path: Path) -> 
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_training_uses_one_thread_for_products_of_matrices(tmp_path: Path) -> None:
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    seen: list[set[int]] = []
+    with threadpool_limits(2, user_api="blas"):
+        gym_dr.train("a2c", run_dir=tmp_path / "run", callback=lambda row: seen.append(threads()), **TINY)
+        assert seen == [{1}, {1}]
+        assert threads() == {2}
 
 
 def test_the_keywords_that_no_algorithm_may_hide_are_those_of_train() -> None:
