@@ -28,6 +28,7 @@ from gym_dr.runs.config import (
     RunConfig,
     RunSettings,
     build_config,
+    check_not_reserved,
     file_beside,
     option_names,
     sampler_option_names,
@@ -242,8 +243,7 @@ def _check_seeds(head: _Head) -> None:
             raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
     if not head.seeds:
         raise ConfigError("seeds: expected at least one, such as seeds = [1, 2, 3, 4, 5]; got none.")
-    if taken := sorted({*head.seeds} & {*head.reserved_seeds}):
-        raise ConfigError(f"seeds: {', '.join(map(str, taken))} must not be used: reserved_seeds has them.")
+    check_not_reserved("seeds", head.seeds, head.reserved_seeds)
 
 
 def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple[Variant, ...]:
@@ -259,6 +259,7 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
         with located(f"[variants.{name}]"):
             variants.append(_variant(name, _table(given, name), table, head, file))
+            check_not_reserved("seeds", head.seeds, variants[-1].config.settings.reserved_seeds)
         if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
             raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
