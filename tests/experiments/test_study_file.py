@@ -121,9 +121,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an environment": ({"env": "gym_dr/LunarLandrDR-v3"}, "LunarLanderDR-v3"),
     "an environment of a variant": (
         {"variants": {"a": {"env": "CartPole-v1"}}},
-        "env: expected at the top of the study",
+        "env: expected at the top of the file",
     ),
-    "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the study"),
+    "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the file"),
     "a preset": ({"variants": {"a": {"randomization": "wyde"}}}, "Did you mean 'wide'"),
     "an impossible range": ({"variants": {"a": {"randomize": {"gravity": "uniform:-2:-12"}}}}, r"\[variants.a\]: "),
     "a wrong type": ({"variants": {"a": {"gamma": "high"}}}, r"\[variants.a\]: gamma: expected float"),
