@@ -35,9 +35,12 @@ def either(command_line: str, python: str) -> str:
     return command_line if at_command_line() else python
 
 
+TYPED = {"loggers": "log"}  # what is typed shorter at the command line
+
+
 def flag(name: str) -> str:
     """The option of the command line that sets a field or keyword: ``run_dir`` -> ``--run-dir``."""
-    return f"--{name.replace('_', '-')}"
+    return f"--{TYPED.get(name, name).replace('_', '-')}"
 
 
 def spelled(name: str, value: object = None) -> str:

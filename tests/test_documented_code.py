@@ -348,7 +348,9 @@ def flags(command: click.Command | None) -> set[str]:
     return {flag for p in parameters for flag in [*p.opts, *p.secondary_opts]} | {"--help"}
 
 
-ELSEWHERE = re.compile(r"python|pytest|ruff|pip |sphinx|\.ci/|--env-id")  # programs with options of their own
+ELSEWHERE = re.compile(
+    r"python|pytest|ruff|pip |sphinx|tensorboard --logdir|\.ci/|--env-id"
+)  # programs with options of their own
 OF_EXAMPLES = {"--widening-episodes", "--population"}  # options of the packages in examples/
 
 

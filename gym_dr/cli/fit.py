@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, read_params, read_randomize
+from gym_dr.cli.options import NumberList, command_line, read_params, read_randomize
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.fit import METHODS, check, fit
 from gym_dr.wording import flag
@@ -62,6 +62,13 @@ from gym_dr.wording import flag
     help="file for the ranges; particles and report go beside it  [default: fitted.toml]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of random numbers")
+@click.option(
+    flag("loggers"),
+    "loggers",
+    type=NumberList(str),
+    default=(),
+    help="tools that show the fit, see gymdr list loggers",
+)
 @click.option("--check", "only_check", is_flag=True, help="say what can be fitted from the log, and stop")
 def command(
     logs: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""``gymdr list envs|algorithms|samplers|plugins``."""
+"""``gymdr list envs|algorithms|samplers|loggers|plugins``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import click
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
+from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS
 from gym_dr.wording import flag
 
@@ -28,9 +29,9 @@ class _What(click.Choice[str]):
 
 
 @click.command()
-@click.argument("what", type=_What(["envs", "algorithms", "samplers", "plugins"]))
+@click.argument("what", type=_What(["envs", "algorithms", "samplers", "loggers", "plugins"]))
 def command(what: str) -> None:
-    """List environments, algorithms, samplers or plugins."""
+    """List environments, algorithms, samplers, loggers or plugins."""
     plugins = load_plugins()
     if what == "envs":
         rows = [(entry.id, f"at most {entry.max_episode_steps} steps") for entry in ENVIRONMENTS.values()]
@@ -38,6 +39,8 @@ def command(what: str) -> None:
         rows = [(item.name, item.summary) for item in ALGORITHMS.values()]
     elif what == "samplers":
         rows = [(item.name, f"{item.summary} {_options_of(item)}".rstrip()) for item in SAMPLERS.values()]
+    elif what == "loggers":
+        rows = [(item.name, item.summary) for item in LOGGERS.values()]
     else:
         texts = {plugin: f"{plugin.package}, {plugin.origin}" for plugin in plugins}
         rows = [(p.name, f"{text}: {p.problem}" if p.problem else text) for p, text in texts.items()]

@@ -253,9 +253,9 @@ def _option(
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:
-        if default:
-            shared["show_default"] = ",".join(map(str, default))
-        return click.Option([name], type=NumberList(get_args(hint)[0]), **shared)
+        if default is not None:
+            shared["show_default"] = ",".join(map(str, default)) or False
+        return click.Option([name, field.name], type=NumberList(get_args(hint)[0]), **shared)
     # checked by the configuration, for files too
     words = [*field.metadata.get("choices", ()), *(["RUN"] if field.metadata.get("run") else [])]
     return click.Option([name], type=hint, metavar="|".join(words) or None, **shared)

@@ -104,6 +104,16 @@ class Evaluation:
         ]
         return pd.DataFrame(rows, columns=["policy", "set", "statistic", "value", "low", "high"])
 
+    def statistics(self, policy: str) -> dict[tuple[str, str], float]:
+        """Set and statistic -> value, of one policy; without values that its episodes do not determine."""
+        return {
+            (row["set"], name): number["value"]
+            for row in self.document["results"]
+            if row["policy"] == policy
+            for name, number in row["statistics"].items()
+            if number["value"] is not None
+        }
+
     @property
     def knowledge(self) -> pd.DataFrame:
         """A row for each policy with memory, parameter and step: the shares of the parameter's variance that are known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -25,6 +26,7 @@ from gym_dr.fitting.results import Fit
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.environments import check_env_id
+from gym_dr.runs.loggers import Loggers, check_loggers
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.wording import counted, either, spelled
 
@@ -62,6 +64,7 @@ def fit(
     margin: float = 1.0,
     output: str | Path | None = None,
     seed: int = 0,
+    loggers: Sequence[str] = (),
     command: str = "",
     progress: bool = True,
 ) -> Fit:
@@ -86,6 +89,8 @@ def fit(
             "fitted.npz", and the report into "fitted.html". A fit that was killed goes on from where it was. None
             writes nothing.
         seed: Of random numbers.
+        loggers: Tools that show the rounds, the posterior and what came out, such as "tensorboard", which writes into
+            "fitted/loggers/tensorboard".
         command: The command line, for the report.
         progress: Whether to show progress.
 
@@ -106,15 +111,27 @@ def fit(
         raise ConfigError(f"{spelled('output')}: expected a path, got {output!r}.")
     if not isinstance(env, str):
         raise ConfigError(f"{spelled('env')}: expected the id of an environment, got {env!r}.")
+    check_loggers(loggers)
+    if loggers and output is None:
+        raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, which they are put beside.")
     files = None if output is None else FitFiles(Path(output))
     began = time.monotonic()
     problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
-    with Progress("", "bar" if progress else "nothing") as display, explain_interrupt(_go_on(files)):
-        job = _Job(problem=problem, files=files, display=display, rng=np.random.default_rng(seed), varies=varies)
-        try:
-            found = job.result(method=method, held_out=held_out, margin=margin, began=began)
-        finally:
-            problem.close()
+    with (
+        contextlib.closing(problem),
+        Progress("", "bar" if progress else "nothing") as display,
+        explain_interrupt(_go_on(files)),
+        contextlib.closing(Loggers(loggers, files.loggers if files else Path(), problem.to_dict())) as shown,
+    ):
+        job = _Job(
+            problem=problem,
+            files=files,
+            display=display,
+            loggers=shown,
+            rng=np.random.default_rng(seed),
+            varies=varies,
+        )
+        found = job.result(method=method, held_out=held_out, margin=margin, began=began)
     if files is not None:
         files.write(found, command)
     return found
@@ -144,6 +161,10 @@ class FitProblem:
     def close(self) -> None:
         """Frees the environment."""
         self.envs.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is asked, for loggers."""
+        return {"env": self.env, "prior": self.prior.randomization.to_dict(), "params": dict(self.prior.known)}
 
     @property
     def key(self) -> str:
@@ -220,8 +241,10 @@ class _Job:
     problem: FitProblem
     files: FitFiles | None
     display: Progress
+    loggers: Loggers
     rng: np.random.Generator
     varies: bool
+    course: list[Array] = dataclasses.field(default_factory=list)  # see ``Unfinished``
     done: int = 0
 
     def tell(self, text: str) -> None:
@@ -258,6 +281,7 @@ class _Job:
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
         said += replay_sentences(replayed, count)
+        self._show(values, table)
         seconds = time.monotonic() - began
         return Fit(
             env=problem.env,
@@ -344,17 +368,41 @@ class _Job:
         if begun is None:
             likelihood, u, guessed = self._begin(episodes, delay)
         else:
+            for row in begun.course:
+                self._show_round(row)
             u, guessed = begun.round.u, begun.guessed
             likelihood = self._likelihood(episodes, guessed, delay, begun.phases)
             likelihood.moving = begun.moving
 
         def save(done: Round) -> None:
+            self._show_round(np.array([done.number, done.way, *done.u]))
             if self.files is not None:
-                saved = Unfinished(round=done, guessed=guessed, moving=likelihood.moving, phases=likelihood.phases)
+                saved = Unfinished(
+                    round=done,
+                    guessed=guessed,
+                    moving=likelihood.moving,
+                    phases=likelihood.phases,
+                    course=np.array(self.course),
+                )
                 self.files.save_round(key, saved)
             self.tell(f"round {done.number}, parameters moved by {done.way:.2g} standard deviations")
 
         return likelihood, estimate(likelihood, u, begun=None if begun is None else begun.round, save=save)
+
+    def _show_round(self, row: Array) -> None:
+        """Gives loggers a round of the estimate: its number, the way that parameters moved, and where they are."""
+        self.course.append(row)
+        params = self.problem.prior.params(row[2:])
+        found = {name: params[name] for name in self.problem.prior.names}
+        self.loggers.write(int(row[0]), {"fit/moved": row[1], **{f"fit/{name}": v for name, v in found.items()}}, {})
+
+    def _show(self, values: Mapping[str, Array], table: pd.DataFrame) -> None:
+        """Gives loggers the posterior and its intervals."""
+        step = int(self.course[-1][0]) + 1 if self.course else 0
+        self.loggers.write(step, {}, {f"posterior/{name}": np.asarray(points) for name, points in values.items()})
+        columns = ("mean", "low", "high")
+        ends = {f"posterior/{name}/{column}": float(v) for column in columns for name, v in table[column].items()}
+        self.loggers.results(step, ends)
 
     def _likelihood(
         self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, phases: npt.NDArray[np.int64] | None

@@ -16,6 +16,7 @@ from gym_dr.errors import ConfigError
 from gym_dr.fitting.results import Fit
 from gym_dr.randomization.files import randomization_text
 from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.folder import LOGGERS
 from gym_dr.wording import flag, spelled
 
 if TYPE_CHECKING:  # heavy
@@ -37,6 +38,7 @@ class FitFiles:
             raise ConfigError(f"{spelled('output')}: expected a file that ends in .toml, got {str(path)!r}.")
         if not path.parent.is_dir():
             raise ConfigError(f"{spelled('output')}: expected a file in an existing folder, got {str(path)!r}.")
+        self.loggers = path.with_suffix("") / LOGGERS
         self.randomization, self.particles, self.report = path, path.with_suffix(".npz"), path.with_suffix(".html")
         self._unfinished = path.with_name(f".{path.stem}.unfinished.npz")
 
@@ -85,6 +87,7 @@ class FitFiles:
             "root": done.root,
             "guessed": saved.guessed,
             "moving": saved.moving,
+            "course": saved.course,
             **({} if saved.phases is None else {"phases": saved.phases}),
         }
         write_atomically(self._unfinished, _packed(state))
@@ -110,7 +113,13 @@ class FitFiles:
                 way=float(state["way"]),
                 root=state["root"],
             )
-            return Unfinished(round=done, guessed=state["guessed"], moving=state["moving"], phases=state.get("phases"))
+            return Unfinished(
+                round=done,
+                guessed=state["guessed"],
+                moving=state["moving"],
+                phases=state.get("phases"),
+                course=state["course"],
+            )
         except Exception:  # a damaged archive raises errors of zipfile, zlib and numpy; the fit begins again
             return None
 
@@ -123,6 +132,7 @@ class Unfinished:
     guessed: Array  # parameters with which hidden numbers of states were simulated, a point of the prior
     moving: Mask  # see ``Likelihood.moving``
     phases: npt.NDArray[np.int64] | None  # see ``Likelihood.phases``
+    course: Array  # (rounds, 2 + parameters) of all rounds: number, way and u
 
 
 def _packed(arrays: dict[str, Any]) -> bytes:

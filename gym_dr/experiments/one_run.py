@@ -13,6 +13,7 @@ from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
 from gym_dr.runs.config import RunConfig, family_defaults
+from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
@@ -42,18 +43,23 @@ def train_run(
         callback: See ``gym_dr.train``.
 
     Raises:
-        PluginError: The algorithm's function cannot be imported.
+        PluginError: The algorithm's function cannot be imported, or a logger cannot be opened.
         CheckpointError: There is nothing usable to resume from.
         BusyFolderError: Another process writes into the folder.
         TrainingError: Training cannot continue.
         Interrupted: A signal stopped the run; the message says how to continue.
     """
     stop = stop or StopRequest()
-    with one_thread(), folder.locked(), stop_signals(stop):
-        _train(folder, config, algorithm, stop, resume, display, callback)
+    with (
+        one_thread(),
+        folder.locked(),
+        stop_signals(stop),
+        contextlib.closing(LoggerFeed(folder, config)) as feed,
+    ):
+        _train(folder, config, algorithm, stop, resume, display, callback, feed)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."
         with explain_interrupt(f"{unfinished} Continue with: {how_to_resume(folder.path)}"):
-            _plot_and_evaluate(folder, config, algorithm, stop)
+            _plot_and_evaluate(folder, config, algorithm, stop, feed)
     if stop.number:  # too late to stop anything, but the sender expects the exit code
         raise Interrupted(f"Stopped after everything was done. Run folder: {folder.path}", stop.number)
 
@@ -79,6 +85,7 @@ def _train(
     resume: bool,
     display: Display,
     callback: TrainingCallback | None,
+    feed: LoggerFeed,
 ) -> None:
     """Trains until the end, the callback's or a signal: the first stops after the current update, a second at once."""
     try:
@@ -99,7 +106,9 @@ def _train(
             result = "no episode yet" if math.isnan(mean) else f"return {mean:.1f}"
             progress(title, updates, total, steps=row["steps"], result=result)
 
-        session = RunSession(folder, config, report, resume=resume, stop=lambda: stop.number, callback=callback)
+        session = RunSession(
+            folder, config, report, resume=resume, stop=lambda: stop.number, callback=callback, feed=feed
+        )
         progress(title, session.first_update, total)
         try:
             train(session, config.options)
@@ -125,7 +134,9 @@ def _family_settings(config: RunConfig, algorithm: Algorithm) -> list[str]:
     return [f"{name} {value}" for name, value in defaults.items() if chosen[name] == value]
 
 
-def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest) -> None:
+def _plot_and_evaluate(
+    folder: RunFolder, config: RunConfig, algorithm: Algorithm, stop: StopRequest, feed: LoggerFeed
+) -> None:
     """Draws the plots and evaluates. Episodes played before an interruption are not repeated."""
     stop.check()
     plot_growth(folder, config, folder.growth)
@@ -134,4 +145,5 @@ def _plot_and_evaluate(folder: RunFolder, config: RunConfig, algorithm: Algorith
     if config.settings.eval_episodes and algorithm.policy_loader() is not None:
         policies = open_policies([(folder, config, algorithm)])
         sets = nominal_and_training(policies, config.settings.eval_episodes)
-        evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
+        found = evaluate_policies(policies, sets, folder.evaluation, progress=lambda *_: stop.check())
+        feed.evaluated(found.statistics(policies[0].name))

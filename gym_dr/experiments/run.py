@@ -17,6 +17,7 @@ from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunConfig, check_device, open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
+from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import read_plain
 from gym_dr.training.api import Algorithm
 from gym_dr.wording import how_to_resume
@@ -172,12 +173,18 @@ class Run:
         return export_policy(open_policies([self.parts])[0], output)
 
     def resume(
-        self, *, on_nan: str | None = None, progress: bool = True, callback: TrainingCallback | None = None
+        self,
+        *,
+        on_nan: str | None = None,
+        loggers: Sequence[str] | None = None,
+        progress: bool = True,
+        callback: TrainingCallback | None = None,
     ) -> Run:
         """Resumes from the newest checkpoint and reaches the same result as an uninterrupted run.
 
         Args:
             on_nan: What to do from now on if an update is not finite, "stop" or "skip"; None for no change.
+            loggers: Tools that show the run from now on, with all that it has written so far; None for no change.
             progress: Whether to show progress.
             callback: See ``gym_dr.train``.
 
@@ -191,7 +198,7 @@ class Run:
         """
         from gym_dr.experiments.one_run import train_run  # heavy
 
-        run = _ready(self, on_nan)
+        run = _ready(self, on_nan, loggers)
         train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
 
@@ -274,9 +281,9 @@ class Runs(Sequence[Run]):
                 f"{self.path}: holds no summary of its runs. Continue with: {how_to_resume(self.path)}"
             ) from None
 
-    def resume(self, *, on_nan: str | None = None, progress: bool = True) -> Runs:
+    def resume(self, *, on_nan: str | None = None, loggers: Sequence[str] | None = None, progress: bool = True) -> Runs:
         """Resumes every run; see ``Run.resume``."""
-        runs = [_ready(run, on_nan) for run in self]
+        runs = [_ready(run, on_nan, loggers) for run in self]
         folders = [run.folder for run in runs]
         launch(folders, trust=self._trust, display="lines" if progress else "nothing")
         aggregate_runs(folders, self.path)
@@ -333,18 +340,22 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     return runs[0] if single else Runs(Path(path), runs, trust)
 
 
-def _ready(run: Run, on_nan: str | None) -> Run:
-    """Prepares a run to be resumed here; ``on_nan`` changes its configuration, also in its folder.
+def _ready(run: Run, on_nan: str | None, loggers: Sequence[str] | None) -> Run:
+    """Prepares a run to be resumed here; what is not None changes its configuration, also in its folder.
 
     Raises:
-        ConfigError: Its device is not available.
-        UnknownNameError: There is no such ``on_nan``.
+        ConfigError: Its device is not available, or a logger's package is missing.
+        UnknownNameError: There is no such ``on_nan`` or logger.
     """
     check_device(run.config.settings.device)
-    if on_nan is None:
-        return run
+    changes: dict[str, Any] = {} if on_nan is None else {"on_nan": on_nan}
+    if loggers is not None:
+        changes["loggers"] = tuple(loggers)
     folder, config, algorithm = run.parts
-    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, on_nan=on_nan))
+    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, **changes))
+    check_loggers(changed.settings.loggers)
+    if not changes:
+        return run
     with folder.locked():
         write_atomically(folder.config, changed.to_json().encode())
     return Run(folder, changed, algorithm)

@@ -23,8 +23,10 @@ from gym_dr.experiments.study_progress import StudyProgress, Training
 from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
+from gym_dr.runs.feed import show_results
 from gym_dr.runs.folder import CONFIG, RunFolder, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
+from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
 from gym_dr.runs.stopping import explain_interrupt
 from gym_dr.wording import counted, either, spelled
@@ -183,8 +185,9 @@ def study(
     plan = read_study(study, trust)
     for name in overwrite:
         check_known("variant", name, plan.budgets)
-    for device in {variant.config.settings.device for variant in plan.variants}:
-        check_device(device)
+    for variant in plan.variants:
+        check_device(variant.config.settings.device)
+        check_loggers(variant.config.settings.loggers)
     folder = Path(output)
     _check_folder(folder, plan)
     with os_errors(folder):
@@ -207,6 +210,8 @@ def study(
             if not run.exists or run.name in edited:
                 form, replaced = run.config.to_json(), run.exists
                 RunFolder.create(run.folder.path, form, overwrite=replaced, command=command).delete_replaced()
+            elif run.folder.read_config().get("loggers", []) != list(run.config.settings.loggers):
+                write_atomically(run.folder.config, run.config.to_json().encode())  # all else is the same
         launching: dict[str, Any] = {"launcher": launcher, "workers": workers, "ray_address": ray_address}
         launching["trust"] = [plan.env.rpartition(":")[0]]  # already imported when the study was read
         shown = _progress(plan, runs, workers, display)
@@ -380,6 +385,8 @@ def _evaluate(
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
         write_report(study_page(tables, times, comparison, command, shown.note), folder / PAGE)
+        for run in trained:
+            show_results(run.folder, run.config, evaluation.statistics(run.name))
     return StudyResult(folder, tables)
 
 

@@ -16,6 +16,7 @@ from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, build_config, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.folder import RunFolder, check_seeds
+from gym_dr.runs.loggers import check_loggers
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
 
@@ -102,6 +103,7 @@ def train(
             raise ConfigError(f"Expected {spelled('updates')} or {spelled('total_steps')}, got both.")
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
+    check_loggers(configs[0].settings.loggers)
     check_launcher(launcher)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)

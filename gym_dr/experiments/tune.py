@@ -26,6 +26,7 @@ from gym_dr.runs.config import SETTINGS, build_config, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.lock import FolderLock
+from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain
 from gym_dr.runs.stopping import StopRequest, explain_interrupt, stop_signals
 from gym_dr.wording import counted, either, flag, spelled
@@ -101,7 +102,9 @@ def tune(
 
     check_installed()
     plan = read_tuning(tuning, trust)
-    check_device(plan.config({}).settings.device)
+    settings = plan.config({}).settings
+    check_device(settings.device)
+    check_loggers(settings.loggers)
     folder, again = Path(output), either("Run the same command", "Call gym_dr.tune again")
     _prepare(folder, plan)
     # the module of the environment is imported already

@@ -1,4 +1,4 @@
-"""The built-in algorithms, environments and samplers, registered through the public hooks."""
+"""The built-in algorithms, environments, samplers and loggers, registered through the public hooks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from gym_dr.envs.families import BUILTIN
 from gym_dr.envs.family import EnvFamily
 from gym_dr.plugins.hookspecs import hookimpl
 from gym_dr.randomization.sampler import MASKS, SCORES, FixedSampler, Sampler
+from gym_dr.runs.loggers import Logger
 from gym_dr.training.api import Algorithm
 
 ADAPTIVE = "gym_dr.randomization.adaptive"
@@ -105,3 +106,17 @@ def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
         ),
     ):
         register(sampler)
+
+
+@hookimpl
+def gym_dr_register_loggers(register: Callable[[Logger], None]) -> None:
+    """Registers TensorBoard."""
+    register(
+        Logger(
+            name="tensorboard",
+            summary="Event files for TensorBoard, in the folder of each run.",
+            open="gym_dr.integrations.tensorboard:TensorBoardWriter",
+            module="tensorboard",
+            install="pip install 'gym-dr[tensorboard]'",
+        )
+    )

@@ -1,4 +1,4 @@
-"""Hooks through which packages add algorithms, environments, samplers and presets to gym_dr.
+"""Hooks through which packages add algorithms, environments, samplers, presets and loggers to gym_dr.
 
 A plugin is a module (or object) whose functions have the names below and the decorator
 ``@gym_dr.plugins.hookspecs.hookimpl``. Its package lists it in the entry-point group ``gym_dr``. The built-in parts use
@@ -14,6 +14,7 @@ import pluggy
 from gym_dr.envs.family import EnvFamily
 from gym_dr.randomization.sampler import Sampler
 from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.loggers import Logger
 from gym_dr.training.api import Algorithm
 
 PROJECT = "gym_dr"
@@ -35,6 +36,11 @@ def gym_dr_register_environments(register: Callable[[EnvFamily], None]) -> None:
 @hookspec
 def gym_dr_register_samplers(register: Callable[[Sampler], None]) -> None:
     """Adds samplers: call ``register`` once for each."""
+
+
+@hookspec
+def gym_dr_register_loggers(register: Callable[[Logger], None]) -> None:
+    """Adds loggers: call ``register`` once for each."""
 
 
 @hookspec

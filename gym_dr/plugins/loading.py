@@ -24,6 +24,7 @@ from gym_dr.randomization.presets import PRESETS, add_preset
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import all_or_nothing
+from gym_dr.runs.loggers import LOGGERS, Logger
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS
 
@@ -109,7 +110,7 @@ def _add(hooks: pluggy.PluginManager, name: str, package: str, plugin: Any) -> L
     origin = getattr(plugin, "__file__", None) or getattr(inspect.getmodule(plugin), "__file__", None) or plugin
     before, problem = set(gym.registry), ""
     try:
-        with all_or_nothing(ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS):
+        with all_or_nothing(ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS):
             hooks.register(plugin, name=name)
             hooks.check_pending()
             for hook, register in _registrars(package).items():
@@ -143,5 +144,6 @@ def _registrars(package: str) -> dict[str, Callable[..., None]]:
         "gym_dr_register_algorithms": registrar(Algorithm, lambda item, owner: ALGORITHMS.add(item.name, item, owner)),
         "gym_dr_register_environments": registrar(EnvFamily, add_family),
         "gym_dr_register_samplers": registrar(Sampler, lambda item, owner: SAMPLERS.add(item.name, item, owner)),
+        "gym_dr_register_loggers": registrar(Logger, lambda item, owner: LOGGERS.add(item.name, item, owner)),
         "gym_dr_register_presets": registrar(Randomization, add_preset, "space_name, name, "),
     }

@@ -80,6 +80,7 @@ class RunSettings:
     reserved_seeds: tuple[int, ...] = option(
         (), "seeds on which options were tuned, so that runs with them must not be reported"
     )
+    loggers: tuple[str, ...] = option((), "tools that show the run while it trains, see gymdr list loggers")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
@@ -137,6 +138,7 @@ class RunConfig:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
 
+SHOWING = ("loggers",)  # settings that change nothing of a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
@@ -565,7 +567,9 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
     if config.sampler_options is not None and saved.get("sampler") == config.settings.sampler:
         sections[config.settings.sampler] = config.sampler_options
     filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
-    return _differences({"randomization": {}, **_defaults(config.settings), **saved, **filled}, config.to_dict())
+    merged = {"randomization": {}, **_defaults(config.settings), **saved, **filled}
+    unseen = {name: getattr(config.settings, name) for name in SHOWING}
+    return _differences({**merged, **unseen}, {**config.to_dict(), **unseen})
 
 
 def _defaults(options: Any) -> dict[str, Any]:

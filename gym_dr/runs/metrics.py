@@ -111,6 +111,16 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
     write_atomically(path, out.getvalue().encode())
 
 
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file as texts; none if it is missing.
+
+    Raises:
+        RunFolderError: The file cannot be read.
+    """
+    with _reading(path) as reader:
+        return list(reader)
+
+
 def last_update(path: Path) -> int:
     """The largest ``update`` in a CSV file; -1 if there is none.
 

@@ -31,6 +31,7 @@ from gym_dr.runs.checkpoint import (
 )
 from gym_dr.runs.config import RunConfig, differences, open_run
 from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
+from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.metrics import CsvLog, filter_rows, last_update
 from gym_dr.training.api import TrainedNetworks, seed_for
@@ -66,6 +67,7 @@ class RunSession:
         resume: bool,
         stop: Callable[[], int] = lambda: 0,
         callback: TrainingCallback | None = None,
+        feed: LoggerFeed | None = None,
     ) -> None:
         """Prepares a new run, or one that resumes from its newest checkpoint.
 
@@ -76,6 +78,7 @@ class RunSession:
             resume: Whether to resume from the newest checkpoint; a run without one starts again.
             stop: Called after each update; any result but 0, such as a signal's number, ends the run.
             callback: The user's: called after each update with its metrics; True saves the update and ends the run.
+            feed: To the run's loggers, which the caller closes; None for none.
 
         Raises:
             CheckpointError: The newest checkpoint is missing or cannot be used; nothing is changed.
@@ -93,6 +96,9 @@ class RunSession:
         self._sampler_state: Mapping[str, Any] | None = None  # of that sampler in the checkpoint to resume from
         if resume:
             self._restore()
+        if feed is not None:
+            feed.replay()
+        self._feed = feed
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop, self._callback = stop, callback
         self._ended = False  # by the callback
@@ -201,6 +207,8 @@ class RunSession:
             self._resample()
         if self._adapted is not None:
             self._adapted.update()
+        if self._feed is not None:
+            self._feed.update(row)
         self.updates_made = update + 1
         self.progress(update + 1, row)
         if self._callback is not None:
@@ -289,23 +297,26 @@ class RunSession:
 
     def _record_update(self, row: Row) -> None:
         self._learned.write({"update": self.updates_made, **row})
+        if self._feed is not None:
+            self._feed.sampler(row)
 
     def _record(self, record: EpisodeRecord) -> None:
         self._episodes += 1
         self._window.append((record.episode_return, record.length))
-        self._draws.write(
-            {
-                "update": self.updates_made,
-                "env_index": record.env_index,
-                "seed": record.seed,
-                "draw_index": record.draw_index,
-                **({} if self._adapted is None else _drawn_by(record)),
-                "return": record.episode_return,
-                "steps": record.length,
-                "terminated": int(record.terminated),
-                **record.params,
-            }
-        )
+        row = {
+            "update": self.updates_made,
+            "env_index": record.env_index,
+            "seed": record.seed,
+            "draw_index": record.draw_index,
+            **({} if self._adapted is None else _drawn_by(record)),
+            "return": record.episode_return,
+            "steps": record.length,
+            "terminated": int(record.terminated),
+            **record.params,
+        }
+        self._draws.write(row)
+        if self._feed is not None:
+            self._feed.episode(row)
 
 
 def run_sampler(folder: RunFolder, config: RunConfig) -> ParamSampler:

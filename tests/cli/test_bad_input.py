@@ -20,7 +20,7 @@ from tests.cli.command import files, gymdr, refused, train
         (["params", "gym_dr/LunarLandrDR-v3"], "'gym_dr/LunarLandrDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "LunarLanderDR-v3"], "'LunarLanderDR-v3'. Did you mean 'gym_dr/LunarLanderDR-v3'?"),
         (["params", "CartPole-v1"], "CartPole-v1 has no parameters to randomize"),
-        (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'plugins'"),
+        (["list", "plugin"], "'plugin' is not one of 'envs', 'algorithms', 'samplers', 'loggers', 'plugins'"),
         (["play", "gym_dr/LunarLanderDR-v3"], "is an environment; play it with --human"),
         (["play", "--human", "FrozenLake-v1"], "There are no keys"),
         (["play", "--human", "--video", "x.gif", "gym_dr/LunarLanderDR-v3"], "Expected --human or --video, got both"),

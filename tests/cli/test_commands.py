@@ -19,6 +19,7 @@ from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import flag
 from tests.cli.command import gymdr, train
 
 
@@ -40,7 +41,7 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
     out = " ".join(gymdr("train", "a2c", "--help").out.split())
     config = find_algorithm("a2c").config_class()
     for field in (*dataclasses.fields(RunSettings), *dataclasses.fields(config)):
-        assert f"--{field.name.replace('_', '-')}" in out
+        assert flag(field.name) in out
         assert field.metadata["help"].split(" ")[0] in out
 
 

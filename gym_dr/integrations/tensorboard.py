@@ -1,0 +1,64 @@
+"""Runs in TensorBoard (https://www.tensorflow.org/tensorboard)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.arrays import Array
+
+EVENTS = "events.out.tfevents.*"
+
+
+class TensorBoardWriter:
+    """Writes event files, anew each time, since the run's own files hold all points."""
+
+    last_step = -1
+
+    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
+        """Starts the files; those of an earlier attempt are removed.
+
+        Args:
+            path: The folder for them.
+            config: Its configuration, shown as a text and, with the results, among the hyperparameters.
+        """
+        from torch.utils.tensorboard.writer import SummaryWriter  # heavy
+
+        for old in path.glob(EVENTS):
+            old.unlink()
+        self._writer = SummaryWriter(str(path))
+        self._config = config
+        self._writer.add_text("configuration", f"```json\n{json.dumps(config, indent=2)}\n```", 0)
+
+    def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
+        """See ``LogWriter.write``."""
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, step)
+        for name, values in histograms.items():
+            self._writer.add_histogram(name, values, step)
+
+    def results(self, step: int, values: Mapping[str, float]) -> None:
+        """See ``LogWriter.results``."""
+        from torch.utils.tensorboard.summary import hparams
+
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        for summary in hparams(_flat(self._config), dict(values)):  # add_hparams would make a folder of its own
+            self._writer._get_file_writer().add_summary(summary)
+
+    def close(self) -> None:
+        """See ``LogWriter.close``."""
+        self._writer.close()
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, bool | float | str]:
+    """Values by dotted names; what is no number or text as JSON."""
+    found: dict[str, bool | float | str] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
+    return found

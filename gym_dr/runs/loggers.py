@@ -1,0 +1,138 @@
+"""Loggers: tools that people watch their trainings with, such as TensorBoard.
+
+A run's files hold everything that it logs, and a logger only shows it. So a logger that is opened again, because the
+run goes on or the logger was added later, gets what it lacks from the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gym_dr.arrays import Array
+from gym_dr.errors import ConfigError, PluginError, PluginWarning
+from gym_dr.registry import Registry, load_object
+from gym_dr.wording import spelled
+
+
+class LogWriter(Protocol):
+    """What a logger opens for one run, or for one fit."""
+
+    @property
+    def last_step(self) -> int:
+        """The step up to which it has what ``write`` gives, asked once when it is opened; -1 if it has nothing."""
+
+    def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
+        """Takes what is known at a step, each step once.
+
+        Args:
+            step: Environment steps of the run so far; rounds of a fit. Never smaller than in the call before.
+            scalars: Name, such as "training/return_mean" -> finite number.
+            histograms: Name, such as "draws/gravity" -> samples ``(count,)``; empty at most steps.
+        """
+
+    def results(self, step: int, values: Mapping[str, float]) -> None:
+        """Takes what came out, such as "evaluation/nominal/mean"; again each time that a finished run is resumed."""
+
+    def close(self) -> None:
+        """Hands over everything that it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logger:
+    """A logger by name; plugins register theirs."""
+
+    name: str  # as in --log NAME
+    summary: str  # one line, for gymdr list loggers
+    # (folder for its files: RUN/loggers/NAME; the run's configuration in the form of config.json) -> LogWriter; or
+    # "module:name", imported when it is used
+    open: str | Callable[[Path, Mapping[str, Any]], LogWriter]
+    module: str = ""  # that it needs and that may be missing
+    install: str = ""  # command that installs it
+
+
+LOGGERS: Registry[Logger] = Registry("logger")
+FIELD = "loggers"  # of the settings
+
+
+def check_loggers(names: Sequence[str]) -> None:
+    """Checks that loggers exist and can be used, before anything is written.
+
+    Raises:
+        UnknownNameError: There is no such logger.
+        ConfigError: A name is given twice, or a logger's package is missing.
+    """
+    if len(set(names)) != len(names):
+        raise ConfigError(f"{spelled(FIELD)}: expected distinct names, got {', '.join(names)}.")
+    for name in names:
+        logger = LOGGERS.get(name)
+        if logger.module and not _is_installed(logger.module):
+            raise ConfigError(f"{spelled(FIELD, (name,))} needs {logger.module}: {logger.install}")
+
+
+def _is_installed(module: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError):  # a parent package is missing
+        return importlib.util.find_spec(module) is not None
+    return False
+
+
+class Loggers:
+    """Writers of several loggers. One that fails is left out: no training should end for want of a dashboard."""
+
+    def __init__(self, names: Sequence[str], path: Path, config: Mapping[str, Any]) -> None:
+        """Opens a writer for each name.
+
+        Args:
+            names: Of loggers.
+            path: A folder in which each of them gets one of its own; they are created.
+            config: What is shown.
+
+        Raises:
+            PluginError: One cannot be opened.
+        """
+        self._writers: dict[str, tuple[LogWriter, int]] = {}  # and the step up to which it has everything
+        for name in names:
+            try:
+                (path / name).mkdir(parents=True, exist_ok=True)
+                writer: LogWriter = load_object(LOGGERS.get(name).open)((path / name).resolve(), config)
+                self._writers[name] = writer, writer.last_step
+            except Exception as error:  # a service may raise anything
+                self.close()
+                raise PluginError(f"Logger {name!r} cannot be opened: {type(error).__name__}: {error}") from error
+
+    def __bool__(self) -> bool:
+        return bool(self._writers)
+
+    def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Array]) -> None:
+        """Writes finite numbers and samples where the step is new; see ``LogWriter.write``."""
+        finite = {name: float(value) for name, value in scalars.items() if math.isfinite(value)}
+        self._each(lambda writer, last: writer.write(step, finite, histograms) if step > last else None)
+
+    def results(self, step: int, values: Mapping[str, float]) -> None:
+        """Writes what came out; see ``LogWriter.results``."""
+        finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
+        self._each(lambda writer, _: writer.results(step, finite))
+
+    def close(self) -> None:
+        """Closes all writers."""
+        self._each(lambda writer, _: writer.close())
+        self._writers.clear()
+
+    def _each(self, call: Callable[[LogWriter, int], None]) -> None:
+        for name, (writer, last_step) in list(self._writers.items()):
+            try:
+                call(writer, last_step)
+            except Exception as error:  # a service may raise anything
+                del self._writers[name]
+                warnings.warn(
+                    f"Logger {name!r} failed and gets nothing more: {type(error).__name__}: {error}. Once it works, "
+                    "resuming the run gives it what it lacks.",
+                    PluginWarning,
+                    stacklevel=4,
+                )

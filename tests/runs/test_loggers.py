@@ -1,0 +1,271 @@
+"""Loggers: what they get of a run, that they get it once, and that they cannot harm a training."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gym_dr
+from gym_dr import Run
+from gym_dr.errors import ConfigError, PluginError, PluginWarning, UnknownNameError
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.loggers import LOGGERS, Logger, Loggers
+from tests.experiments.test_interface import metrics_of
+from tests.plugins.parts.recording import FORGETTING, RECORDING, RecordingWriter, calls
+
+OPTIONS: dict[str, Any] = {
+    "env": "gym_dr/CartPoleDR-v1",
+    "updates": 5,
+    "num_envs": 2,
+    "rollout_steps": 64,
+    "hidden_sizes": [4],
+    "checkpoint_every": 2,
+    "eval_episodes": 2,
+    "randomization": "wide",
+    "progress": False,
+}
+BOTH = ["recording", "forgetting"]
+
+
+class StoppedError(Exception):
+    """Ends a training as a kill does: between two updates."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered() -> Iterator[None]:
+    load = gym_dr.load_plugins()
+    assert load
+    for logger in (RECORDING, FORGETTING):
+        LOGGERS.add(logger.name, logger, "tests")
+    yield
+    for logger in (RECORDING, FORGETTING):
+        LOGGERS.remove(logger.name)
+
+
+def train(path: Path, **options: Any) -> Run:
+    run = gym_dr.train("a2c", run_dir=path, **{**OPTIONS, **options})
+    assert isinstance(run, Run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with loggers and an adaptive sampler."""
+    path = tmp_path_factory.mktemp("loggers") / "run"
+    return train(path, loggers=BOTH, sampler="doraemon", cohort=10)
+
+
+def got(run: Run, kind: str, logger: str = "recording") -> list[dict[str, Any]]:
+    return [call for call in calls(run.folder.loggers / logger) if call["kind"] == kind]
+
+
+def points(run: Run, logger: str = "recording") -> list[dict[str, Any]]:
+    """Without the seconds, in which runs differ."""
+    found = got(run, "write", logger)
+    for call in found:
+        call["scalars"].pop("training/seconds")
+    return found
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# ---- what they get ----
+
+
+def test_a_logger_gets_the_metrics_of_every_update_at_their_steps(run: Run) -> None:
+    expected = [
+        (
+            int(row["steps"]),
+            {
+                f"training/{name}": float(value)
+                for name, value in row.items()
+                if name not in ("update", "steps") and math.isfinite(float(value))
+            },
+        )
+        for row in rows(run.folder.metrics)
+    ]
+    found = [
+        (call["step"], {name: v for name, v in call["scalars"].items() if not name.startswith("sampler/")})
+        for call in got(run, "write")
+    ]
+    assert found == expected
+
+
+def test_it_gets_the_draws_of_a_segment_at_its_end(run: Run) -> None:
+    draws = rows(run.folder.draws)
+    assert run.config.randomization is not None
+    segments = [(0, 1), (2, 3), (4,)]  # a checkpoint after every second update, and the last one
+    expected = [
+        {
+            f"draws/{name}": [float(row[name]) for row in draws if int(row["update"]) in updates]
+            for name in run.config.randomization
+        }
+        for updates in segments
+    ]
+    assert [call["histograms"] for call in got(run, "write") if call["histograms"]] == expected
+
+
+def test_it_gets_the_states_of_a_sampler_at_the_step_of_its_update(run: Run) -> None:
+    steps = {row["update"]: int(row["steps"]) for row in rows(run.folder.metrics)}
+    states = {steps[row["update"]]: float(row["version"]) for row in rows(run.folder.sampler)}
+    assert states
+    found = {call["step"]: call["scalars"].get("sampler/version") for call in got(run, "write")}
+    assert {step: version for step, version in found.items() if version is not None} == states
+
+
+def test_it_gets_the_evaluation_at_the_end(run: Run) -> None:
+    (call,) = got(run, "results")
+    assert run.evaluation is not None
+    table = run.evaluation.summary
+    expected = {
+        f"evaluation/{row['set']}/{row['statistic']}": row["value"]
+        for _, row in table.iterrows()
+        if math.isfinite(row["value"])
+    }
+    assert call["values"] == pytest.approx(expected)
+    assert call["step"] == got(run, "write")[-1]["step"]
+
+
+def test_it_gets_the_configuration_when_it_is_opened(tmp_path: Path) -> None:
+    opened: list[Mapping[str, Any]] = []
+
+    def note(path: Path, config: Mapping[str, Any]) -> RecordingWriter:
+        opened.append(json.loads(json.dumps(config)))
+        return RecordingWriter(path, config)
+
+    LOGGERS.add("noting", Logger(name="noting", summary="", open=note), "tests")
+    try:
+        run = train(tmp_path / "run", loggers=["noting"], updates=1, eval_episodes=0)
+    finally:
+        LOGGERS.remove("noting")
+    assert opened == [json.loads(run.folder.config.read_text())]
+
+
+def test_it_is_closed_once(run: Run) -> None:
+    assert calls(run.folder.loggers / "recording")[-1]["kind"] == "close"
+    assert len(got(run, "close")) == 1
+
+
+def test_loggers_change_nothing_of_a_run(run: Run, tmp_path: Path) -> None:
+    plain = train(tmp_path / "run", sampler="doraemon", cohort=10)
+    assert metrics_of(plain.path) == metrics_of(run.path)
+    assert not plain.folder.loggers.exists()
+
+
+# ---- once, whatever happens ----
+
+
+@pytest.mark.parametrize("cut_at", [0, 2, 3])
+def test_a_run_that_was_cut_and_resumed_shows_every_point_once(cut_at: int, run: Run, tmp_path: Path) -> None:
+    def cut(row: dict[str, float]) -> None:
+        if row["update"] == cut_at:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(tmp_path / "run", loggers=BOTH, sampler="doraemon", cohort=10, callback=cut)
+    resumed = gym_dr.load_run(tmp_path / "run")
+    assert isinstance(resumed, Run)
+    resumed.resume(progress=False)
+    for logger in BOTH:
+        assert points(resumed, logger) == points(run, logger)
+        assert [call["values"] for call in got(resumed, "results", logger)] == [
+            call["values"] for call in got(run, "results", logger)
+        ]
+
+
+def test_a_logger_that_is_added_later_gets_all_points(run: Run, tmp_path: Path) -> None:
+    late = train(tmp_path / "run", sampler="doraemon", cohort=10)
+    late.resume(loggers=["recording"], progress=False)
+    assert points(late) == points(run)
+    assert len(got(late, "results")) == 1
+    assert json.loads(late.folder.config.read_text())["loggers"] == ["recording"]
+
+
+def test_a_run_that_replaces_another_one_begins_its_points_anew(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    fresh = train(tmp_path / "run", loggers=["recording"], sampler="doraemon", cohort=10, overwrite=True)
+    assert points(fresh) == points(run)
+
+
+# ---- mistakes and failures ----
+
+
+@pytest.mark.parametrize(
+    ("loggers", "error", "message"),
+    [
+        (["tensorbord"], UnknownNameError, "Unknown logger 'tensorbord'. Did you mean 'tensorboard'?"),
+        (["recording", "recording"], ConfigError, "loggers: expected distinct names, got recording, recording"),
+        ("recording", ConfigError, "loggers: expected a list, got 'recording'"),
+        (["lacking"], ConfigError, "needs no_such.module: pip install no-such"),
+    ],
+)
+def test_a_logger_that_cannot_be_used_is_refused_and_leaves_no_folder(
+    loggers: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    lacking = Logger(
+        name="lacking", summary="", open="no_such.module:Writer", module="no_such.module", install="pip install no-such"
+    )
+    LOGGERS.add("lacking", lacking, "tests")
+    try:
+        with pytest.raises(error, match=message):
+            train(tmp_path / "run", loggers=loggers)
+    finally:
+        LOGGERS.remove("lacking")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_logger_that_cannot_be_opened_is_named_and_leaves_no_folder(tmp_path: Path) -> None:
+    def refuse(path: Path, config: Mapping[str, Any]) -> RecordingWriter:
+        raise ConnectionError("no route to host")
+
+    LOGGERS.add("refusing", Logger(name="refusing", summary="", open=refuse), "tests")
+    try:
+        with pytest.raises(PluginError, match="Logger 'refusing' cannot be opened: ConnectionError: no route to host"):
+            train(tmp_path / "run", loggers=["refusing"])
+    finally:
+        LOGGERS.remove("refusing")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run, tmp_path: Path) -> None:
+    class FailingWriter(RecordingWriter):
+        def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Any]) -> None:
+            raise TimeoutError("gone")
+
+    LOGGERS.add("failing", Logger(name="failing", summary="", open=FailingWriter), "tests")
+    try:
+        with pytest.warns(PluginWarning, match="Logger 'failing' failed and gets nothing more: TimeoutError: gone"):
+            made = train(tmp_path / "run", loggers=["failing", "recording"], sampler="doraemon", cohort=10)
+    finally:
+        LOGGERS.remove("failing")
+    assert points(made) == points(run)
+
+
+def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
+    loggers = Loggers(["recording"], tmp_path, {})
+    loggers.write(1, {"a": math.nan, "b": math.inf, "c": 1.0}, {"d": np.ones(2)})
+    loggers.results(1, {"a": math.nan, "c": 2.0})
+    loggers.close()
+    written, results, _ = calls(tmp_path / "recording")
+    assert written["scalars"] == {"c": 1.0}
+    assert results["values"] == {"c": 2.0}
+
+
+def test_a_link_in_place_of_a_loggers_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "loggers" / "recording")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run" / "loggers" / "recording").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(gym_dr.errors.RunFolderError, match="expected a plain file or folder of the run"):
+        RunFolder.open(tmp_path / "run")
