@@ -17,6 +17,7 @@ from gym_dr.experiments.report import report
 from gym_dr.experiments.run import Run, Runs, load_run
 from gym_dr.experiments.study import study
 from gym_dr.experiments.train import train
+from gym_dr.experiments.tune import tune
 from gym_dr.plugins import loading
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.distributions import (
@@ -91,6 +92,7 @@ __all__ = [
     "report",
     "study",
     "train",
+    "tune",
 ]
 
 

@@ -26,6 +26,7 @@ from gym_dr.randomization.presets import presets
 from tests.bench.tiny import TINY as TINY_BENCH
 from tests.evaluation.tiny_run import TINY
 from tests.experiments.study_sample import tiny_study
+from tests.experiments.tune_sample import tiny_tuning
 from tests.pages import BUILT, NOT_TYPED, ROOT, blocks, check_printed, outputs, pages, run_program, shown
 from tests.registered import forgotten_afterwards
 from tests.toml_text import toml_text
@@ -131,6 +132,9 @@ def run(line: str) -> None:
         arguments += ["--episodes", "1"]
     if arguments[0] == "study":
         Path(arguments[1]).write_text(toml_text(tiny_study(read_table(arguments[1]))))
+    if arguments[0] == "tune":
+        Path(arguments[1]).write_text(toml_text(tiny_tuning(read_table(arguments[1]))))
+        arguments += ["--workers", "1"]
     main(arguments)
 
 

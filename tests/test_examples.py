@@ -17,6 +17,7 @@ from PIL import Image
 
 import gym_dr
 from gym_dr.experiments.study_file import read_study
+from gym_dr.experiments.tune_file import read_tuning
 from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import read_config_file
 from gym_dr.training.registry import find_algorithm
@@ -142,6 +143,12 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
         study = read_study(path, trust=OWN)
     assert len(study.seeds) == {"walker2d": 3, "terrain": 3, "samplers": 10}.get(path.stem, 5)
     assert study.same_budget() == (path.stem != "algorithms")
+
+
+def test_the_tuning_is_possible_and_says_what_it_says() -> None:
+    """test_docs.py runs it, smaller."""
+    tuning = read_tuning(EXAMPLES / "tune" / "cart_pole.toml")
+    assert (tuning.seeds, tuning.trials, tuning.cells.name) == ((1001, 1002), 20, "training")
 
 
 @pytest.mark.usefixtures("seeds_in_this_process")

@@ -71,7 +71,7 @@ def test_metadata_is_valid_and_says_what_an_index_shows(wheel: Path) -> None:
     assert metadata.license_expression == "MIT"
     assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
     assert {"Programming Language :: Python :: 3.13", "Typing :: Typed"} <= set(metadata.classifiers or ())
-    assert {"notebook", "report", "ray", "sb3", "video"} <= set(metadata.provides_extra or ())
+    assert {"notebook", "report", "ray", "sb3", "tune", "video"} <= set(metadata.provides_extra or ())
 
 
 def test_the_extra_sb3_is_tested_with_the_versions_that_the_constraints_pin() -> None:

@@ -18,7 +18,7 @@ import pytest
 import gym_dr
 from gym_dr.errors import GymDrError
 from gym_dr.evaluation.play import play_policy
-from gym_dr.experiments.launch import _train_in_worker
+from gym_dr.experiments.launch import _call_in_worker, train_folder
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.config import A2CConfig, DistillConfig
 from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, spelled
@@ -181,7 +181,7 @@ def test_a_training_in_another_process_advises_the_reader_of_this_one(
     shutil.copytree(place / "run", tmp_path / "run")
     config = json.loads((place / "run" / "config.json").read_text())
     (tmp_path / "run" / "config.json").write_text(json.dumps({**config, "env": "antigravity:My-v0"}))
-    assert said in _train_in_worker(str(tmp_path / "run"), (), "nothing", command_line)
+    assert said in _call_in_worker(train_folder, command_line, str(tmp_path / "run"), (), "nothing")
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 cores"), (1, "1 core"), (2, "2 cores"), (1200, "1,200 cores")])

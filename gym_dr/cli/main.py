@@ -21,6 +21,7 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "evaluate": "Evaluate trained policies.",
     "report": "Write a robustness report as one HTML file.",
     "study": "Train, evaluate and compare variants over seeds, from one file.",
+    "tune": "Search options of an algorithm with Optuna.",
     "plot": "Plot the training of one or several runs.",
     "play": "Watch a trained policy, or play yourself.",
     "export": "Write a policy as a file that runs without gym_dr.",

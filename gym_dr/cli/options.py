@@ -253,7 +253,7 @@ def _option(
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     shared: Any = {"help": help or field.metadata.get("help", ""), "default": default}
-    shared["show_default"] = shown if default != "" else False  # there is none
+    shared["show_default"] = shown if default not in ("", ()) else False  # there is none
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], **shared)
     if get_origin(hint) is tuple:

@@ -87,9 +87,12 @@ def evaluate_policies(
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
     document = initial_document(policies, all_sets, folder, threshold, command)
-    document["knowledge"] = known_before(read_document(folder), document)
+    before = read_document(folder)
+    document["knowledge"] = known_before(before, document)
     with os_errors(folder):
         folder.mkdir(exist_ok=True)
+    if before is None:  # a folder that has only rows would be nobody's evaluation
+        write_document(folder, document)
     # rows first: they must fit the digests in the document
     write_episodes(folder / EPISODES, _reusable_rows(table, old, all_sets, document))
     write_document(folder, document)

@@ -17,10 +17,11 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, check_known
 from gym_dr.experiments.progress import Display
@@ -138,9 +139,35 @@ def train_config(
 
 
 def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[str], display: Display) -> Failures:
-    """Trains runs in spawned processes: a fork would copy torch's threads in an unknown state."""
+    """Trains runs in processes on this machine."""
+    calls = {str(folder.path): (str(folder.path), trust, display) for folder in folders}
+    with explain_interrupt(f"Stopped. Continue with: {how_to_resume(folders[0].path.parent)}"):
+        messages, lost = call_in_processes(train_folder, calls, workers)
+    failed: Failures = {path: TrainingError(message) for path, message in messages.items() if message}
+    return failed | {
+        path: LostRunError(f"its process was killed. Continue with: {how_to_resume(path)}") for path in lost
+    }
+
+
+def call_in_processes(
+    function: Callable[..., Any], calls: Mapping[str, Sequence[Any]], workers: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Calls a function in spawned processes: a fork would copy torch's threads in an unknown state.
+
+    Args:
+        function: Of a module. It gets the ``StopRequest`` of its process after its arguments.
+        calls: Name -> arguments.
+        workers: Processes, at most.
+
+    Returns:
+        The results by name, and the names of calls that were lost with a process that was killed.
+
+    Raises:
+        KeyboardInterrupt: A signal arrived; its number is the argument.
+    """
     context = multiprocessing.get_context("spawn")
-    failed: Failures = {}
+    results: dict[str, Any] = {}
+    lost: list[str] = []
     received: list[int] = []
 
     def stop(number: int) -> None:
@@ -151,31 +178,28 @@ def _launch_local(folders: Sequence[RunFolder], workers: int, trust: Collection[
         if len(received) > 1:
             raise KeyboardInterrupt(number)
 
-    size = min(workers, len(folders))
+    size = min(workers, len(calls))
     with (
         stop_signals(stop),
         ProcessPoolExecutor(max_workers=size, mp_context=context, initializer=_begin_worker) as pool,
     ):
         with children_end_with_us():
-            shared = trust, display, at_command_line()
-            futures = {pool.submit(_train_in_worker, str(folder.path), *shared): folder for folder in folders}
+            shared = function, at_command_line()
+            futures = {pool.submit(_call_in_worker, *shared, *arguments): name for name, arguments in calls.items()}
         try:
             for future in as_completed(futures):
-                path = str(futures[future].path)
                 try:
-                    if message := future.result():
-                        failed[path] = TrainingError(message)
+                    results[futures[future]] = future.result()
                 except BrokenProcessPool:
-                    failed[path] = LostRunError(f"its process was killed. Continue with: {how_to_resume(path)}")
+                    lost.append(futures[future])
                 if received:
                     raise KeyboardInterrupt(received[0])
-            if received:  # after the last run had ended
+            if received:  # after the last call had ended
                 raise KeyboardInterrupt(received[0])
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            how = how_to_resume(folders[0].path.parent)
-            raise Interrupted(f"Stopped. Continue with: {how}", *received[:1]) from None
-    return failed
+            raise KeyboardInterrupt(*received[:1]) from None
+    return results, lost
 
 
 # ---- a process of the pool -------------------------------------------------------------------------------------------
@@ -198,13 +222,13 @@ def _request_stop(number: int) -> None:
         _stop.number = _stop.number or number
 
 
-def _train_in_worker(path: str, trust: Collection[str], display: Display, command_line: bool) -> str:
-    """Calls ``train_folder``, unless this process has been asked to stop."""
+def _call_in_worker(function: Callable[..., Any], command_line: bool, *arguments: Any) -> Any:
+    """Calls the function, unless this process has been asked to stop."""
     _training.set()
     try:
         _stop.check()
         with addressing(command_line=command_line):
-            return train_folder(path, trust, display, _stop)
+            return function(*arguments, _stop)
     finally:
         _training.clear()
 

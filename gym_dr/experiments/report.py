@@ -6,10 +6,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from gym_dr.errors import ConfigError
+from gym_dr.errors import ConfigError, located
 from gym_dr.experiments.evaluate import playing
 from gym_dr.experiments.policies import ContextParams, PoliciesLike, open_all
 from gym_dr.randomization.context import INFO
+from gym_dr.runs.config import check_not_reserved
 from gym_dr.wording import either, spelled
 
 
@@ -54,7 +55,8 @@ def report(
         The path of the file.
 
     Raises:
-        ConfigError: The output path cannot be used, gym-dr[report] is missing, or the policies cannot be compared.
+        ConfigError: The output path cannot be used, gym-dr[report] is missing, the policies cannot be compared,
+            or the seed of one is reserved: its options were tuned there.
         InvalidActionError: A policy's actions do not fit the environment, or are not finite.
         RunFolderError: There is no run at a path, or a file cannot be read or written.
         Interrupted: A signal stopped the evaluation.
@@ -80,6 +82,10 @@ def report(
             f"{spelled('randomization')} is for policies that are not runs: expected one, got only runs. To play other "
             f"draws: {either('gymdr evaluate RUN', 'gym_dr.evaluate(run)')} with {spelled('randomization')}."
         )
+    for run in [policy.run for policy in opened if policy.run]:
+        settings = run.config.settings
+        with located(f"{run.folder.path} would look too good"):
+            check_not_reserved("seed", [settings.seed], settings.reserved_seeds)
     page = Path(output) if output is not None else (folders[0].parent if len(folders) == 1 else Path()) / "report.html"
     if page.suffix != ".html" or page.is_dir() or not page.absolute().parent.is_dir():
         raise ConfigError(f"{spelled('output')}: expected a file that ends in .html in an existing folder, got {page}.")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
@@ -28,6 +28,7 @@ from gym_dr.runs.config import (
     RunConfig,
     RunSettings,
     build_config,
+    check_not_reserved,
     file_beside,
     option_names,
     sampler_option_names,
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler
 TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons", "gap")
-OF_THE_STUDY = ("env", "seed")  # settings that variants cannot override
+OF_THE_FILE = ("env", "seed")  # settings that variants cannot override
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
+Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,14 +162,23 @@ def read_study(given: str | Path | Mapping[str, Any], trust: Collection[str] = (
             reserved ones; budgets differ; the variants of the gap cannot be compared; or a value cannot be used.
         RandomizationError: A range is impossible.
     """
+    return read_plan(given, trust, _read)
+
+
+def read_plan(
+    given: str | Path | Mapping[str, Any],
+    trust: Collection[str],
+    read: Callable[[Mapping[str, Any], Path | None], Plan],
+) -> Plan:
+    """Reads what a user gave as a file or as its content; ``read`` gets the content and the file, if it is one."""
     load_plugins()
     if isinstance(given, Mapping):
-        return _read(given, None)
+        return read(given, None)
     table = read_table(given)
     with located(given):
         check_module(str(table.get("env", "")), trust)
         with addressing(command_line=False):  # its keys are the keywords of Python
-            return _read(table, Path(given))
+            return read(table, Path(given))
 
 
 def _read(table: Mapping[str, Any], file: Path | None) -> Study:
@@ -179,9 +190,9 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     unused = set(parts) - {variant.algorithm.name for variant in variants}
     if unused := unused - {variant.config.settings.sampler for variant in variants}:
         raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
-    where = _table(table, "evaluation")
-    grid = {name: _axis(name, ends) for name, ends in _table(where, "grid").items()}
-    named = {name: _beside(file, value) for name, value in _table(where, "sets").items()}
+    where = inner_table(table, "evaluation")
+    grid = {name: _axis(name, ends) for name, ends in inner_table(where, "grid").items()}
+    named = {name: randomization_beside(file, value) for name, value in inner_table(where, "sets").items()}
     chosen = {name: value for name, value in where.items() if name not in ("grid", "sets")}
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
@@ -194,7 +205,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         variants=variants,
         sets=tuple(sets),
         success=evaluation.success,
-        pairs=_pairs(_Comparisons(**check_fields(_Comparisons, _table(table, "comparisons"))), variants),
+        pairs=_pairs(_Comparisons(**check_fields(_Comparisons, inner_table(table, "comparisons"))), variants),
         unequal_budgets=head.unequal_budgets,
         gap=_gap(table, variants),
         notes=tuple(notes),
@@ -236,18 +247,21 @@ def describe_budget(budget: int | None) -> str:
 
 
 def _check_seeds(head: _Head) -> None:
-    for name in ("seeds", "reserved_seeds"):
-        seeds: Sequence[int] = getattr(head, name)
-        if len(set(seeds)) != len(seeds) or min(seeds, default=0) < 0:
-            raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
+    check_distinct("seeds", head.seeds)
+    check_distinct("reserved_seeds", head.reserved_seeds)
     if not head.seeds:
         raise ConfigError("seeds: expected at least one, such as seeds = [1, 2, 3, 4, 5]; got none.")
-    if taken := sorted({*head.seeds} & {*head.reserved_seeds}):
-        raise ConfigError(f"seeds: {', '.join(map(str, taken))} must not be used: reserved_seeds has them.")
+    check_not_reserved("seeds", head.seeds, head.reserved_seeds)
+
+
+def check_distinct(name: str, seeds: Sequence[int]) -> None:
+    """Checks a list of seeds."""
+    if len(set(seeds)) != len(seeds) or min(seeds, default=0) < 0:
+        raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
 
 
 def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple[Variant, ...]:
-    given = _table(table, "variants")
+    given = inner_table(table, "variants")
     if not given:
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
     for spelled, count in Counter(name.casefold() for name in given).items():
@@ -258,44 +272,73 @@ def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple
         if not NAME.fullmatch(name):
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
         with located(f"[variants.{name}]"):
-            variants.append(_variant(name, _table(given, name), table, head, file))
+            own = inner_table(given, name)
+            variants.append(
+                make_variant(name, own, table, file, env=head.env, algorithm=head.algorithm, seed=head.seeds[0])
+            )
+            check_not_reserved("seeds", head.seeds, variants[-1].config.settings.reserved_seeds)
         if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
             raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
 
 
-def _variant(name: str, own: Mapping[str, Any], table: Mapping[str, Any], head: _Head, file: Path | None) -> Variant:
-    chosen = own.get("algorithm", head.algorithm)
+def make_variant(
+    name: str,
+    own: Mapping[str, Any],
+    table: Mapping[str, Any],
+    file: Path | None,
+    *,
+    env: str,
+    algorithm: str | None,
+    seed: int,
+) -> Variant:
+    """Makes a variant.
+
+    Args:
+        name: Its name.
+        own: Its settings, options and draws.
+        table: The whole content of the file; its tables have those that ``own`` lacks.
+        file: The file; None if there is none.
+        env: Id of the environment.
+        algorithm: Name of the algorithm, unless ``own`` has one.
+        seed: The first seed.
+
+    Raises:
+        UnknownNameError: A key or name is unknown.
+        ConfigError: A value cannot be used.
+        RandomizationError: A range is impossible.
+    """
+    chosen = own.get("algorithm", algorithm)
     if not isinstance(chosen, str):
-        raise ConfigError(f"algorithm: expected a name, here or at the top of the study, got {shortened(chosen)}.")
-    algorithm = find_algorithm(chosen)
-    if algorithm.policy_loader() is None:
+        raise ConfigError(f"algorithm: expected a name, here or at the top of the file, got {shortened(chosen)}.")
+    found = find_algorithm(chosen)
+    if found.policy_loader() is None:
         raise ConfigError(f"algorithm {chosen!r} has no load_policy: its runs cannot be evaluated.")
-    settings = [setting for setting in SETTINGS if setting not in OF_THE_STUDY]
-    options = option_names(algorithm)
+    settings = [setting for setting in SETTINGS if setting not in OF_THE_FILE]
+    options = option_names(found)
     draws = {key: own.get(key, table.get(key)) for key in ("randomization", "randomize")}
     if "randomization" in own and "randomize" not in own:
         draws["randomize"] = None  # the common one belongs to the common randomization
-    draws["randomization"] = _beside(file, draws["randomization"])
-    common, shared = _table(table, "settings"), _table(table, algorithm.name)
+    draws["randomization"] = randomization_beside(file, draws["randomization"])
+    common, shared = inner_table(table, "settings"), inner_table(table, found.name)
     sampler = SAMPLERS.get(str(own.get("sampler", common.get("sampler", UNIFORM))))
-    of_sampler, drawing = sampler_option_names(sampler, algorithm), _table(table, sampler.name)
+    of_sampler, drawing = sampler_option_names(sampler, found), inner_table(table, sampler.name)
     for place, values, known in (
         ("[settings]: ", common, settings),
-        (f"[{algorithm.name}]: ", shared, options),
+        (f"[{found.name}]: ", shared, options),
         (f"[{sampler.name}]: ", drawing, of_sampler),
         ("", own, [*settings, *options, *of_sampler, "algorithm", *draws]),
     ):
         for key in values:
-            if key in OF_THE_STUDY:
-                raise ConfigError(f"{place}{key}: expected at the top of the study, since all variants share it.")
+            if key in OF_THE_FILE:
+                raise ConfigError(f"{place}{key}: expected at the top of the file, since all runs share it.")
             if key not in known:
                 error = unknown_name("key", key, known)
                 raise type(error)(f"{place}{error}")
-    # runs are not evaluated after training: the study evaluates them
-    given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": head.env, "seed": head.seeds[0]}
+    # runs are not evaluated after training: the study or tuning evaluates them
+    given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": env, "seed": seed}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
-    return Variant(name=name, algorithm=algorithm, config=build_config(algorithm, options_given, **draws))
+    return Variant(name=name, algorithm=found, config=build_config(found, options_given, **draws))
 
 
 def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:
@@ -330,17 +373,18 @@ def _gap(table: Mapping[str, Any], variants: Sequence[Variant]) -> Gap | None:
     """The variants of the gap; None if the file has no such table."""
     if "gap" not in table:
         return None
-    given = _table(table, "gap")
+    given = inner_table(table, "gap")
     with located("[gap]"):
         return read_gap(given, variants)
 
 
-def _beside(file: Path | None, value: Any) -> Any:
-    """A randomization of a study; a path is relative to the study's file."""
+def randomization_beside(file: Path | None, value: Any) -> Any:
+    """A randomization that a file names; a path is relative to the file."""
     return file_beside(file, value) if isinstance(value, str) and file is not None else value
 
 
-def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def inner_table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table in a file; empty if there is none."""
     found = table.get(key, {})
     if not isinstance(found, Mapping):
         raise ConfigError(f"{key}: expected a table, got {shortened(found)}.")

@@ -14,7 +14,7 @@ from gym_dr.experiments.run import Run, Runs
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig, build_config, check_device, with_total_steps
+from gym_dr.runs.config import RunConfig, build_config, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.training.registry import find_algorithm
@@ -82,7 +82,7 @@ def train(
 
     Raises:
         UnknownNameError: The algorithm, an option, the environment, a preset or a parameter is unknown.
-        ConfigError: A value has the wrong type or is out of range, or the file cannot be used.
+        ConfigError: A value has the wrong type or is out of range, a seed is reserved, or the file cannot be used.
         RandomizationError: A range is impossible.
         RunFolderError: The folder is not free or cannot be written.
         TrainingError: Training cannot continue.
@@ -96,6 +96,8 @@ def train(
     each = [options] if seeds is None else [{**options, "seed": seed} for seed in seeds]
     drawing: dict[str, Any] = {"randomization": randomization, "randomize": randomize}
     configs = [build_config(found, given, config=config, trust=trust, **drawing) for given in each]
+    for one in configs:
+        check_not_reserved(spelled("seed"), [one.settings.seed], one.settings.reserved_seeds)
     if total_steps is not None:
         if "updates" in options:
             raise ConfigError(f"Expected {spelled('updates')} or {spelled('total_steps')}, got both.")

@@ -77,12 +77,16 @@ class RunSettings:
     eval_episodes: int = option(100, "episodes of each evaluation after training; 0 for none")
     on_nan: str = option("stop", "what to do if a loss or an observation is not finite", ON_NAN)
     device: str = option("cpu", "device of the networks: cpu or cuda")
+    reserved_seeds: tuple[int, ...] = option(
+        (), "seeds on which options were tuned, so that runs with them must not be reported"
+    )
     loggers: tuple[str, ...] = option((), "tools that show the run while it trains, see gymdr list loggers")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}
         for name, low in lowest.items():
             expect(getattr(self, name) >= low, name, f"at least {low}", getattr(self, name))
+        expect(min(self.reserved_seeds, default=0) >= 0, "reserved_seeds", "at least 0 each", self.reserved_seeds)
         check_choices(self)
         stacked = f"1 to {MAX_STACKED}"
         expect(1 <= self.stack_observations <= MAX_STACKED, "stack_observations", stacked, self.stack_observations)
@@ -122,7 +126,7 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``config.json``, which ``config`` of ``gym_dr.train`` reads back."""
-        form: dict[str, Any] = {"algorithm": self.algorithm, **dataclasses.asdict(self.settings)}
+        form: dict[str, Any] = {"algorithm": self.algorithm, **_plain(self.settings)}
         form["randomization"] = {} if self.randomization is None else self.randomization.to_dict()
         form[self.algorithm] = _plain(self.options)
         if self.sampler_options is not None:
@@ -260,6 +264,19 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
     """Settings and options for which this environment overrides the algorithm's defaults."""
     family = family_of(env_id)
     return family.defaults.get(algorithm.name, {}) if family is not None else {}
+
+
+def check_not_reserved(name: str, seeds: Collection[int], reserved: Collection[int]) -> None:
+    """Checks that options were not tuned on any of some seeds.
+
+    Raises:
+        ConfigError: They were, so results with these seeds would look better than those with others.
+    """
+    if taken := sorted({*seeds} & {*reserved}):
+        raise ConfigError(
+            f"{name}: expected seeds on which no options were tuned, got {', '.join(map(str, taken))}. Use others than "
+            f"reserved_seeds: {', '.join(map(str, reserved))}."
+        )
 
 
 def with_total_steps(config: RunConfig, total_steps: int) -> RunConfig:

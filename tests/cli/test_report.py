@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,6 +51,17 @@ def test_several_runs_have_their_page_and_evaluation_beside_each_other(
     assert (tmp_path / "both.html").is_file()
     assert (tmp_path / "both-evaluation/evaluation.json").is_file()
     assert files(other) == before
+
+
+def test_a_run_whose_options_were_tuned_on_its_seed_is_not_reported(run: Path, tmp_path: Path) -> None:
+    tuned = Path(shutil.copytree(run, tmp_path / "tuned", ignore=shutil.ignore_patterns("evaluation")))
+    form = json.loads((tuned / "config.json").read_text())
+    (tuned / "config.json").write_text(json.dumps(form | {"reserved_seeds": [1, 1001]}))
+    message = refused(gymdr("report", tuned))
+    assert message.startswith(
+        f"{tuned} would look too good: seed: expected seeds on which no options were tuned, got 1."
+    )
+    assert not (tuned / "evaluation").exists()
 
 
 @pytest.mark.parametrize("output", ["page.pdf", "nowhere/page.html", "page"])

@@ -213,3 +213,17 @@ def test_a_run_of_total_steps_resumes_to_as_many(tmp_path: Path) -> None:
 def test_steps_that_cannot_be_are_refused(tmp_path: Path, args: tuple[str, ...], expected: str) -> None:
     assert expected in refused(gymdr("train", *args, "--run-dir", tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_seed_on_which_options_were_tuned_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    (tmp_path / "best.toml").write_text("reserved_seeds = [1001, 1002]")
+    best = ("--config", tmp_path / "best.toml")
+    message = refused(train(tmp_path / "run", *best, "--seed", "1002"))
+    assert message == (
+        "--seed: expected seeds on which no options were tuned, got 1002. Use others than reserved_seeds: 1001, 1002."
+    )
+    assert "got 1001." in refused(gymdr("train", "a2c", *best, "--seeds", "7,1001", "--run-dir", tmp_path / "runs"))
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "runs").exists()
+    assert train(tmp_path / "run", *best, "--seed", "1").code == 0
+    assert config_of(tmp_path / "run")["reserved_seeds"] == [1001, 1002]

@@ -158,6 +158,20 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     }
 
 
+@pytest.mark.parametrize("name", ["write_document", "write_episodes"])
+def test_an_evaluation_killed_before_its_first_files_were_written_goes_on(
+    name: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"gym_dr.evaluation.evaluate.{name}", stop)
+        with pytest.raises(StopError):
+            play([runs / "one"], tmp_path / "out", GRID)
+    assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
+
+
 def test_rows_that_a_crash_cut_short_are_played_again(runs: Path, tmp_path: Path) -> None:
     before = play([runs / "one"], tmp_path / "out", GRID).episodes
     path = tmp_path / "out/episodes.csv"

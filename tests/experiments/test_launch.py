@@ -331,5 +331,5 @@ def test_a_signal_between_runs_ends_no_process_of_the_pool_but_keeps_it_from_tra
         for _ in range(2):
             os.kill(process, signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            pool.submit(launcher._train_in_worker, str(tmp_path), (), "nothing", False).result()
+            pool.submit(launcher._call_in_worker, launcher.train_folder, False, str(tmp_path), (), "nothing").result()
         assert pool.submit(os.getpid).result() == process

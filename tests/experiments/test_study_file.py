@@ -121,9 +121,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an environment": ({"env": "gym_dr/LunarLandrDR-v3"}, "LunarLanderDR-v3"),
     "an environment of a variant": (
         {"variants": {"a": {"env": "CartPole-v1"}}},
-        "env: expected at the top of the study",
+        "env: expected at the top of the file",
     ),
-    "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the study"),
+    "a seed of a variant": ({"variants": {"a": {"seed": 3}}}, "seed: expected at the top of the file"),
     "a preset": ({"variants": {"a": {"randomization": "wyde"}}}, "Did you mean 'wide'"),
     "an impossible range": ({"variants": {"a": {"randomize": {"gravity": "uniform:-2:-12"}}}}, r"\[variants.a\]: "),
     "a wrong type": ({"variants": {"a": {"gamma": "high"}}}, r"\[variants.a\]: gamma: expected float"),
@@ -138,7 +138,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected distinct whole numbers of at least 0"),
     "a negative seed": ({"seeds": [-1]}, "seeds: expected distinct whole numbers"),
     "a seed that is no number": ({"seeds": ["1"]}, "seeds: expected int"),
-    "a reserved seed": ({"seeds": [1, 101]}, "seeds: 101 must not be used: reserved_seeds has them"),
+    "a reserved seed": ({"seeds": [1, 101]}, "seeds: expected seeds on which no options were tuned, got 101. Use"),
+    "a seed that a variant reserves": (
+        {"variants": {"a": {"reserved_seeds": [2, 101]}}},
+        r"\[variants.a\]: seeds: expected .*, got 2. Use others than reserved_seeds: 2, 101",
+    ),
     "a set": ({"evaluation": {"gird": {}}}, "Did you mean 'grid'"),
     "a parameter that the environment lacks": (
         {"evaluation": {"grid": {"gravty": [0, 1, 2]}}},

@@ -32,9 +32,14 @@ def test_a_setting_below_its_least_value_is_refused(name: str, value: int) -> No
         RunSettings(**{name: value})
 
 
+def test_a_reserved_seed_below_zero_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"reserved_seeds: expected at least 0 each, got \(3, -1\)"):
+        RunSettings(reserved_seeds=(3, -1))
+
+
 @pytest.mark.parametrize("randomization", [None, "none", "wide", {"gravity": (-11, -9), "wind_power": "scale:0.5"}])
 def test_the_resolved_form_reads_back_equal(randomization: Any, tmp_path: Path) -> None:
-    given = {"seed": 7, "num_envs": 3, "hidden_sizes": (8, 4), "gamma": 0.5}
+    given = {"seed": 7, "num_envs": 3, "hidden_sizes": (8, 4), "gamma": 0.5, "reserved_seeds": (1, 2)}
     config = build_config(A2C, given, randomization=randomization)
     (tmp_path / "config.json").write_text(config.to_json())
     assert build_config(A2C, {}, config=tmp_path / "config.json") == config
@@ -44,7 +49,8 @@ def test_differences_from_a_saved_configuration_are_named_and_options_it_did_not
     config = build_config(A2C, {"seed": 7})
     saved = config.to_dict()
     assert differences(saved, config) == []
-    del saved["device"], saved["a2c"]["normalize_observations"], saved["a2c"]["hidden_sizes"]  # an older version's
+    del saved["a2c"]["normalize_observations"], saved["a2c"]["hidden_sizes"]  # an older version's
+    del saved["device"], saved["reserved_seeds"]
     assert differences(saved, config) == []
     edited = build_config(A2C, {"seed": 8, "device": "cuda", "gamma": 0.5})
     assert differences(saved, edited) == [

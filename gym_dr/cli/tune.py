@@ -1,0 +1,27 @@
+"""``gymdr tune FILE --output FOLDER``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gym_dr.cli.options import command_line, trust_option
+from gym_dr.experiments.tune import PAGE, tune
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--output", required=True, metavar="FOLDER", help="folder of the tuning")
+@click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
+@trust_option
+def command(file: str, **options: Any) -> None:
+    """Search options of an algorithm with Optuna, on seeds that reports then refuse.
+
+    FILE has the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
+    command continues a tuning that was stopped or killed, and joins one that is running. It ends with a file for
+    --config of gymdr train.
+    """
+    found = tune(file, command=command_line(), **options)
+    click.echo(f"Trial {found.best} is the best: mean return {found.value:.1f}")
+    click.echo(f"Wrote {found.config} and {found.folder / PAGE}")
