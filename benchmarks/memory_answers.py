@@ -30,6 +30,8 @@ def rows_of(folder: Path, study: str) -> Iterator[dict[str, Any]]:
     sets = [(each["name"], each.get("randomization") or {}) for each in document["sets"] if each["name"] != "nominal"]
     for policy in document["policies"]:
         own = [name for name, drawn in sets if drawn == policy["randomization"]] if policy["randomization"] else []
+        if policy["randomization"] and not own:
+            raise SystemExit(f"{folder}: no set has the draws on which {policy['name']} was trained.")
         chosen = own[0] if own else "nominal"
         played = episodes[(episodes["policy"] == policy["name"]) & (episodes["set"] == chosen)]
         returns = played["return"].sort_values()
@@ -50,7 +52,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, default=CSV)
     arguments = parser.parse_args()
     known = pd.read_csv(arguments.csv)
-    parts = []
+    parts = [known[~known["study"].isin([f"memory_{name}" for name in STUDIES])]]
     for name in STUDIES:
         study, folder = f"memory_{name}", arguments.folder / name / "evaluation"
         there = (folder / "evaluation.json").exists()

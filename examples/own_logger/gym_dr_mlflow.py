@@ -8,21 +8,21 @@ class MlflowWriter:
     def __init__(self, path, config):
         import mlflow  # only when it is used
 
-        self.client, kept = mlflow.MlflowClient(), path / "id.txt"  # removed with the run, as its points should be
-        self.run = kept.read_text() if kept.exists() else self.client.create_run("0").info.run_id
+        self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # removed with the run
+        self.run = kept.read_text() if kept.exists() else client.create_run("0").info.run_id
         kept.write_text(self.run)
-        self.last_step = max((p.step for p in self.client.get_metric_history(self.run, "step")), default=-1)
-        self.client.log_dict(self.run, config, "config.json")
+        self.last_step = max((point.step for point in client.get_metric_history(self.run, "step")), default=-1)
+        client.log_dict(self.run, config, "config.json")
 
-    def write(self, step, scalars, histograms):  # MLflow has no histograms
-        for name, value in {**scalars, **{n: v.mean() for n, v in histograms.items()}, "step": step}.items():
-            self.client.log_metric(self.run, name.replace(":", "."), value, step=step)
+    def write(self, step, scalars, histograms):  # means of what it has no histograms for; all at once, or nothing
+        shown = {**scalars, **{name: values.mean() for name, values in histograms.items()}, "step": step}
+        self.mlflow.log_metrics({n.replace(":", "."): v for n, v in shown.items()}, step, run_id=self.run)
 
     def results(self, step, values):
-        self.client.log_dict(self.run, values, "evaluation.json")
+        self.mlflow.log_dict(values, "evaluation.json", run_id=self.run)
 
     def close(self):
-        self.client.set_terminated(self.run)
+        self.mlflow.MlflowClient().set_terminated(self.run)
 
 
 @hookimpl

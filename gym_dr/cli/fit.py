@@ -67,7 +67,7 @@ from gym_dr.wording import flag
     "loggers",
     type=NumberList(str),
     default=(),
-    help="tools that show the fit, see gymdr list loggers",
+    help="tools that show the rounds of the fit, such as tensorboard; see gymdr list loggers",
 )
 @click.option("--check", "only_check", is_flag=True, help="say what can be fitted from the log, and stop")
 def command(

@@ -18,7 +18,7 @@ from gym_dr.wording import flag
     flag("loggers"),
     "loggers",
     type=NumberList(str),
-    help="tools that show the run from now on, with all that it has written so far, see gymdr list loggers",
+    help="tools that show the run from now on, with all that it has written so far, see gymdr list loggers; or none",
 )
 @trust_option
 def command(run: str, on_nan: str | None, loggers: tuple[str, ...] | None, trust: tuple[str, ...]) -> None:
@@ -27,4 +27,5 @@ def command(run: str, on_nan: str | None, loggers: tuple[str, ...] | None, trust
     Training continues from the newest checkpoint in the folder RUN and ends as it would have without the interruption.
     A folder of several seeds stands for all of its runs.
     """
-    show_training(load_run(run, trust).resume(on_nan=on_nan, loggers=loggers))
+    chosen = () if loggers == ("none",) else loggers
+    show_training(load_run(run, trust).resume(on_nan=on_nan, loggers=chosen))

@@ -90,7 +90,7 @@ def fit(
             writes nothing.
         seed: Of random numbers.
         loggers: Tools that show the rounds, the posterior and what came out, such as "tensorboard", which writes into
-            "fitted/loggers/tensorboard".
+            "fitted.loggers/tensorboard".
         command: The command line, for the report.
         progress: Whether to show progress.
 
@@ -102,6 +102,7 @@ def fit(
         RunFolderError: The output cannot be written.
         Interrupted: A signal stopped it.
     """
+    load_plugins()
     check_known("method", method, METHODS)
     _check_number("held_out", "a share of the episodes from 0 to 0.5", held_out, 0.0, 0.5)
     _check_number("margin", "a factor from 1 to 100", margin, 1.0, 100.0)
@@ -113,7 +114,7 @@ def fit(
         raise ConfigError(f"{spelled('env')}: expected the id of an environment, got {env!r}.")
     check_loggers(loggers)
     if loggers and output is None:
-        raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, which they are put beside.")
+        raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, beside which their files go.")
     files = None if output is None else FitFiles(Path(output))
     began = time.monotonic()
     problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
@@ -121,7 +122,7 @@ def fit(
         contextlib.closing(problem),
         Progress("", "bar" if progress else "nothing") as display,
         explain_interrupt(_go_on(files)),
-        contextlib.closing(Loggers(loggers, files.loggers if files else Path(), problem.to_dict())) as shown,
+        contextlib.closing(_open_loggers(loggers, files, problem)) as shown,
     ):
         job = _Job(
             problem=problem,
@@ -135,6 +136,14 @@ def fit(
     if files is not None:
         files.write(found, command)
     return found
+
+
+def _open_loggers(names: Sequence[str], files: FitFiles | None, problem: FitProblem) -> Loggers:
+    """Opens loggers for a fit, those of one that goes on with what they have."""
+    if files is None:
+        return Loggers((), Path(), {}, required=True)
+    files.begin(problem.key)
+    return Loggers(names, files.loggers, problem.to_dict(), required=True)
 
 
 def _check_number(name: str, expected: str, value: Any, low: float, high: float) -> None:
@@ -244,7 +253,7 @@ class _Job:
     loggers: Loggers
     rng: np.random.Generator
     varies: bool
-    course: list[Array] = dataclasses.field(default_factory=list)  # see ``Unfinished``
+    rounds: list[Array] = dataclasses.field(default_factory=list)  # see ``Unfinished``
     done: int = 0
 
     def tell(self, text: str) -> None:
@@ -368,7 +377,7 @@ class _Job:
         if begun is None:
             likelihood, u, guessed = self._begin(episodes, delay)
         else:
-            for row in begun.course:
+            for row in begun.rounds:
                 self._show_round(row)
             u, guessed = begun.round.u, begun.guessed
             likelihood = self._likelihood(episodes, guessed, delay, begun.phases)
@@ -382,7 +391,7 @@ class _Job:
                     guessed=guessed,
                     moving=likelihood.moving,
                     phases=likelihood.phases,
-                    course=np.array(self.course),
+                    rounds=np.array(self.rounds),
                 )
                 self.files.save_round(key, saved)
             self.tell(f"round {done.number}, parameters moved by {done.way:.2g} standard deviations")
@@ -391,14 +400,14 @@ class _Job:
 
     def _show_round(self, row: Array) -> None:
         """Gives loggers a round of the estimate: its number, the way that parameters moved, and where they are."""
-        self.course.append(row)
+        self.rounds.append(row)
         params = self.problem.prior.params(row[2:])
         found = {name: params[name] for name in self.problem.prior.names}
         self.loggers.write(int(row[0]), {"fit/moved": row[1], **{f"fit/{name}": v for name, v in found.items()}}, {})
 
     def _show(self, values: Mapping[str, Array], table: pd.DataFrame) -> None:
         """Gives loggers the posterior and its intervals."""
-        step = int(self.course[-1][0]) + 1 if self.course else 0
+        step = int(self.rounds[-1][0]) + 1 if self.rounds else 0
         self.loggers.write(step, {}, {f"posterior/{name}": np.asarray(points) for name, points in values.items()})
         columns = ("mean", "low", "high")
         ends = {f"posterior/{name}/{column}": float(v) for column in columns for name, v in table[column].items()}

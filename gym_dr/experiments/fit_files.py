@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from gym_dr.errors import ConfigError
 from gym_dr.fitting.results import Fit
 from gym_dr.randomization.files import randomization_text
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import LOGGERS
 from gym_dr.wording import flag, spelled
 
 if TYPE_CHECKING:  # heavy
@@ -38,7 +38,7 @@ class FitFiles:
             raise ConfigError(f"{spelled('output')}: expected a file that ends in .toml, got {str(path)!r}.")
         if not path.parent.is_dir():
             raise ConfigError(f"{spelled('output')}: expected a file in an existing folder, got {str(path)!r}.")
-        self.loggers = path.with_suffix("") / LOGGERS
+        self.loggers = path.with_suffix(".loggers")
         self.randomization, self.particles, self.report = path, path.with_suffix(".npz"), path.with_suffix(".html")
         self._unfinished = path.with_name(f".{path.stem}.unfinished.npz")
 
@@ -87,10 +87,20 @@ class FitFiles:
             "root": done.root,
             "guessed": saved.guessed,
             "moving": saved.moving,
-            "course": saved.course,
+            "rounds": saved.rounds,
             **({} if saved.phases is None else {"phases": saved.phases}),
         }
         write_atomically(self._unfinished, _packed(state))
+
+    def begin(self, key: str) -> None:
+        """Removes what loggers have of an earlier fit, unless it is one with a key that begins so and it goes on."""
+        try:
+            with open(self._unfinished, "rb") as file, np.load(file, allow_pickle=False) as saved:
+                goes_on = str(saved["key"]).startswith(key)
+        except Exception:  # there is none, or it is damaged
+            goes_on = False
+        if not goes_on:
+            shutil.rmtree(self.loggers, ignore_errors=True)
 
     def load_round(self, key: str) -> Unfinished | None:
         """What ``save_round`` saved with the same key; None if there is nothing, or it is damaged."""
@@ -118,7 +128,7 @@ class FitFiles:
                 guessed=state["guessed"],
                 moving=state["moving"],
                 phases=state.get("phases"),
-                course=state["course"],
+                rounds=state.get("rounds", np.empty((0, 2 + len(state["u"])))),  # an older version saved none
             )
         except Exception:  # a damaged archive raises errors of zipfile, zlib and numpy; the fit begins again
             return None
@@ -132,7 +142,7 @@ class Unfinished:
     guessed: Array  # parameters with which hidden numbers of states were simulated, a point of the prior
     moving: Mask  # see ``Likelihood.moving``
     phases: npt.NDArray[np.int64] | None  # see ``Likelihood.phases``
-    course: Array  # (rounds, 2 + parameters) of all rounds: number, way and u
+    rounds: Array  # (rounds, 2 + parameters) of all of them: number, way and u
 
 
 def _packed(arrays: dict[str, Any]) -> bytes:

@@ -287,7 +287,8 @@ def _launch_ray(
 
 def _unpack(folder: RunFolder, files: dict[str, bytes]) -> None:
     """Writes the files of a run that was trained elsewhere into its folder."""
-    shutil.rmtree(folder.checkpoints, ignore_errors=True)
+    for path in (folder.checkpoints, folder.loggers):  # of an earlier attempt
+        shutil.rmtree(path, ignore_errors=True)
     # checkpoints last: a run with its last checkpoint then has everything else
     for name, content in sorted(files.items(), key=lambda item: ("checkpoints" in Path(item[0]).parts, item[0])):
         path = folder.path / name

@@ -54,7 +54,7 @@ def train_run(
         one_thread(),
         folder.locked(),
         stop_signals(stop),
-        contextlib.closing(LoggerFeed(folder, config)) as feed,
+        contextlib.closing(LoggerFeed(folder, config, required=not resume)) as feed,
     ):
         _train(folder, config, algorithm, stop, resume, display, callback, feed)
         unfinished = "Trained, but stopped before the plots and the evaluation were done."

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import RunFolderError
+from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.plugins.loading import load_plugins
@@ -184,7 +184,8 @@ class Run:
 
         Args:
             on_nan: What to do from now on if an update is not finite, "stop" or "skip"; None for no change.
-            loggers: Tools that show the run from now on, with all that it has written so far; None for no change.
+            loggers: Tools that show the run from now on, with all that it has written so far; empty for none, and
+                None for no change.
             progress: Whether to show progress.
             callback: See ``gym_dr.train``.
 
@@ -198,6 +199,7 @@ class Run:
         """
         from gym_dr.experiments.one_run import train_run  # heavy
 
+        check_callback(callback)
         run = _ready(self, on_nan, loggers)
         train_run(*run.parts, resume=True, display="bar" if progress else "nothing", callback=callback)
         return run
@@ -340,6 +342,16 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run | Runs:
     return runs[0] if single else Runs(Path(path), runs, trust)
 
 
+def check_callback(callback: Any) -> None:
+    """Checks that a callback, if there is one, can be called.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    if callback is not None and not callable(callback):
+        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
+
+
 def _ready(run: Run, on_nan: str | None, loggers: Sequence[str] | None) -> Run:
     """Prepares a run to be resumed here; what is not None changes its configuration, also in its folder.
 
@@ -350,12 +362,12 @@ def _ready(run: Run, on_nan: str | None, loggers: Sequence[str] | None) -> Run:
     check_device(run.config.settings.device)
     changes: dict[str, Any] = {} if on_nan is None else {"on_nan": on_nan}
     if loggers is not None:
+        check_loggers(loggers)
         changes["loggers"] = tuple(loggers)
-    folder, config, algorithm = run.parts
-    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, **changes))
-    check_loggers(changed.settings.loggers)
     if not changes:
         return run
+    folder, config, algorithm = run.parts
+    changed = dataclasses.replace(config, settings=dataclasses.replace(config.settings, **changes))
     with folder.locked():
         write_atomically(folder.config, changed.to_json().encode())
     return Run(folder, changed, algorithm)

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, LostRunError, shortened
+from gym_dr.errors import ConfigError, GymDrError, LostRunError
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.progress import Progress
-from gym_dr.experiments.run import Run, Runs
+from gym_dr.experiments.run import Run, Runs, check_callback
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
@@ -153,11 +153,8 @@ def _check_seeds(seeds: Sequence[int] | None, options: Mapping[str, Any], launch
 
 
 def _check_callback(callback: TrainingCallback | None, seeds: Sequence[int] | None) -> None:
-    if callback is None:
-        return
-    if not callable(callback):
-        raise ConfigError(f"callback: expected a function of a row of metrics, got {shortened(callback)}.")
-    if seeds is not None:
+    check_callback(callback)
+    if callback is not None and seeds is not None:
         raise ConfigError("callback: expected seed=..., got seeds, which train in processes of their own.")
 
 

@@ -138,7 +138,7 @@ class RunConfig:
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
 
-SHOWING = ("loggers",)  # settings that change nothing of a run's results
+NOT_COMPARED = ("loggers",)  # settings that change nothing of a run's results
 SETTINGS = tuple(field.name for field in dataclasses.fields(RunSettings))
 KEYWORDS = (  # of gym_dr.train that are not settings of a single run
     *("run_dir", "seeds", "launcher", "workers", "ray_address", "config", "trust"),
@@ -568,7 +568,7 @@ def differences(saved: Mapping[str, Any], config: RunConfig) -> list[str]:
         sections[config.settings.sampler] = config.sampler_options
     filled = {name: {**_defaults(options), **saved.get(name, {})} for name, options in sections.items()}
     merged = {"randomization": {}, **_defaults(config.settings), **saved, **filled}
-    unseen = {name: getattr(config.settings, name) for name in SHOWING}
+    unseen = {name: getattr(config.settings, name) for name in NOT_COMPARED}
     return _differences({**merged, **unseen}, {**config.to_dict(), **unseen})
 
 

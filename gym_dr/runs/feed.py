@@ -12,7 +12,8 @@ import numpy as np
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import Loggers
-from gym_dr.runs.metrics import read_rows
+from gym_dr.runs.metrics import reading
+from gym_dr.wording import how_to_resume
 
 Written = Mapping[str, Any]  # a row of a file: as texts, or as it is written
 
@@ -21,37 +22,51 @@ class LoggerFeed:
     """Turns rows of a run's files into points of its loggers.
 
     The step is that of the metrics. Numbers of an update and of the sampler are scalars; the draws of the episodes
-    between two checkpoints make a histogram of each parameter.
+    between two checkpoints make a histogram of each parameter. An update that was skipped makes no point of its own.
     """
 
-    def __init__(self, folder: RunFolder, config: RunConfig) -> None:
-        """Opens the run's loggers.
-
-        Raises:
-            PluginError: One cannot be opened.
-        """
-        self._folder, self._config = folder, config
-        self._loggers = Loggers(config.settings.loggers, folder.loggers, config.to_dict())
+    def __init__(self, folder: RunFolder, config: RunConfig, *, required: bool) -> None:
+        """Stores what to open; ``required`` as for ``Loggers``."""
+        self._folder, self._config, self._required = folder, config, required
+        self._loggers: Loggers | None = None
         self._drawn: dict[str, list[float]] = defaultdict(list)  # parameter -> draws since the last histogram
-        self._learned: dict[str, float] = {}  # of the sampler, since the last update
-        self._step = 0
+        self._learned: dict[str, float] = {}  # of the sampler, since the last point
+        self._step = -1  # of the last point
 
-    def replay(self) -> None:
-        """Gives the loggers what the run's files hold.
+    def open(self) -> None:
+        """Opens the run's loggers and gives them what its files hold.
 
         Raises:
+            PluginError: One cannot be opened, and is required.
             RunFolderError: A file is damaged.
         """
-        if not self._loggers:
+        names = self._config.settings.loggers
+        if not names:
             return
-        by_update: dict[str, list[tuple[Any, Written]]] = defaultdict(list)
-        for path, take in ((self._folder.draws, self.episode), (self._folder.sampler, self.sampler)):
-            for row in read_rows(path):
-                by_update[row["update"]].append((take, row))
-        for row in read_rows(self._folder.metrics):
-            for take, other in by_update[row["update"]]:
-                take(other)
-            self.update(row)
+        later = f" For what it lacks, once it works: {how_to_resume(self._folder.path)}"
+        shown = self._config.to_dict()
+        self._loggers = Loggers(names, self._folder.loggers, shown, required=self._required, later=later)
+        updates = self._replay()
+        if updates % self._config.settings.checkpoint_every:  # a callback ended the run, whose episodes are others now
+            self._loggers.leave_out_beyond(self._step)
+
+    def _replay(self) -> int:
+        """Writes what the files hold; returns how many updates that are."""
+        before: dict[int, list[Any]] = defaultdict(list)  # update -> what precedes its row of metrics
+        names = list(self._config.randomization or ())
+        with reading(self._folder.draws) as reader:
+            for row in reader:
+                before[int(row["update"])].append((self.episode, {name: float(row[name]) for name in names}))
+        with reading(self._folder.sampler) as reader:
+            for row in reader:
+                before[int(row["update"])].append((self.sampler, _numbers(row, ())))
+        with reading(self._folder.metrics) as reader:
+            rows = list(reader)
+            for place, row in enumerate(rows, 1):
+                for take, other in before.pop(int(row["update"]), ()):
+                    take(other)
+                self.update(row, saved=place == len(rows))  # what a run that goes on has not saved is cut off
+        return len(rows)
 
     def episode(self, row: Written) -> None:
         """Takes a row of ``draws.csv``."""
@@ -63,14 +78,19 @@ class LoggerFeed:
         """Takes a row of ``sampler.csv``."""
         self._learned = {f"sampler/{name}": value for name, value in _numbers(row, ("update",)).items()}
 
-    def update(self, row: Written) -> None:
-        """Takes a row of ``metrics.csv``, after the others of its update, and writes."""
-        if not self._loggers:
+    def update(self, row: Written, *, saved: bool) -> None:
+        """Takes a row of ``metrics.csv``, after the others of its update, and writes.
+
+        Args:
+            row: The row.
+            saved: Whether a checkpoint follows, wherever one is due or not.
+        """
+        if not self._loggers or int(row["steps"]) <= self._step:  # a skipped update makes no steps
             return
         self._step, updates = int(row["steps"]), int(row["update"]) + 1
         scalars = {f"training/{name}": value for name, value in _numbers(row, ("update", "steps")).items()}
         histograms = {}
-        if updates % self._config.settings.checkpoint_every == 0 or updates == self._config.options.updates:
+        if saved or updates % self._config.settings.checkpoint_every == 0 or updates == self._config.options.updates:
             histograms = {f"draws/{name}": np.array(values) for name, values in self._drawn.items()}
             self._drawn.clear()
         self._loggers.write(self._step, {**scalars, **self._learned}, histograms)
@@ -78,18 +98,21 @@ class LoggerFeed:
 
     def evaluated(self, statistics: Mapping[tuple[str, str], float]) -> None:
         """Takes what an evaluation of the run found: set and statistic -> value."""
-        self._loggers.results(self._step, {f"evaluation/{cells}/{name}": v for (cells, name), v in statistics.items()})
+        if self._loggers:
+            values = {f"evaluation/{cells}/{name}": value for (cells, name), value in statistics.items()}
+            self._loggers.results(max(self._step, 0), values)
 
     def close(self) -> None:
         """Closes the loggers."""
-        self._loggers.close()
+        if self._loggers is not None:
+            self._loggers.close()
 
 
 def show_results(folder: RunFolder, config: RunConfig, statistics: Mapping[tuple[str, str], float]) -> None:
     """Gives the loggers of a trained run what an evaluation of it found, as ``LoggerFeed.evaluated`` does."""
     if config.settings.loggers:
-        with contextlib.closing(LoggerFeed(folder, config)) as feed:
-            feed.replay()
+        with folder.locked(), contextlib.closing(LoggerFeed(folder, config, required=False)) as feed:
+            feed.open()
             feed.evaluated(statistics)
 
 

@@ -17,7 +17,6 @@ from gym_dr.runs.plain import check_plain
 from gym_dr.wording import how_to_resume, spelled
 
 CONFIG = "config.json"
-LOGGERS = "loggers"  # folder in that of a run
 EVALUATION = "evaluation"  # folder in that of a run, or of several seeds
 NETWORKS = ("actor", "critic")  # whose weights have files of their own
 
@@ -40,7 +39,7 @@ class RunFolder:
     checkpoints = property(lambda self: self.path / "checkpoints")  # the newest few
     plots = property(lambda self: self.path / "training.png")  # returns, entropy and losses
     growth = property(lambda self: self.path / "sampler.png")  # how an adaptive sampler's draws changed
-    loggers = property(lambda self: self.path / LOGGERS)  # a folder for each
+    loggers = property(lambda self: self.path / "loggers")  # a folder for each
     evaluation = property(lambda self: self.path / EVALUATION)  # of the policy on nominal values and on draws
     weights = property(lambda self: [self.path / f"{name}.pt" for name in NETWORKS])  # of the newest checkpoint
 
@@ -193,7 +192,8 @@ class RunFolder:
 
     def _check_files(self) -> None:
         """Rejects links and special files: an untrusted folder must not redirect or block reads and writes."""
-        kept = list(self.loggers.iterdir()) if self.loggers.is_dir() else []  # what is in these is up to each
+        # what is in the folder of a logger is up to it
+        kept = [path for path in self.loggers.iterdir() if path.is_dir()] if self.loggers.is_dir() else []
         folders = (self.checkpoints, self.evaluation, self.loggers, *kept, self._backup)
         inside = [*kept, *(self.evaluation.iterdir() if self.evaluation.is_dir() else [])]
         check_plain(self.path, [*self._files, *inside, self._backup, self.path / LOCK, self.path / OWNER], folders)

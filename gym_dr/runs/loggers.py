@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class LogWriter(Protocol):
         """Takes what is known at a step, each step once.
 
         Args:
-            step: Environment steps of the run so far; rounds of a fit. Never smaller than in the call before.
+            step: Environment steps of the run so far; rounds of a fit. Larger than in the call before.
             scalars: Name, such as "training/return_mean" -> finite number.
             histograms: Name, such as "draws/gravity" -> samples ``(count,)``; empty at most steps.
         """
@@ -48,32 +49,42 @@ class LogWriter(Protocol):
 class Logger:
     """A logger by name; plugins register theirs."""
 
-    name: str  # as in --log NAME
+    name: str  # as in --log NAME; of lower-case letters, digits, "-" and "_"
     summary: str  # one line, for gymdr list loggers
     # (folder for its files: RUN/loggers/NAME; the run's configuration in the form of config.json) -> LogWriter; or
     # "module:name", imported when it is used
     open: str | Callable[[Path, Mapping[str, Any]], LogWriter]
     module: str = ""  # that it needs and that may be missing
-    install: str = ""  # command that installs it
+    install: str = ""  # command that installs it; by default pip's for the module
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):  # it names a folder
+            raise PluginError(
+                f"Logger {self.name!r}: expected a name of lower-case letters, digits, '-' and '_', such as 'my-tool'."
+            )
 
 
 LOGGERS: Registry[Logger] = Registry("logger")
 FIELD = "loggers"  # of the settings
+MAX_REASON = 300  # characters of a failure's message
 
 
-def check_loggers(names: Sequence[str]) -> None:
+def check_loggers(names: Any) -> None:
     """Checks that loggers exist and can be used, before anything is written.
 
     Raises:
         UnknownNameError: There is no such logger.
-        ConfigError: A name is given twice, or a logger's package is missing.
+        ConfigError: They are no list of distinct names, or a logger's package is missing.
     """
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{spelled(FIELD)}: expected a list of names, such as ['tensorboard'], got {names!r}.")
     if len(set(names)) != len(names):
         raise ConfigError(f"{spelled(FIELD)}: expected distinct names, got {', '.join(names)}.")
     for name in names:
         logger = LOGGERS.get(name)
         if logger.module and not _is_installed(logger.module):
-            raise ConfigError(f"{spelled(FIELD, (name,))} needs {logger.module}: {logger.install}")
+            install = logger.install or f"pip install {logger.module}"
+            raise ConfigError(f"{spelled(FIELD, (name,))} needs {logger.module}: {install}")
 
 
 def _is_installed(module: str) -> bool:
@@ -85,26 +96,36 @@ def _is_installed(module: str) -> bool:
 class Loggers:
     """Writers of several loggers. One that fails is left out: no training should end for want of a dashboard."""
 
-    def __init__(self, names: Sequence[str], path: Path, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, names: Sequence[str], path: Path, config: Mapping[str, Any], *, required: bool, later: str = ""
+    ) -> None:
         """Opens a writer for each name.
 
         Args:
             names: Of loggers.
             path: A folder in which each of them gets one of its own; they are created.
             config: What is shown.
+            required: Whether each must open; if not, one that cannot is left out too.
+            later: Ends the warning about one that is left out: how to give it what it misses.
 
         Raises:
-            PluginError: One cannot be opened.
+            PluginError: One cannot be opened, and is required.
         """
         self._writers: dict[str, tuple[LogWriter, int]] = {}  # and the step up to which it has everything
+        self._later = later
         for name in names:
             try:
-                (path / name).mkdir(parents=True, exist_ok=True)
-                writer: LogWriter = load_object(LOGGERS.get(name).open)((path / name).resolve(), config)
+                make, own = load_object(LOGGERS.get(name).open), path.resolve() / name
+                own.mkdir(parents=True, exist_ok=True)
+                writer: LogWriter = make(own, config)
                 self._writers[name] = writer, writer.last_step
             except Exception as error:  # a service may raise anything
-                self.close()
-                raise PluginError(f"Logger {name!r} cannot be opened: {type(error).__name__}: {error}") from error
+                with contextlib.suppress(OSError):  # it has files
+                    (path / name).rmdir()
+                if required:
+                    self.close()
+                    raise PluginError(f"Logger {name!r} cannot be opened: {_described(error)}") from error
+                self._leave_out(name, f"cannot be opened: {_described(error)}")
 
     def __bool__(self) -> bool:
         return bool(self._writers)
@@ -119,6 +140,12 @@ class Loggers:
         finite = {name: float(value) for name, value in values.items() if math.isfinite(value)}
         self._each(lambda writer, _: writer.results(step, finite))
 
+    def leave_out_beyond(self, step: int) -> None:
+        """Leaves out loggers that have points beyond a step, after which the run's will be other ones."""
+        for name, (_, last) in list(self._writers.items()):
+            if last > step:
+                self._leave_out(name, f"has points up to step {last:,}, and the run goes on otherwise from {step:,}")
+
     def close(self) -> None:
         """Closes all writers."""
         self._each(lambda writer, _: writer.close())
@@ -129,10 +156,13 @@ class Loggers:
             try:
                 call(writer, last_step)
             except Exception as error:  # a service may raise anything
-                del self._writers[name]
-                warnings.warn(
-                    f"Logger {name!r} failed and gets nothing more: {type(error).__name__}: {error}. Once it works, "
-                    "resuming the run gives it what it lacks.",
-                    PluginWarning,
-                    stacklevel=4,
-                )
+                self._leave_out(name, f"failed: {_described(error)}")
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._writers.pop(name, None)
+        warnings.warn(f"Logger {name!r} {why} It gets nothing more.{self._later}", PluginWarning, stacklevel=5)
+
+
+def _described(error: Exception) -> str:
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text[:MAX_REASON].rstrip('.')}."

@@ -98,7 +98,7 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
     """
     if not path.exists():
         return
-    with _reading(path) as reader:
+    with reading(path) as reader:
         columns = list(reader.fieldnames or [])
         rows = [row for row in reader if predicate(row)]
     if any(None in row or None in row.values() for row in rows):  # how csv marks too many or too few values
@@ -111,23 +111,13 @@ def filter_rows(path: Path, predicate: Callable[[dict[str, str]], bool]) -> None
     write_atomically(path, out.getvalue().encode())
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file as texts; none if it is missing.
-
-    Raises:
-        RunFolderError: The file cannot be read.
-    """
-    with _reading(path) as reader:
-        return list(reader)
-
-
 def last_update(path: Path) -> int:
     """The largest ``update`` in a CSV file; -1 if there is none.
 
     Raises:
         RunFolderError: The file cannot be read, or has something other than whole numbers in that column.
     """
-    with _reading(path) as reader:
+    with reading(path) as reader:
         return max((int(row["update"]) for row in reader), default=-1)
 
 
@@ -137,15 +127,19 @@ def first_and_last(path: Path) -> tuple[dict[str, float], dict[str, float]] | No
     Raises:
         RunFolderError: The file cannot be read, or holds something other than numbers.
     """
-    with _reading(path) as reader:
+    with reading(path) as reader:
         rows = list(reader)
         ends = [{name: float(value) for name, value in row.items()} for row in rows[:1] + rows[-1:]]
     return (ends[0], ends[1]) if ends else None
 
 
 @contextlib.contextmanager
-def _reading(path: Path) -> Iterator[csv.DictReader[str]]:
-    """The rows of a file; none if it is missing."""
+def reading(path: Path) -> Iterator[csv.DictReader[str]]:
+    """The rows of a file as texts; none if it is missing.
+
+    Raises:
+        RunFolderError: The file cannot be read, or the block cannot use a row.
+    """
     try:
         yield csv.DictReader(io.StringIO(whole_rows(path) if path.exists() else ""))
     except (OSError, UnicodeDecodeError, csv.Error) as error:

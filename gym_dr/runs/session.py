@@ -97,7 +97,7 @@ class RunSession:
         if resume:
             self._restore()
         if feed is not None:
-            feed.replay()
+            feed.open()
         self._feed = feed
         self._metrics, self._draws, self._learned = map(CsvLog, (folder.metrics, folder.draws, folder.sampler))
         self._stop, self._callback = stop, callback
@@ -207,12 +207,13 @@ class RunSession:
             self._resample()
         if self._adapted is not None:
             self._adapted.update()
-        if self._feed is not None:
-            self._feed.update(row)
         self.updates_made = update + 1
         self.progress(update + 1, row)
         if self._callback is not None:
-            self._ended = bool(self._callback(dict(row)))
+            answer = self._callback(dict(row))
+            self._ended = isinstance(answer, bool | np.bool_) and bool(answer)  # others, as of print, mean nothing
+        if self._feed is not None:
+            self._feed.update(row, saved=self._ended)
 
     def save(self, update: int, state: Callable[[], Mapping[str, Any]]) -> None:
         """See ``Session.save``.

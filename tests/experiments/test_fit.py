@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from gym_dr.fitting.results import Fit
 from gym_dr.randomization.distributions import Constant, Integer, Uniform
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.presets import resolve
+from gym_dr.runs.loggers import LOGGERS
 from tests.fitting.logged import CART, logged
+from tests.plugins.parts.recording import RECORDING, calls
 
 PRIOR: dict[str, Any] = {"length": (0.25, 1.0), "force_mag": (9.0, 15.0), "masscart": (0.7, 1.4)}
 TRUTH = {"length": 0.7, "force_mag": 12.0}  # masscart is nominal, 1: the ratio is 12
@@ -522,3 +525,66 @@ def test_checking_tells_which_steps_cannot_be_replayed_and_what_stays_open() -> 
     assert "60 steps cannot: the legs still swing to their stops after the start." in told
     assert any(text.startswith("ground_friction would keep its prior: it shows on the ground only") for text in told)
     assert told[-1] == "Parameters to find: gravity."
+
+
+# ---- loggers ----
+
+
+@pytest.fixture
+def recording() -> Iterator[None]:
+    """A logger that goes on from what it has."""
+    gym_dr.load_plugins()
+    LOGGERS.add(RECORDING.name, RECORDING, "tests")
+    yield
+    LOGGERS.remove(RECORDING.name)
+
+
+def shown(output: Path) -> list[dict[str, Any]]:
+    return calls(output.with_suffix(".loggers") / "recording")
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_get_the_rounds_the_posterior_and_what_came_out(short: Any, tmp_path: Path) -> None:
+    output = tmp_path / "fitted.toml"
+    found = fit(short, output=output, loggers=["recording"])
+    *rounds, posterior, results, closed = shown(output)
+    assert [call["step"] for call in rounds] == list(range(1, len(rounds) + 1))
+    assert all(call["scalars"].keys() == {"fit/moved", "fit/length"} for call in rounds)
+    assert posterior["histograms"]["posterior/length"] == found.particles["length"].tolist()
+    assert results["values"]["posterior/length/mean"] == number(found, "length", "mean")
+    assert closed["kind"] == "close"
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_of_a_fit_that_goes_on_get_every_round_once(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "fitted.toml"
+    saved, stop_after = FitFiles.save_round, 2
+
+    def stop(self: FitFiles, key: str, unfinished: Any) -> None:
+        saved(self, key, unfinished)
+        if unfinished.round.number == stop_after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FitFiles, "save_round", stop)
+        with pytest.raises(Interrupted):
+            fit(short, output=output, loggers=["recording"])
+    fit(short, output=output, loggers=["recording"])
+    steps = [call["step"] for call in shown(output) if call["kind"] == "write"]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.usefixtures("recording")
+def test_loggers_of_another_fit_begin_anew(short: Any, tmp_path: Path) -> None:
+    output = tmp_path / "fitted.toml"
+    fit(short, output=output, loggers=["recording"])
+    fit(short, output=output, loggers=["recording"], randomize={"masspole": (0.05, 0.2)})
+    first, *_ = shown(output)
+    assert (first["step"], first["scalars"].keys()) == (1, {"fit/moved", "fit/masspole"})
+
+
+def test_loggers_without_an_output_are_refused(short: Any) -> None:
+    with pytest.raises(ConfigError, match="loggers: expected with output"):
+        fit(short, loggers=["tensorboard"])

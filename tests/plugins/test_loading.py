@@ -22,6 +22,7 @@ from gym_dr.plugins.loading import LoadedPlugin, load, load_plugins
 from gym_dr.randomization.presets import PRESETS, presets
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.registry import Registry
+from gym_dr.runs.loggers import LOGGERS
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 
 HEADER = """
@@ -50,7 +51,7 @@ def gym_dr_register_algorithms(register):
 @pytest.fixture(autouse=True)
 def _undo_registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registered, modules = dict(gym.registry), set(sys.modules)
-    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)
+    registries: tuple[Registry[Any], ...] = (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS)
     for registry in registries:
         monkeypatch.setattr(registry, "_entries", {})
     yield
@@ -84,6 +85,15 @@ class Site:
         return load(self.entry_points(), frozenset(disabled))
 
 
+LOGGER = """
+from gym_dr.runs.loggers import Logger
+
+@hookimpl
+def gym_dr_register_loggers(register):
+    register(Logger(name="mine", summary="", open="plug_mine:Writer"))
+"""
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -105,7 +115,14 @@ def test_what_gym_dr_brings_comes_through_the_same_hooks() -> None:
 def test_without_the_builtin_plugin_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "builtin", sys)
     load([], frozenset())
-    assert [list(r) for r in (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS)] == [[], [], [], [], []]
+    assert [list(r) for r in (ALGORITHMS, FAMILIES, ENVIRONMENTS, SAMPLERS, PRESETS, LOGGERS)] == [
+        [],
+        [],
+        [],
+        [],
+        [],
+        [],
+    ]
 
 
 def test_a_plugin_adds_an_algorithm(site: Site) -> None:
@@ -150,7 +167,17 @@ def gym_dr_register_presets(register):
     env.close()
 
 
+def test_a_plugin_adds_a_logger(site: Site) -> None:
+    site.install("mine", LOGGER)
+    assert problems(site.load()) == {}
+    assert LOGGERS.get("mine").open == "plug_mine:Writer"
+
+
 BROKEN = {
+    "registers no logger": (
+        "@hookimpl\ndef gym_dr_register_loggers(register): register('mine')",
+        "expected register(Logger(...)), got 'mine'",
+    ),
     "raises when imported": ("raise RuntimeError('boom')", "importing plug_bad failed with RuntimeError: boom"),
     "needs what is missing": ("import no_such_module_here", "No module named 'no_such_module_here'"),
     "is no Python": ("def", "SyntaxError"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import dataclasses
 import json
 import math
 import shutil
@@ -15,7 +17,15 @@ import pytest
 
 import gym_dr
 from gym_dr import Run
-from gym_dr.errors import ConfigError, PluginError, PluginWarning, UnknownNameError
+from gym_dr.errors import (
+    CheckpointError,
+    ConfigError,
+    PluginError,
+    PluginWarning,
+    RunFolderError,
+    UnknownNameError,
+)
+from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.loggers import LOGGERS, Logger, Loggers
 from tests.experiments.test_interface import metrics_of
@@ -61,6 +71,38 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with loggers and an adaptive sampler."""
     path = tmp_path_factory.mktemp("loggers") / "run"
     return train(path, loggers=BOTH, sampler="doraemon", cohort=10)
+
+
+def opened(path: Path) -> Run:
+    found = gym_dr.load_run(path)
+    assert isinstance(found, Run)
+    return found
+
+
+def cut(update: int) -> Any:
+    """A callback that stops a training as a kill would, before an update is saved."""
+
+    def stop(row: dict[str, float]) -> None:
+        if row["update"] == update:
+            raise StoppedError
+
+    return stop
+
+
+@contextlib.contextmanager
+def added(logger: Logger) -> Iterator[None]:
+    LOGGERS.add(logger.name, logger, "tests")
+    try:
+        yield
+    finally:
+        LOGGERS.remove(logger.name)
+
+
+def refuse(path: Path, config: Mapping[str, Any]) -> RecordingWriter:
+    raise ConnectionError("no route to host")
+
+
+REFUSING = Logger(name="refusing", summary="", open=refuse)
 
 
 def got(run: Run, kind: str, logger: str = "recording") -> list[dict[str, Any]]:
@@ -144,11 +186,8 @@ def test_it_gets_the_configuration_when_it_is_opened(tmp_path: Path) -> None:
         opened.append(json.loads(json.dumps(config)))
         return RecordingWriter(path, config)
 
-    LOGGERS.add("noting", Logger(name="noting", summary="", open=note), "tests")
-    try:
+    with added(Logger(name="noting", summary="", open=note)):
         run = train(tmp_path / "run", loggers=["noting"], updates=1, eval_episodes=0)
-    finally:
-        LOGGERS.remove("noting")
     assert opened == [json.loads(run.folder.config.read_text())]
 
 
@@ -168,20 +207,47 @@ def test_loggers_change_nothing_of_a_run(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut_at", [0, 2, 3])
 def test_a_run_that_was_cut_and_resumed_shows_every_point_once(cut_at: int, run: Run, tmp_path: Path) -> None:
-    def cut(row: dict[str, float]) -> None:
-        if row["update"] == cut_at:
-            raise StoppedError
-
     with pytest.raises(StoppedError):
-        train(tmp_path / "run", loggers=BOTH, sampler="doraemon", cohort=10, callback=cut)
-    resumed = gym_dr.load_run(tmp_path / "run")
-    assert isinstance(resumed, Run)
-    resumed.resume(progress=False)
+        train(tmp_path / "run", loggers=BOTH, sampler="doraemon", cohort=10, callback=cut(cut_at))
+    resumed = opened(tmp_path / "run").resume(progress=False)
     for logger in BOTH:
         assert points(resumed, logger) == points(run, logger)
         assert [call["values"] for call in got(resumed, "results", logger)] == [
             call["values"] for call in got(run, "results", logger)
         ]
+
+
+def test_a_run_that_a_callback_ended_shows_the_draws_until_there(tmp_path: Path) -> None:
+    ended = train(tmp_path / "run", loggers=["recording"], callback=lambda row: row["update"] == 2)
+    assert [bool(call["histograms"]) for call in got(ended, "write")] == [False, True, True]
+    ended.resume(progress=False)
+    assert [call["step"] for call in got(ended, "write")] == [int(row["steps"]) for row in rows(ended.folder.metrics)]
+
+
+def test_a_logger_that_is_ahead_of_a_run_that_goes_on_otherwise_is_left_out(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        train(tmp_path / "run", loggers=BOTH, checkpoint_every=5, callback=cut(4))
+    cut_short = opened(tmp_path / "run")
+    cut_short.resume(callback=lambda row: row["update"] == 1, progress=False)
+    with pytest.warns(PluginWarning, match="'recording' has points up to step"):
+        cut_short.resume(progress=False)
+    assert [call["step"] for call in got(cut_short, "write", "forgetting")] == [
+        int(row["steps"]) for row in rows(cut_short.folder.metrics)
+    ]
+
+
+def test_an_update_that_was_skipped_makes_no_point(run: Run, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    config = dataclasses.replace(run.config, settings=dataclasses.replace(run.config.settings, loggers=("recording",)))
+    with contextlib.closing(LoggerFeed(folder, config, required=True)) as feed:
+        feed.open()
+        for update, steps in enumerate([10, 10, 20]):
+            feed.update({"update": update, "steps": steps, "skipped": update}, saved=False)
+    written = [call for call in calls(folder.loggers / "recording") if call["kind"] == "write"]
+    assert [(call["step"], call["scalars"]) for call in written] == [
+        (10, {"training/skipped": 0.0}),
+        (20, {"training/skipped": 2.0}),
+    ]
 
 
 def test_a_logger_that_is_added_later_gets_all_points(run: Run, tmp_path: Path) -> None:
@@ -207,35 +273,66 @@ def test_a_run_that_replaces_another_one_begins_its_points_anew(run: Run, tmp_pa
         (["tensorbord"], UnknownNameError, "Unknown logger 'tensorbord'. Did you mean 'tensorboard'?"),
         (["recording", "recording"], ConfigError, "loggers: expected distinct names, got recording, recording"),
         ("recording", ConfigError, "loggers: expected a list, got 'recording'"),
-        (["lacking"], ConfigError, "needs no_such.module: pip install no-such"),
+        (["lacking"], ConfigError, "needs no_such.module: pip install no_such.module"),
     ],
 )
 def test_a_logger_that_cannot_be_used_is_refused_and_leaves_no_folder(
     loggers: Any, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    lacking = Logger(
-        name="lacking", summary="", open="no_such.module:Writer", module="no_such.module", install="pip install no-such"
-    )
-    LOGGERS.add("lacking", lacking, "tests")
-    try:
-        with pytest.raises(error, match=message):
-            train(tmp_path / "run", loggers=loggers)
-    finally:
-        LOGGERS.remove("lacking")
+    lacking = Logger(name="lacking", summary="", open="no_such.module:Writer", module="no_such.module")
+    with added(lacking), pytest.raises(error, match=message):
+        train(tmp_path / "run", loggers=loggers)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_logger_that_cannot_be_opened_is_named_and_leaves_no_folder(tmp_path: Path) -> None:
-    def refuse(path: Path, config: Mapping[str, Any]) -> RecordingWriter:
-        raise ConnectionError("no route to host")
-
-    LOGGERS.add("refusing", Logger(name="refusing", summary="", open=refuse), "tests")
-    try:
-        with pytest.raises(PluginError, match="Logger 'refusing' cannot be opened: ConnectionError: no route to host"):
-            train(tmp_path / "run", loggers=["refusing"])
-    finally:
-        LOGGERS.remove("refusing")
+    said = "Logger 'refusing' cannot be opened: ConnectionError: no route to host"
+    with added(REFUSING), pytest.raises(PluginError, match=said):
+        train(tmp_path / "run", loggers=["refusing"])
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_goes_on_without_a_logger_that_cannot_be_opened_any_more(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    with added(REFUSING), pytest.warns(PluginWarning, match="Logger 'refusing' cannot be opened"):
+        opened(tmp_path / "run").resume(loggers=["refusing", "recording"], progress=False)
+    with pytest.warns(PluginWarning, match="'refusing' cannot be opened: UnknownNameError: Unknown logger 'refusing'"):
+        opened(tmp_path / "run").resume(progress=False)  # its plugin is gone
+    opened(tmp_path / "run").resume(loggers=[], progress=False)
+    opened(tmp_path / "run").resume(progress=False)
+
+
+@pytest.mark.parametrize("loggers", ["recording", 3, [["recording"]]])
+def test_what_is_no_list_of_names_is_refused_by_resume_too(loggers: Any, run: Run) -> None:
+    with pytest.raises(ConfigError, match="loggers: expected a list of names"):
+        run.resume(loggers=loggers, progress=False)
+
+
+@pytest.mark.parametrize("name", ["../evil", "a,b", "", "Tool"])
+def test_a_name_that_cannot_name_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(PluginError, match="expected a name of lower-case letters"):
+        Logger(name=name, summary="", open=RecordingWriter)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("draws.csv", b"length", b"width"), ("draws.csv", b"9.", b"x."), ("metrics.csv", b"steps", b"stops")],
+)
+def test_a_damaged_file_is_named(file: str, old: bytes, new: bytes, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    path = tmp_path / "run" / file
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(RunFolderError, match=file):
+        opened(tmp_path / "run").resume(progress=False)
+
+
+def test_a_resume_that_is_refused_leaves_a_loggers_files_as_they_are(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    for checkpoint in (tmp_path / "run" / "checkpoints").iterdir():
+        checkpoint.write_bytes(b"damaged")
+    with pytest.raises(CheckpointError):
+        opened(tmp_path / "run").resume(progress=False)
+    assert calls(tmp_path / "run" / "loggers" / "forgetting") == calls(run.folder.loggers / "forgetting")
 
 
 def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run, tmp_path: Path) -> None:
@@ -243,17 +340,17 @@ def test_a_logger_that_fails_later_is_left_out_and_the_training_goes_on(run: Run
         def write(self, step: int, scalars: Mapping[str, float], histograms: Mapping[str, Any]) -> None:
             raise TimeoutError("gone")
 
-    LOGGERS.add("failing", Logger(name="failing", summary="", open=FailingWriter), "tests")
-    try:
-        with pytest.warns(PluginWarning, match="Logger 'failing' failed and gets nothing more: TimeoutError: gone"):
-            made = train(tmp_path / "run", loggers=["failing", "recording"], sampler="doraemon", cohort=10)
-    finally:
-        LOGGERS.remove("failing")
+    failing = Logger(name="failing", summary="", open=FailingWriter)
+    with (
+        added(failing),
+        pytest.warns(PluginWarning, match="Logger 'failing' failed: TimeoutError: gone. It gets nothing"),
+    ):
+        made = train(tmp_path / "run", loggers=["failing", "recording"], sampler="doraemon", cohort=10)
     assert points(made) == points(run)
 
 
 def test_numbers_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
-    loggers = Loggers(["recording"], tmp_path, {})
+    loggers = Loggers(["recording"], tmp_path, {}, required=True)
     loggers.write(1, {"a": math.nan, "b": math.inf, "c": 1.0}, {"d": np.ones(2)})
     loggers.results(1, {"a": math.nan, "c": 2.0})
     loggers.close()
@@ -267,5 +364,5 @@ def test_a_link_in_place_of_a_loggers_folder_is_refused(run: Run, tmp_path: Path
     shutil.rmtree(tmp_path / "run" / "loggers" / "recording")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run" / "loggers" / "recording").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(gym_dr.errors.RunFolderError, match="expected a plain file or folder of the run"):
+    with pytest.raises(RunFolderError, match="expected a plain file or folder of the run"):
         RunFolder.open(tmp_path / "run")
