@@ -16,7 +16,7 @@ TEXTS = [*pages(), *sorted(EXAMPLES), *DOCSTRINGS]
 
 MADE = re.compile(r"""(?:--run-dir |--output |run_dir="|(?<!\w)output=")([a-z][\w./-]*)""")
 # it goes on with what is there, wherever it is typed
-STUDY = re.compile(r"""study[ (]"?([\w./]+\.toml)"?,? (?:--output |output=")([\w./-]+)""")
+STUDY = re.compile(r"""(?:study|tune)[ (]"?([\w./]+\.toml)"?,? (?:--output |output=")([\w./-]+)""")
 USED = re.compile(r"\bruns/[a-z]\w*")
 LINK = re.compile(r"\]\(([\w./]+\.md)[^)]*\)")
 
