@@ -11,8 +11,8 @@ those of others. If all combinations have the same seeds, it is Student's t inte
 seeds, and so that of a paired comparison.
 
 Shares of variance are those if all levels, and all combinations of crossed ones, were equally frequent, so they do not
-depend on how often the design trains each. Each is an unbiased estimate divided by the sum of all, with the variance
-between runs that is left in common. In a balanced design, this is omega squared (Hays 1963).
+depend on how often the design trains each. Each is an unbiased estimate of a variance, or 0 if that is negative,
+divided by the sum of all. In a balanced design without negative ones, this is omega squared (Hays 1963).
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class Blocks:
     @cached_property
     def inverse(self) -> Array:
         """From values of runs to coefficients of the model, those of least squares with the smallest norm."""
-        found: Array = np.linalg.pinv(self.matrix, rcond=_NEGLIGIBLE)
-        return found
+        return np.asarray(np.linalg.pinv(self.matrix, rcond=_NEGLIGIBLE), np.float64)
 
     @cached_property
     def leaves(self) -> Array:
@@ -94,8 +93,9 @@ def contrast_over_seeds(blocks: Blocks, values: Array, contrast: Array) -> tuple
         contrast: A weight for each combination, shape ``(combinations,)``; they add up to 0.
 
     Returns:
-        The estimate with its interval, and the two-sided p-value of the hypothesis that the contrast is 0. A single
-        seed, or equal differences in all seeds, have neither. None if the runs do not determine the contrast.
+        The estimate with its interval, and the two-sided p-value of the hypothesis that the contrast is 0. There is
+        neither if a combination has a single run, or if differences are equal in all seeds, since their spread is
+        unknown. None if the runs do not determine the contrast.
     """
     row = blocks.padded(contrast[None, :])
     if not blocks.estimable(row):
@@ -105,11 +105,12 @@ def contrast_over_seeds(blocks: Blocks, values: Array, contrast: Array) -> tuple
     # what the residuals of each seed contribute to the estimate, corrected
     by_seed = (blocks.corrections @ weights)[:, None] * np.eye(int(blocks.seeds.max()) + 1)[blocks.seeds]
     variance = float(np.sum((blocks.leaves @ values @ by_seed) ** 2))
-    if variance <= (_SAME * np.abs(weights) @ np.abs(values)) ** 2:
+    spread = by_seed.T @ blocks.leaves @ by_seed  # covariances of the contributions, for equal variances of runs
+    unseen = np.trace(spread) < (1 - 1e-6) * weights @ weights  # the noise of some runs leaves no residual
+    if unseen or variance <= (_SAME * np.abs(weights) @ np.abs(values)) ** 2:
         return found, None
     from scipy import stats  # heavy
 
-    spread = by_seed.T @ blocks.leaves @ by_seed  # covariances of the contributions, for equal variances of runs
     freedom = float(np.trace(spread) ** 2 / (spread**2).sum())
     error = math.sqrt(variance)
     half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * error
@@ -155,8 +156,8 @@ def shares_of_variance(design: Design, blocks: Blocks, values: Array) -> dict[tu
         values: Their values, shape ``(runs,)``.
 
     Returns:
-        A factor, two crossed factors, ``SEED_BLOCKS`` or ``RESIDUAL`` -> its share, at least 0. None if the runs do not
-        determine all, or do not vary.
+        A factor, two crossed factors, ``SEED_BLOCKS`` or ``RESIDUAL`` -> its share; they add up to 1. None if the runs
+        do not determine all, or do not vary.
     """
     deviations = {term: blocks.padded(rows) for term, rows in _deviations(design).items()}
     num_seeds = blocks.matrix.shape[1] - blocks.num_combinations
@@ -168,12 +169,12 @@ def shares_of_variance(design: Design, blocks: Blocks, values: Array) -> dict[tu
     found = {}
     for term, rows in deviations.items():
         weights = rows @ blocks.inverse
-        found[term] = float(np.sum((weights @ values) ** 2) - noise * np.sum(weights**2))
+        found[term] = max(float(np.sum((weights @ values) ** 2) - noise * np.sum(weights**2)), 0.0)
     found[RESIDUAL,] = noise
     total = sum(found.values())
     if total <= (_SAME * np.abs(values).max()) ** 2:
         return None
-    return {term: max(variance, 0.0) / total for term, variance in found.items()}
+    return {term: variance / total for term, variance in found.items()}
 
 
 def _deviations(design: Design) -> dict[tuple[str, ...], Array]:

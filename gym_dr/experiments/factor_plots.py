@@ -11,7 +11,7 @@ from gym_dr.evaluation.plots import save_figure
 from gym_dr.evaluation.report.page import Panel, Section, View, plain
 from gym_dr.evaluation.report.style import new_figure, series
 from gym_dr.experiments.factor_effects import RESIDUAL, SEED_BLOCKS
-from gym_dr.experiments.factor_tables import TIMES, percentage
+from gym_dr.experiments.factor_tables import TIMES, effect_name, percentage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,7 @@ def plot_effects(effects: pd.DataFrame, shares: pd.DataFrame, path: Path) -> Non
     lowest = max(places.values()) + ROW
     figure, axes = new_picture(1, len(sets), (2.0 + 3.2 * len(sets), 1.2 + 0.24 * lowest))
     colors = {term: f"C{index % 10}" for index, term in enumerate(dict.fromkeys(effects["term"]))}
+    small: Any = {"fontsize": "small", "parse_math": False}
     for ax, name in zip(axes, sets, strict=True):
         ax.axvline(0.0, color="0.4", linewidth=1.0, linestyle=":")
         for row in effects[effects["set"] == name].to_dict("records"):
@@ -44,17 +45,18 @@ def plot_effects(effects: pd.DataFrame, shares: pd.DataFrame, path: Path) -> Non
             ax.plot([row["low"], row["high"]], [y, y], color=colors[row["term"]], linewidth=1.8)
             ax.plot([row["value"]], [y], "o", color=colors[row["term"]], markersize=5)
         known = _shares_of(shares, name)
-        for term in colors:
-            text = f"{term}: {known[term]}" if term in known else term
+        for term, other in effects.drop_duplicates("term")[["term", "other"]].itertuples(index=False):
+            text = term if TIMES in term else f"{term}, from {other}"
             y = places[term, ""]
-            ax.text(0.02, y, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small", parse_math=False)
+            text += f": {known[term]}" if term in known else ""
+            ax.text(0.02, y, text, transform=ax.get_yaxis_transform(), va="center", backgroundcolor="white", **small)
         rest = [f"{term}: {known[term]}" for term in (SEED_BLOCKS, RESIDUAL) if term in known]
-        ax.set_title("\n".join([name, ", ".join(rest)]), fontsize="small", parse_math=False)
+        ax.set_title("\n".join([name, ", ".join(rest)]), **small)
         ax.set_ylim(lowest, -ROW)
         ax.grid(visible=False, axis="y")
         labels = {y: level for (_, level), y in places.items() if level}
         ax.set_yticks(list(labels), list(labels.values()) if ax is axes[0] else [""] * len(labels), fontsize="small")
-    figure.supxlabel(f"{AXIS} from the baseline's level, with 95 % intervals; % of variance", fontsize="medium")
+    figure.supxlabel(f"{AXIS}, with 95 % intervals over seeds; percentages: shares of variance", fontsize="medium")
     save_figure(figure, path, dpi=110)
 
 
@@ -111,21 +113,15 @@ def _panel(effects: pd.DataFrame, shares: Mapping[str, str], name: str) -> Panel
     for index, (key, rows) in enumerate(effects.groupby("term", sort=False)):
         term = str(key)
         value, low, high = (rows[column] for column in ("value", "low", "high"))
-        known = low.notna().all()
-        bars: dict[str, Any] = {
-            "array": (high - value).tolist(),
-            "arrayminus": (value - low).tolist(),
-            "thickness": 1.6,
-        }
         traces.append(
             go.Scatter(
                 x=value.tolist(),
-                y=[plain(f"{term}: {level}") for level in rows["level"]],
+                y=[plain(effect_name(row)) for row in rows.to_dict("records")],
                 mode="markers",
                 name=plain(f"{term}: {shares[term]}" if term in shares else term),
                 showlegend=True,
                 marker={"color": series(index)[0], "size": 10},
-                error_x=bars if known else None,
+                error_x={"array": (high - value).tolist(), "arrayminus": (value - low).tolist(), "thickness": 1.6},
                 customdata=rows[["low", "high"]].to_numpy().tolist(),
                 hovertemplate="%{y}: <b>%{x:.1f}</b>, %{customdata[0]:.1f} to %{customdata[1]:.1f}<extra></extra>",
             )

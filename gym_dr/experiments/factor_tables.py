@@ -16,7 +16,7 @@ from gym_dr.experiments.factor_effects import (
     shares_of_variance,
 )
 from gym_dr.experiments.study_factors import Design
-from gym_dr.experiments.table_cells import cell
+from gym_dr.experiments.table_cells import UNEQUAL, cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 TIMES = " x "  # between crossed factors, in a term
 EFFECTS = ("term", "level", "other", "set", "statistic", "seeds", "value", "low", "high", "p", "p_holm", "budgets")
 SHARES = ("term", "set", "statistic", "share")
-METHOD = (
+EFFECTS_METHOD = (
     "Main effects are differences from the baseline's level, averaged over the levels of crossed factors; interactions "
     "are how much more a difference is at another level of the other factor than at the baseline's. Factors that are "
     "not crossed are at the baseline's level. Least squares on one number per run, with seeds as blocks; 95 % "
     "intervals and p-values over seeds (cluster-robust, CR2), with Holm's correction for all effects of a statistic."
 )
-SHARED = (
+SHARES_METHOD = (
     "Shares of the variance of runs (omega squared) if all levels were equally frequent. Seed blocks are what seeds "
     "change in all combinations alike, and residual variance is what is left between runs with different seeds."
 )
@@ -82,34 +82,29 @@ def effect_tables(effects: pd.DataFrame, shares: pd.DataFrame, title: str, *, pe
     tables = []
     if len(effects):
         named = effects.assign(row=[effect_name(row) for row in effects.to_dict("records")])
-        tables.append(
-            _table(f"{title}: effects", "Effect", named, lambda row: cell(row, percent=percent), notes=[METHOD])
-        )
+        tables.append(_table(f"{title}: effects", "Effect", named, lambda row: cell(row, percent=percent)))
     if len(shares):
         named = shares.assign(row=shares["term"])
-        tables.append(
-            _table(
-                f"{title}: shares of variance", "Term", named, lambda row: TableCell(percentage(row)), notes=[SHARED]
-            )
-        )
+        caption = f"{title}: shares of variance"
+        tables.append(_table(caption, "Term", named, lambda row: TableCell(percentage(row))))
     return tables
 
 
-def _table(
-    caption: str, first: str, table: pd.DataFrame, shown: Callable[[Mapping[Any, Any]], TableCell], *, notes: list[str]
-) -> Table:
+def _table(caption: str, first: str, table: pd.DataFrame, shown: Callable[[Mapping[Any, Any]], TableCell]) -> Table:
     """A row for each value of the column ``row``, a column for each set; empty where a set has no such row."""
     sets = list(dict.fromkeys(table["set"]))
     rows = []
     for name, group in table.groupby("row", sort=False):
         cells = {row["set"]: shown(row) for row in group.to_dict("records")}
         rows.append((str(name), [cells.get(one, TableCell("")) for one in sets]))
-    return Table(caption=caption, columns=[first, *sets], rows=rows, notes=notes)
+    return Table(caption=caption, columns=[first, *sets], rows=rows)
 
 
 def effect_name(row: Mapping[Any, Any]) -> str:
     """An effect in words, from a row of ``StudyTables.effects``."""
-    return f"{row['term']}: {row['level']}" + ("" if TIMES in row["term"] else f" minus {row['other']}")
+    than = "" if TIMES in row["term"] else f" minus {row['other']}"
+    mark = f" {UNEQUAL}" if row["budgets"] == "unequal" else ""
+    return f"{row['term']}: {row['level']}{than}{mark}"
 
 
 def percentage(row: Mapping[Any, Any]) -> str:

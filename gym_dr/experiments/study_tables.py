@@ -16,7 +16,9 @@ from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
 from gym_dr.experiments.factor_tables import (
     EFFECTS,
+    EFFECTS_METHOD,
     SHARES,
+    SHARES_METHOD,
     TIMES,
     as_comparisons,
     effect_tables,
@@ -29,7 +31,7 @@ from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, ga
 from gym_dr.experiments.study_factors import Design
 from gym_dr.experiments.study_file import Study, describe_budget
 from gym_dr.experiments.study_gap import judged_on
-from gym_dr.experiments.table_cells import SMALLEST, cell, p_value
+from gym_dr.experiments.table_cells import SMALLEST, UNEQUAL, cell, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +46,6 @@ TITLES = {
     WORST: "Mean return in the worst cell",
     SOLVED: "Episodes solved",
 }
-UNEQUAL = "†"  # marks variants with unequal budgets
 ALPHA = 0.05  # significance level of corrected p-values
 MOST_APART = 3  # more findings of the same kind share a sentence
 METHOD = (
@@ -206,7 +207,8 @@ class StudyTables:
         steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
         unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
         lost = [text for design, _, runs in self._of_factors(MEAN)[:1] for text in undetermined(design, runs)]
-        return [METHOD, *unequal, *lost, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
+        of_effects = [] if self.study.design is None else [EFFECTS_METHOD, SHARES_METHOD, *lost]
+        return [METHOD, *of_effects, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
 
     @property
     def findings(self) -> list[str]:
