@@ -9,7 +9,6 @@ from gym_dr.evaluation.html_tables import TableCell, listed
 from gym_dr.evaluation.report.page import Table
 from gym_dr.experiments.factor_effects import (
     RESIDUAL,
-    SEED_BLOCKS,
     blocks_of,
     contrast_over_seeds,
     effect_contrasts,
@@ -113,19 +112,22 @@ def percentage(row: Mapping[Any, Any]) -> str:
 
 
 def share_findings(shares: pd.DataFrame) -> list[str]:
-    """States the shares on each set.
+    """States the shares on each set, the largest first; those below 1 % share a phrase.
 
     Args:
         shares: See ``StudyTables.shares``; those of one statistic.
     """
     sentences = []
     for name, group in shares.groupby("set", sort=False):
-        rows = {row["term"]: percentage(row) for row in group.to_dict("records")}
-        rest = f"seed blocks {rows.pop(SEED_BLOCKS)}; {rows.pop(RESIDUAL)} is left between seeds"
-        terms = sorted(rows, key=lambda term: -float(rows[term].split()[0]))
-        (first, share), *others = [(term, rows[term]) for term in terms]
-        text = ", ".join([f"{first} explains {share} of the variance of mean returns", *map(" ".join, others), rest])
-        sentences.append(f"On {name}, {text}.")
+        rows = group.sort_values("share", ascending=False, kind="stable").to_dict("records")
+        left = next(percentage(row) for row in rows if row["term"] == RESIDUAL)
+        stated = [(row["term"], percentage(row)) for row in rows if row["term"] != RESIDUAL and row["share"] >= 0.01]
+        parts = [f"{term} {share}" for term, share in stated[1:]]
+        if len(stated) < len(rows) - 1:
+            parts.append("all others less than 1 %")
+        explained = "no factor explains 1 %" if not stated else "{} explains {}".format(*stated[0])
+        what = ", ".join([f"{explained} of the variance of mean returns", *(parts if stated else [])])
+        sentences.append(f"On {name}, {what}; {left} is left between seeds.")
     return sentences
 
 

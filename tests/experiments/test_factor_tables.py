@@ -71,7 +71,11 @@ def test_effects_and_shares_are_tables_with_a_column_for_each_set(effects: pd.Da
 def test_shares_are_stated_the_largest_first(shares: pd.DataFrame) -> None:
     assert share_findings(shares) == [
         "On box, draws explains 90 % of the variance of mean returns, draws x sampler 7 %, sampler 3 %, "
-        "seed blocks 0 %; 0 % is left between seeds."
+        "all others less than 1 %; 0 % is left between seeds."
+    ]
+    none = shares.assign(share=[0.0, 0.009, 0.0, 0.0, 0.991])
+    assert share_findings(none) == [
+        "On box, no factor explains 1 % of the variance of mean returns; 99 % is left between seeds."
     ]
 
 

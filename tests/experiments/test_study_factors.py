@@ -129,9 +129,8 @@ def test_what_cannot_be_meant_is_refused_by_name(case: str) -> None:
         form = {key: value for key, value in FORM.items() if key != "factors"} | {"variants": {"a": {}}}
     else:
         form = changed(**change)
-    with pytest.raises(GymDrError, match=message) as refused:
+    with pytest.raises(GymDrError, match=message):
         read_study(form)
-    assert isinstance(refused.value, ConfigError) or "Unknown" in message or "mean" in message or "none" in message
 
 
 def test_a_name_that_is_too_long_for_a_folder_is_refused() -> None:
