@@ -122,12 +122,12 @@ def share_findings(shares: pd.DataFrame) -> list[str]:
         rows = group.sort_values("share", ascending=False, kind="stable").to_dict("records")
         left = next(percentage(row) for row in rows if row["term"] == RESIDUAL)
         stated = [(row["term"], percentage(row)) for row in rows if row["term"] != RESIDUAL and row["share"] >= 0.01]
-        parts = [f"{term} {share}" for term, share in stated[1:]]
-        if len(stated) < len(rows) - 1:
-            parts.append("all others less than 1 %")
-        explained = "no factor explains 1 %" if not stated else "{} explains {}".format(*stated[0])
-        what = ", ".join([f"{explained} of the variance of mean returns", *(parts if stated else [])])
-        sentences.append(f"On {name}, {what}; {left} is left between seeds.")
+        parts = ["no factor explains 1 % of the variance of mean returns"]
+        if stated:
+            (first, most), *others = stated
+            rest = ["all others less than 1 %"] if len(stated) < len(rows) - 1 else []
+            parts = [f"{first} explains {most} of the variance of mean returns", *map(" ".join, others), *rest]
+        sentences.append(f"On {name}, {', '.join(parts)}; {left} is left between seeds.")
     return sentences
 
 

@@ -96,7 +96,7 @@ def read_design(
             if SEEDS in own:
                 number, expected = own[SEEDS], f"a number from 1 to {seeds}: how many of the study's seeds to use"
                 place = f"[factors.{factor}.{level}]: {SEEDS}"
-                expect(is_whole(number) and 1 <= number <= seeds, place, expected, shortened(number))
+                expect(is_whole(number) and 1 <= number <= seeds, place, expected, number)
                 limits[factor, level] = int(number)
     with located("[design]"):
         crossed = _crossed(_Crossing(**check_fields(_Crossing, design)).cross, list(tables))
@@ -110,7 +110,8 @@ def read_design(
 
 def _levels_of(factor: str, given: Any) -> dict[str, Mapping[str, Any]]:
     if not isinstance(given, Mapping) or len(given) < 2:
-        raise ConfigError(f"{factor}: expected a table of at least two levels, the baseline's first; got {given!r}.")
+        expected = "a table of at least two levels, the baseline's first"
+        raise ConfigError(f"{factor}: expected {expected}; got {shortened(given)}.")
     for level, own in given.items():
         if not isinstance(own, Mapping):
             raise ConfigError(f"{factor}: {level}: expected a table of settings and options, got {shortened(own)}.")
