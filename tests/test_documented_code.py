@@ -319,6 +319,7 @@ def test_the_table_of_a_study_has_every_key() -> None:
     rows = {row["key"]: row["meaning"] for row in table(DOCS / "guides" / "studies.md", "key")}
     keys = {name for cell in rows for name in re.findall(r"`\[?([A-Za-z_]+)", cell)}
     assert keys >= field_names(study_file._Head) | set(study_file.TABLES)
+    assert "`cross`" in rows["`[factors.FACTOR.LEVEL]`, `[design]`"]
     tables = ("evaluation", "comparisons", "gap")
     inside = {name: set(re.findall("`([a-z_]+)[ `]", rows[f"`[{name}]`"])) for name in tables}
     assert inside["evaluation"] == field_names(study_file._Evaluation) | {"grid", "sets"}

@@ -141,8 +141,22 @@ def test_a_study_has_the_documented_seeds_and_equal_budgets_where_those_are_know
         for module in OWN:
             monkeypatch.delitem(sys.modules, module, raising=False)  # so that it registers its id
         study = read_study(path, trust=OWN)
-    assert len(study.seeds) == {"walker2d": 3, "terrain": 3, "samplers": 10}.get(path.stem, 5)
-    assert study.same_budget() == (path.stem != "algorithms")
+    assert len(study.seeds) == {"walker2d": 3, "terrain": 3, "samplers": 10, "factors_lander": 10}.get(path.stem, 5)
+    assert study.same_budget() == (path.stem not in ("algorithms", "factors_lander"))
+
+
+def test_the_study_of_factors_has_the_runs_and_the_hours_that_it_says() -> None:
+    path = EXAMPLES / "studies" / "factors_lander.toml"
+    study, text = read_study(path), path.read_text(encoding="utf-8")
+    speeds = {"a2c": 100_000, "ppo": 80_000, "ppo128": 42_000, "gru64": 48_000}  # steps per second
+    seconds = 0.0
+    for name, seeds in study.seeds_of.items():
+        slowest = min(
+            speed for part, speed in speeds.items() if part in [*name.split("+"), *([] if "a2c" in name else ["ppo"])]
+        )
+        seconds += len(seeds) * (study.budgets[name] or 0) / slowest
+    runs = sum(map(len, study.seeds_of.values()))
+    assert f"{len(study.variants)} variants in {runs} runs: about {seconds / 3600:.1f} hours of training" in text
 
 
 def test_the_tuning_is_possible_and_says_what_it_says() -> None:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 DOCUMENT, RUNS, EVALUATION = "study.json", "runs", "evaluation"
 MAX_DOCUMENT = 2**26  # bytes of ``study.json`` that are read
 RESULTS, COMPARISONS, TABLES, TIMES = "results.csv", "comparisons.csv", "tables.md", "times.csv"
-GAP = "gap.csv"
-CURVES, GRID, PAGE = "learning_curves.png", "grid.png", "report.html"
-FILES = {DOCUMENT, RESULTS, COMPARISONS, GAP, TABLES, TIMES, CURVES, GRID, PAGE, OWNER}
+GAP, EFFECTS, SHARES = "gap.csv", "effects.csv", "shares.csv"
+CURVES, GRID, DOTS, PAGE = "learning_curves.png", "grid.png", "effects.png", "report.html"
+FILES = {DOCUMENT, RESULTS, COMPARISONS, GAP, EFFECTS, SHARES, TABLES, TIMES, CURVES, GRID, DOTS, PAGE, OWNER}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,6 +75,16 @@ class StudyResult:
         return self.tables.gap
 
     @property
+    def effects(self) -> pd.DataFrame:
+        """A row for each effect of factors, set and statistic, as in ``effects.csv``; none if there are no factors."""
+        return self.tables.effects
+
+    @property
+    def shares(self) -> pd.DataFrame:
+        """A row for each term, set and statistic: its share of variance, as in ``shares.csv``."""
+        return self.tables.shares
+
+    @property
     def evaluation(self) -> Evaluation:
         """The evaluation, with all episodes."""
         return self.tables.evaluation
@@ -88,7 +98,7 @@ class StudyResult:
         plan = self.tables.study
         missing = f", {len(self.missing)} runs missing" if self.missing else ""
         names = listed([variant.name for variant in plan.variants])
-        return f"StudyResult({str(self.folder)!r}: {names} on {plan.env}, {len(plan.seeds)} seeds each{missing})"
+        return f"StudyResult({str(self.folder)!r}: {names} on {plan.env}, {plan.counts} each{missing})"
 
     def _repr_html_(self) -> str:
         """All tables, for notebooks."""
@@ -203,6 +213,7 @@ def study(
             _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / f"seed-{seed}"))
             for seed in plan.seeds  # all variants with the first seed come first
             for variant in plan.variants
+            if seed in plan.seeds_of[variant.name]
         ]
         edited = _check_edits(runs, overwrite)
         write_atomically(folder / DOCUMENT, (json.dumps(plan.to_dict(), indent=2) + "\n").encode())
@@ -254,7 +265,7 @@ def _check_links(folder: Path, plan: Study) -> None:
     """Checks that nothing in a study's folder, which may be a stranger's, leads elsewhere."""
     evaluation = folder / EVALUATION
     inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
-    runs = [folder / RUNS / variant.name / f"seed-{seed}" for variant in plan.variants for seed in plan.seeds]
+    runs = [folder / RUNS / name / f"seed-{seed}" for name, seeds in plan.seeds_of.items() for seed in seeds]
     within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
     check_plain(folder, [folder / DOCUMENT, *within, *inside], within)
     for run in runs:
@@ -303,7 +314,7 @@ def _train(
             shown.note(note)
         budgets = ", ".join(dict.fromkeys(f"{steps:,}" if steps else "by episodes" for steps in plan.budgets.values()))
         equal = "equal" if plan.same_budget() else "unequal"
-        what = f"{counted(len(plan.variants), 'variant')} x {counted(len(plan.seeds), 'seed')}"
+        what = f"{counted(len(plan.variants), 'variant')} x {plan.counts}"
         done = f"{len(runs) - len(waiting)} of {counted(len(runs), 'run')} trained"
         shown.note(f"{what}, {done}; {equal} budgets of environment steps: {budgets}")
         failed = train_folders([run.folder for run in waiting], **launching, display="nothing")
@@ -372,15 +383,16 @@ def _evaluate(
         tables = StudyTables(study=plan, evaluation=evaluation, runs=seeds, missing=missing)
         times = _times(trained)
         written = {RESULTS: tables.results, COMPARISONS: tables.comparisons, TIMES: times}
-        if plan.gap is None:
-            (folder / GAP).unlink(missing_ok=True)  # from an earlier version of the study
-        else:
-            written[GAP] = tables.gap
+        written |= {} if plan.gap is None else {GAP: tables.gap}
+        written |= {} if plan.design is None else {EFFECTS: tables.effects, SHARES: tables.shares}
+        for name in {GAP, EFFECTS, SHARES} - set(written):
+            (folder / name).unlink(missing_ok=True)  # from an earlier version of the study
         for name, table in written.items():
             write_atomically(folder / name, table.to_csv(index=False).encode())
         write_atomically(folder / TABLES, tables.markdown().encode())
         plot_learning_curves({name: [run.folder for run in found] for name, found in done.items()}, folder / CURVES)
         _draw_grid(tables, folder / GRID)
+        _draw_effects(tables, folder / DOTS)
         by_name = {policy.name: policy for policy in policies}
         groups = [Group(name=n, policies=tuple(by_name[run.name] for run in found)) for n, found in done.items()]
         comparison = Comparison(groups=groups, evaluation=evaluation)
@@ -421,24 +433,40 @@ def _draw_grid(tables: StudyTables, path: Path) -> None:
     plot_grids(maps, axes, path)
 
 
+def _draw_effects(tables: StudyTables, path: Path) -> None:
+    """Draws the effects of the factors on mean returns, if there are any."""
+    from gym_dr.experiments.factor_plots import plot_effects
+
+    effects, shares = tables.effects_on_means
+    if len(effects):
+        plot_effects(effects, shares, path)
+    else:
+        path.unlink(missing_ok=True)  # from an earlier version of the study
+
+
 def study_page(
     tables: StudyTables, times: pd.DataFrame, comparison: Comparison, command: str, note: Callable[[str], None]
 ) -> Report:
     """Assembles the report of all variants, the study's findings and tables first."""
     from gym_dr.evaluation.report.assemble import assemble  # heavy
     from gym_dr.evaluation.report.page import Table
+    from gym_dr.experiments.factor_plots import effects_section
     from gym_dr.experiments.gap_tables import gap_section
 
     rows = []
     for name, group in times.groupby("variant", sort=False):
         budget = describe_budget(tables.study.budgets[str(name)])
-        numbers = [f"{len(group)} of {len(tables.study.seeds)}", budget, f"{group['steps'].mean():,.0f}"]
+        numbers = [f"{len(group)} of {len(tables.study.seeds_of[str(name)])}", budget, f"{group['steps'].mean():,.0f}"]
         cells = [*numbers, f"{group['seconds'].mean():,.1f}", f"{group['seconds'].sum():,.1f}"]
         rows.append((str(name), [TableCell(value) for value in cells]))
     columns = ["Variant", "Seeds", "Step budget", "Mean steps", "Mean seconds per run", "Total seconds"]
     text = "Mean steps exclude reset steps. Seconds are wall time of training; runs may have shared the machine."
     budgets = Table(caption="Budgets and wall times", columns=columns, rows=rows, notes=[text])
     report = assemble(comparison, command, note, compared=(tables.findings, [*tables.tables, budgets]))
-    sections = [*gap_section(tables.gap, list(tables.runs)), *report.sections]
+    sections = [
+        *gap_section(tables.gap, list(tables.runs)),
+        *effects_section(*tables.effects_on_means),
+        *report.sections,
+    ]
     names = " and ".join(tables.runs) if len(tables.runs) < 3 else f"{len(tables.runs)} variants"
     return dataclasses.replace(report, title=f"Study: {names} on {tables.study.env}", sections=sections)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gym_dr.errors import ConfigError, check_known, located, shortened, unknown_name
 from gym_dr.evaluation.html_tables import listed
 from gym_dr.experiments.evaluate import asked_sets, check_options, episodes_of_each
+from gym_dr.experiments.study_factors import Design, read_design
 from gym_dr.experiments.study_gap import Gap, read_gap
 from gym_dr.options import check_fields
 from gym_dr.plugins.loading import load_plugins
@@ -36,14 +37,16 @@ from gym_dr.runs.config import (
 from gym_dr.runs.environments import check_module
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
-from gym_dr.wording import addressing
+from gym_dr.wording import addressing, counted
 
 if TYPE_CHECKING:
     from gym_dr.evaluation.cells import CellSet
 
 FORMAT, VERSION = "gym_dr study", 1
 # besides one for each algorithm and sampler
-TABLES = ("settings", "randomization", "randomize", "variants", "evaluation", "comparisons", "gap")
+TABLES = (
+    *("settings", "randomization", "randomize", "variants", "factors", "design", "evaluation", "comparisons", "gap"),
+)
 OF_THE_FILE = ("env", "seed")  # settings that variants cannot override
 NAME = re.compile(r"\w[\w.+-]{0,63}", re.ASCII)  # of a variant, which has a folder of that name
 Plan = TypeVar("Plan")
@@ -88,6 +91,7 @@ class Study:
     pairs: tuple[tuple[str, str], ...]  # (variant, the variant to compare it with)
     unequal_budgets: bool  # whether they are allowed
     gap: Gap | None = None  # to state; None for none
+    design: Design | None = None  # the factors whose effects to state; None for none
     notes: tuple[str, ...] = ()  # about the sets
 
     @cached_property
@@ -95,15 +99,28 @@ class Study:
         """Environment steps of one run of each variant."""
         return {variant.name: variant.budget for variant in self.variants}
 
+    @cached_property
+    def seeds_of(self) -> dict[str, tuple[int, ...]]:
+        """The seeds that each variant is trained with; those of some levels of factors have fewer."""
+        found = {variant.name: self.seeds for variant in self.variants}
+        if self.design is not None:
+            total = len(self.seeds)
+            found |= {name: self.seeds[: self.design.num_seeds(name, total)] for name in self.design.combinations}
+        return found
+
+    @property
+    def counts(self) -> str:
+        """How many seeds variants have, as text."""
+        few, most = (end(len(seeds) for seeds in self.seeds_of.values()) for end in (min, max))
+        return counted(most, "seed") if few == most else f"{few} to {most} seeds"
+
     def same_budget(self, *names: str) -> bool:
         """Whether variants, all by default, train for the same number of environment steps."""
         found = {self.budgets[name] for name in names or self.budgets}
         return len(found) == 1 and (None not in found or len(names or self.budgets) == 1)
 
     def __repr__(self) -> str:
-        return (
-            f"Study({listed([variant.name for variant in self.variants])} on {self.env}, {len(self.seeds)} seeds each)"
-        )
+        return f"Study({listed([variant.name for variant in self.variants])} on {self.env}, {self.counts} each)"
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``study.json``: the whole study, resolved."""
@@ -119,6 +136,7 @@ class Study:
             "evaluation": {"success": self.success, "sets": [cells.to_dict() for cells in self.sets]},
             "comparisons": [list(pair) for pair in self.pairs],
             "gap": None if self.gap is None else self.gap.to_dict(),
+            "design": None if self.design is None else self.design.to_dict(),
         }
 
 
@@ -186,7 +204,8 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     top = {name: value for name, value in table.items() if name not in (*TABLES, *parts)}
     head = _Head(**check_fields(_Head, top, also=(*TABLES, *ALGORITHMS, *SAMPLERS)))
     _check_seeds(head)
-    variants = _variants(table, head, file)
+    design, combined = _design(table, len(head.seeds))
+    variants = _variants(table, combined, head, file)
     unused = set(parts) - {variant.algorithm.name for variant in variants}
     if unused := unused - {variant.config.settings.sampler for variant in variants}:
         raise ConfigError(f"[{unused.pop()}]: expected options of an algorithm or sampler that a variant uses.")
@@ -205,9 +224,10 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         variants=variants,
         sets=tuple(sets),
         success=evaluation.success,
-        pairs=_pairs(_Comparisons(**check_fields(_Comparisons, inner_table(table, "comparisons"))), variants),
+        pairs=_pairs(table, variants),
         unequal_budgets=head.unequal_budgets,
         gap=_gap(table, variants),
+        design=design,
         notes=tuple(notes),
     )
     if not (study.same_budget() or study.unequal_budgets):
@@ -260,25 +280,38 @@ def check_distinct(name: str, seeds: Sequence[int]) -> None:
         raise ConfigError(f"{name}: expected distinct whole numbers of at least 0, got {shortened(seeds)}.")
 
 
-def _variants(table: Mapping[str, Any], head: _Head, file: Path | None) -> tuple[Variant, ...]:
-    given = inner_table(table, "variants")
-    if not given:
+def _design(table: Mapping[str, Any], seeds: int) -> tuple[Design | None, dict[str, dict[str, Any]]]:
+    """The factors, and the tables of their variants; None and none if the file has no factors."""
+    factors, design = inner_table(table, "factors"), inner_table(table, "design")
+    if design and not factors:
+        raise ConfigError("[design]: expected tables of factors to cross, such as [factors.sampler.adr]; got none.")
+    return read_design(factors, design, seeds) if factors else (None, {})
+
+
+def _variants(
+    table: Mapping[str, Any], combined: Mapping[str, Any], head: _Head, file: Path | None
+) -> tuple[Variant, ...]:
+    """The variants of the file, those of its factors first."""
+    named = inner_table(table, "variants")
+    if not (named or combined):
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
-    for spelled, count in Counter(name.casefold() for name in given).items():
+    for spelled, count in Counter(name.casefold() for name in (*combined, *named)).items():
         if count > 1:  # some file systems ignore case
             raise ConfigError(f"variants: expected names that differ in more than case, got {spelled!r} {count} times.")
     variants: list[Variant] = []
+    given = {**combined, **named}
     for name in given:
         if not NAME.fullmatch(name):
             raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
-        with located(f"[variants.{name}]"):
+        place = f"[factors]: {name}" if name in combined else f"[variants.{name}]"
+        with located(place):
             own = inner_table(given, name)
             variants.append(
                 make_variant(name, own, table, file, env=head.env, algorithm=head.algorithm, seed=head.seeds[0])
             )
             check_not_reserved("seeds", head.seeds, variants[-1].config.settings.reserved_seeds)
         if same := next((v.name for v in variants[:-1] if v.content == variants[-1].content), None):
-            raise ConfigError(f"[variants.{name}]: expected a distinct configuration, got that of {same}.")
+            raise ConfigError(f"{place}: expected a distinct configuration, got that of {same}.")
     return tuple(variants)
 
 
@@ -352,8 +385,11 @@ def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str,
     return {f": {name}": rule for rule, name in found.items()}
 
 
-def _pairs(given: _Comparisons, variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
-    """The pairs of variants to compare."""
+def _pairs(table: Mapping[str, Any], variants: Sequence[Variant]) -> tuple[tuple[str, str], ...]:
+    """The pairs of variants to compare; by default none if effects of factors are stated."""
+    if "comparisons" not in table and table.get("factors"):
+        return ()
+    given = _Comparisons(**check_fields(_Comparisons, inner_table(table, "comparisons")))
     names = [variant.name for variant in variants]
     pairs = [(name, given.baseline or names[0]) for name in names] if not given.pairs else given.pairs
     if given.pairs and given.baseline:

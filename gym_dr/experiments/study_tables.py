@@ -14,10 +14,24 @@ import numpy as np
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
+from gym_dr.experiments.factor_tables import (
+    EFFECTS,
+    EFFECTS_METHOD,
+    SHARES,
+    SHARES_METHOD,
+    TIMES,
+    as_comparisons,
+    effect_tables,
+    effects_on,
+    share_findings,
+    shares_on,
+    undetermined,
+)
 from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, gap_table
+from gym_dr.experiments.study_factors import Design
 from gym_dr.experiments.study_file import Study, describe_budget
 from gym_dr.experiments.study_gap import judged_on
-from gym_dr.experiments.table_cells import SMALLEST, cell, p_value
+from gym_dr.experiments.table_cells import SMALLEST, UNEQUAL, cell, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +46,6 @@ TITLES = {
     WORST: "Mean return in the worst cell",
     SOLVED: "Episodes solved",
 }
-UNEQUAL = "†"  # marks variants with unequal budgets
 ALPHA = 0.05  # significance level of corrected p-values
 MOST_APART = 3  # more findings of the same kind share a sentence
 METHOD = (
@@ -80,9 +93,8 @@ class StudyTables:
             if statistic == SOLVED:
                 interval = _within(interval, 0.0, 1.0)
             head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
-            rows.append(
-                {**head, "seeds_missing": len(self.study.seeds) - len(by_seed), **interval, **self._budget(variant)}
-            )
+            head["seeds_missing"] = len(self.study.seeds_of[variant]) - len(by_seed)
+            rows.append({**head, **interval, **self._budget(variant)})
         return (
             pd.DataFrame(rows)
             .astype({"low": "float64", "high": "float64"})
@@ -109,8 +121,7 @@ class StudyTables:
                     head = {"variant": one, "other": other, "set": cells.name, "statistic": statistic}
                     budget = "equal" if self.study.same_budget(one, other) else "unequal"
                     family.append({**head, "seeds": len(both), **interval, "p": p, "budgets": budget})
-            for row, corrected in zip(family, holm([row["p"] for row in family]), strict=True):
-                rows.append({**row, "p_holm": corrected})
+            rows += _corrected(family)
         columns = ["variant", "other", "set", "statistic", "seeds", "value", "low", "high", "p", "p_holm", "budgets"]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
 
@@ -126,13 +137,64 @@ class StudyTables:
         return gap_numbers(plan.gap, judged_on(plan.gap, plan.variants, plan.sets), means, len(plan.seeds))
 
     @cached_property
+    def effects(self) -> pd.DataFrame:
+        """A row for each effect of the factors, set and statistic, see ``effects_on``; none without factors."""
+        import pandas as pd  # heavy
+
+        rows: list[dict[str, Any]] = []
+        for statistic in TITLES:
+            family = []
+            for design, name, by_variant in self._of_factors(statistic):
+                for row in effects_on(design, by_variant):
+                    budgets = "equal" if self.study.same_budget(*row.pop("variants")) else "unequal"
+                    if statistic == SOLVED:
+                        most = 2.0 if TIMES in row["term"] else 1.0
+                        row |= _within({end: row[end] for end in ("value", "low", "high")}, -most, most)
+                    family.append({**row, "set": name, "statistic": statistic, "budgets": budgets})
+            rows += _corrected(family)
+        frame = pd.DataFrame(rows, columns=list(EFFECTS))
+        return frame.astype(dict.fromkeys(["value", "low", "high", "p", "p_holm"], "float64"))
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """A row for each term, set and statistic, see ``shares_on``; none without factors."""
+        import pandas as pd  # heavy
+
+        rows = [
+            {**row, "set": name, "statistic": statistic}
+            for statistic in TITLES
+            for design, name, by_variant in self._of_factors(statistic)
+            for row in shares_on(design, by_variant)
+        ]
+        return pd.DataFrame(rows, columns=list(SHARES)).astype({"share": "float64"})
+
+    @property
+    def effects_on_means(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Effects and shares of mean returns, which pictures and findings are about."""
+        effects, shares = (table[table["statistic"] == MEAN] for table in (self.effects, self.shares))
+        return effects, shares
+
+    def _of_factors(self, statistic: str) -> list[tuple[Design, str, dict[str, dict[int, float]]]]:
+        """The factors, each set with values, and these values: variant of the factors -> seed -> value."""
+        design, found = self.study.design, []
+        if design is None:
+            return []
+        for cells in self.study.sets:
+            known = {v: self.values.get((statistic, cells.name, v), {}) for v in design.combinations}
+            if any(known.values()):
+                found.append((design, cells.name, known))
+        return found
+
+    @cached_property
     def tables(self) -> list[Table]:
-        """The gap; for each statistic, a table of results, with a row for each variant, and one of differences."""
+        """The gap; for each statistic, tables of effects and shares, results of each variant, and differences."""
         pairs = self.comparisons.assign(pair=self.comparisons["variant"] + " minus " + self.comparisons["other"])
         tables, gap = [], self.study.gap
         if gap is not None and len(self.gap):
             tables.append(gap_table(gap, self.gap, describe_budget(self.study.budgets[gap.oracle])))
         for statistic, title in TITLES.items():
+            effects, shares = (table[table["statistic"] == statistic] for table in (self.effects, self.shares))
+            tables += effect_tables(effects, shares, title, percent=statistic == SOLVED)
             for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
                 chosen = table[table["statistic"] == statistic]
                 if len(chosen):
@@ -144,12 +206,22 @@ class StudyTables:
         """Notes on all tables: the method, budgets, and missing runs."""
         steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
         unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
-        return [METHOD, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
+        lost = [text for design, _, runs in self._of_factors(MEAN)[:1] for text in undetermined(design, runs)]
+        of_effects = [] if self.study.design is None else [EFFECTS_METHOD, SHARES_METHOD, *lost]
+        return [METHOD, *of_effects, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
 
     @property
     def findings(self) -> list[str]:
-        """States the gap, each comparison's result on nominal values, and what is significant on other sets."""
-        return [*gap_findings(self.gap), *findings(self.comparisons, self.study.sets[0].name)]
+        """States the gap, shares of variance, effects and comparisons: all on nominal values, else the significant."""
+        first = self.study.sets[0].name
+        _, shares = self.effects_on_means
+        differences = findings(as_comparisons(self.effects), first, "levels")
+        return [
+            *gap_findings(self.gap),
+            *share_findings(shares),
+            *differences,
+            *findings(self.comparisons, first),
+        ]
 
     def markdown(self) -> str:
         """All tables in Markdown."""
@@ -157,7 +229,7 @@ class StudyTables:
         text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
         if self.study.same_budget():
             text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
-        text += gap_findings(self.gap)
+        text += [*gap_findings(self.gap), *share_findings(self.effects_on_means[1])]
         for table in self.tables:
             rows = [
                 [name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows
@@ -181,7 +253,7 @@ class StudyTables:
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
 
 
-def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
+def findings(comparisons: pd.DataFrame, first: str, noun: str = "variants") -> list[str]:
     """States each comparison's result on one set, and the significant differences on the others.
 
     Many results of the same kind share a sentence.
@@ -189,6 +261,7 @@ def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     Args:
         comparisons: See ``StudyTables.comparisons``; the mean returns and shares of solved episodes are stated.
         first: The set to state every result of.
+        noun: What is compared, in the plural.
     """
     stated = comparisons[comparisons["statistic"].isin([MEAN, SOLVED])]
     own = (stated["set"] == first) & (stated["statistic"] == MEAN)
@@ -199,13 +272,13 @@ def findings(comparisons: pd.DataFrame, first: str) -> list[str]:
     for _, group in chosen.groupby(alike, sort=False):
         rows = group.to_dict("records")
         many = len(rows) > MOST_APART and group["p_holm"].notna().all()
-        sentences += [_summary(rows)] if many else [_finding(row) for row in rows]
+        sentences += [_summary(rows, noun)] if many else [_finding(row) for row in rows]
     if stated.loc[~own, "p_holm"].notna().any() and not significant.any():
         sentences.append("No other difference in mean return or in solved episodes is significant.")
     return sentences
 
 
-def _summary(rows: Sequence[Mapping[Any, Any]]) -> str:
+def _summary(rows: Sequence[Mapping[Any, Any]], noun: str) -> str:
     """One sentence on results that all are significant and have the same sign, or that all are not significant."""
     one, solved = rows[0], rows[0]["statistic"] == SOLVED
     scale, do, unit = (100.0, "solve", " percentage points") if solved else (1.0, "return", "")
@@ -218,7 +291,7 @@ def _summary(rows: Sequence[Mapping[Any, Any]]) -> str:
         p = f"corrected p at least {ps[0]:.3f}, not significant"
     names = ", ".join(str(row["variant"]) for row in rows)
     mark = f" {UNEQUAL}" if any(row["budgets"] == "unequal" for row in rows) else ""
-    return f"On {one['set']}, {len(rows)} variants {what}: {names} ({p}){mark}."
+    return f"On {one['set']}, {len(rows)} {noun} {what}: {names} ({p}){mark}."
 
 
 def _finding(row: Mapping[Any, Any]) -> str:
@@ -234,6 +307,12 @@ def _finding(row: Mapping[Any, Any]) -> str:
         text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {p_value(row)}"
         text += ")" if row["p_holm"] < ALPHA else "), which is not significant"
     return f"{text}{f' {UNEQUAL}' if row['budgets'] == 'unequal' else ''}."
+
+
+def _corrected(family: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with Holm's correction of their p-values."""
+    p_holm = holm([row["p"] for row in family])
+    return [{**row, "p_holm": p} for row, p in zip(family, p_holm, strict=True)]
 
 
 def _within(interval: Interval, lowest: float, highest: float) -> Interval:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gym_dr.evaluation.html_tables import TableCell
 
+UNEQUAL = "†"  # marks what has unequal budgets
 SMALLEST = 0.001  # smaller p-values are not written out
 
 

@@ -155,6 +155,39 @@ def test_a_gap_is_in_the_tables_the_page_and_a_file_for_as_long_as_the_study_sta
     assert not (tmp_path / "out" / "gap.csv").exists()
 
 
+def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_there_are_factors(
+    tmp_path: Path,
+) -> None:
+    form = {key: value for key, value in TINY.items() if key not in ("variants", "evaluation")}
+    draws = {"wide": {"randomization": "wide"}, "none": {"randomization": "none", "seeds": 1}}
+    factors = {"draws": draws, "sees": {"nobody": {}, "critic": {"critic_context": True}}}
+    form |= {"factors": factors, "evaluation": {"episodes": 2, "success": -150.0}}
+    found = study(form, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.glob("out/runs/*/*")) == ["seed-1"] * 3 + ["seed-2"] * 2
+    assert list(found.results.query("variant == 'none'")["seeds_missing"].unique()) == [0]  # none were asked for
+    critic = found.effects.query("level == 'critic' and set == 'training: wide' and statistic == 'mean'").iloc[0]
+    means = found.evaluation.returns("training: wide").mean(axis=(1, 2))  # baseline 1 and 2, none 1, critic 1 and 2
+    assert critic["value"] == pytest.approx(np.mean(means[3:] - means[:2]))
+    assert critic["p"] == pytest.approx(stats.ttest_rel(means[3:], means[:2]).pvalue)
+    lowest = found.effects.query("statistic == 'mean'")["p"].min()
+    assert found.effects.query("p == @lowest")["p_holm"].iloc[0] == pytest.approx(min(1.0, 2 * lowest))  # of 2 tests
+    assert set(found.shares["term"]) == {"draws", "sees", "seed blocks", "residual variance"}
+    for name, table in (("effects.csv", found.effects), ("shares.csv", found.shares)):
+        pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / name), table.reset_index(drop=True))
+    assert (tmp_path / "out" / "effects.png").stat().st_size > 100
+    page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
+    assert "| sees: critic minus nobody |" in text
+    assert found.tables.findings[0] in text
+    for shown in ("<h3>Mean return: shares of variance</h3>", "The factors", "omega squared"):
+        assert shown in page
+    before = trained_at(tmp_path / "out")
+    variants = {"baseline": {"randomization": "wide"}}
+    without = study({**form, "factors": {}, "variants": variants}, tmp_path / "out")
+    assert len(without.effects) == len(without.shares) == 0
+    assert not list(tmp_path.glob("out/effects.*")) + list(tmp_path.glob("out/shares.csv"))
+    assert trained_at(tmp_path / "out") == before  # the baseline is an ordinary variant
+
+
 # ---- going on --------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,189 @@
+"""Effects and shares of variance of runs whose values are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gym_dr.arrays import Array
+from gym_dr.experiments.factor_effects import (
+    RESIDUAL,
+    SEED_BLOCKS,
+    blocks_of,
+    contrast_over_seeds,
+    effect_contrasts,
+    shares_of_variance,
+)
+from gym_dr.experiments.study_factors import Design
+
+GRID = Design(levels={"a": ("a0", "a1", "a2"), "b": ("b0", "b1")}, crossed=(("a", "b"),), seeds={})
+STAR = Design(levels={"a": ("a0", "a1", "a2"), "b": ("b0", "b1"), "c": ("c0", "c1")}, crossed=(("a", "b"),), seeds={})
+A1, A2, B1, C1 = ("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1")
+
+
+def effects(design: Design, runs: Mapping[str, Mapping[int, float]]) -> dict[tuple[tuple[str, str], ...], float | None]:
+    """The estimates; None for those that the runs do not determine."""
+    blocks, values = blocks_of(list(design.combinations), runs)
+    found = {key: contrast_over_seeds(blocks, values, row) for key, row in effect_contrasts(design).items()}
+    return {key: None if one is None else one[0]["value"] for key, one in found.items()}
+
+
+def means(design: Design, plus: Mapping[tuple[tuple[str, str], ...], float]) -> dict[str, float]:
+    """The mean of each combination: 100, and what is added for each of its levels and pairs of levels."""
+    return {
+        name: 100.0 + sum(value for key, value in plus.items() if all(one in own.items() for one in key))
+        for name, own in design.combinations.items()
+    }
+
+
+def with_seeds(of: Mapping[str, float], seeds: Sequence[float]) -> dict[str, dict[int, float]]:
+    return {name: {seed: mean + plus for seed, plus in enumerate(seeds)} for name, mean in of.items()}
+
+
+KNOWN = {(A1,): 10.0, (A2,): 20.0, (B1,): -6.0, (C1,): 3.0, (A2, B1): 12.0}
+
+
+def test_known_effects_are_found_averaged_over_crossed_levels() -> None:
+    found = effects(STAR, with_seeds(means(STAR, KNOWN), [0.0, 5.0, -3.0]))
+    expected = {
+        (A1,): 10.0,
+        (A2,): 20.0 + 12.0 / 2,  # half of the levels of b have the interaction
+        (B1,): -6.0 + 12.0 / 3,
+        (C1,): 3.0,
+        (A1, B1): 0.0,
+        (A2, B1): 12.0,
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_seeds_that_some_combinations_lack_do_not_bias_effects() -> None:
+    """The seeds differ by 50 and more, and are the same for all combinations."""
+    runs = with_seeds(means(STAR, KNOWN), [0.0, 50.0, -80.0, 10.0])
+    for lost in ("a1", "a2+b1"):
+        del runs[lost][1], runs[lost][3]
+    del runs["c1"][0]
+    full = effects(STAR, with_seeds(means(STAR, KNOWN), [0.0]))
+    assert effects(STAR, runs) == pytest.approx(full)
+
+
+def test_effects_of_a_combination_without_runs_are_unknown_and_all_others_are_not() -> None:
+    runs = with_seeds(means(STAR, KNOWN), [0.0, 1.0])
+    del runs["a2+b1"]
+    found = effects(STAR, runs)
+    assert {key for key, value in found.items() if value is None} == {(A2,), (B1,), (A2, B1)}
+    assert (found[(A1,)], found[(C1,)]) == pytest.approx((10.0, 3.0))
+    assert shares_of_variance(STAR, *blocks_of(list(STAR.combinations), runs)) is None
+
+
+def test_effects_between_combinations_without_a_common_seed_are_unknown() -> None:
+    runs: dict[str, dict[int, float]] = {name: {1: 5.0} for name in STAR.combinations} | {"c1": {2: 7.0}}
+    assert {key for key, value in effects(STAR, runs).items() if value is None} == {(C1,)}
+
+
+def test_a_single_seed_has_effects_without_intervals_and_no_shares() -> None:
+    blocks, values = blocks_of(list(GRID.combinations), with_seeds(means(GRID, {(A1,): 7.0}), [0.0]))
+    found = contrast_over_seeds(blocks, values, effect_contrasts(GRID)[(A1,)])
+    assert found == ({"value": pytest.approx(7.0), "low": None, "high": None}, None)
+    assert shares_of_variance(GRID, blocks, values) is None
+
+
+def test_a_combination_with_a_single_run_has_no_interval_whatever_the_others_have() -> None:
+    _, runs = noisy(STAR, 4, 2, [1.0] * 7)
+    runs["c1"] = {2: runs["c1"][2]}
+    blocks, values = blocks_of(list(STAR.combinations), runs)
+    found = {key: contrast_over_seeds(blocks, values, row) for key, row in effect_contrasts(STAR).items()}
+    assert {key for key, one in found.items() if one is None or one[0]["low"] is None} == {(C1,)}
+
+
+def noisy(design: Design, seeds: int, seed: int, spreads: Sequence[float]) -> tuple[Array, dict[str, dict[int, float]]]:
+    """Values of shape (combinations, seeds), and as runs."""
+    rng = np.random.default_rng(seed)
+    table = rng.normal(size=(len(design.combinations), seeds)) * np.array(spreads)[:, None]
+    rows = zip(design.combinations, table.tolist(), strict=True)
+    return table, {name: dict(enumerate(row)) for name, row in rows}
+
+
+def test_if_all_have_the_same_seeds_intervals_are_students_of_the_contrast_over_seeds() -> None:
+    table, runs = noisy(GRID, 5, 1, [1, 2, 3, 4, 5, 6])
+    blocks, values = blocks_of(list(GRID.combinations), runs)
+    for contrast in effect_contrasts(GRID).values():
+        test = stats.ttest_1samp(contrast @ table, 0.0)
+        interval = test.confidence_interval(0.95)
+        found, p = contrast_over_seeds(blocks, values, contrast) or pytest.fail("unknown")
+        assert (found["value"], p) == pytest.approx((np.mean(contrast @ table), test.pvalue))
+        assert (found["low"], found["high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_shares_of_a_balanced_design_are_omega_squared() -> None:
+    """By hand: sums of squares of two factors, their interaction and blocks of seeds (Hays 1963)."""
+    table, _ = noisy(GRID, 4, 3, [1.0] * 6)
+    cells = np.array([[0.0, 3.0], [4.0, 5.0], [9.0, 2.0]])  # (a, b)
+    order = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]  # of the combinations
+    assert list(GRID.combinations) == ["baseline", "a1", "a2", "b1", "a1+b1", "a2+b1"]
+    table = table + np.array([cells[place] for place in order])[:, None] + np.array([2.0, -1.0, 0.0, 4.0])
+    y = np.empty((3, 2, 4))
+    for place, row in zip(order, table, strict=True):
+        y[place] = row
+    grand = y.mean()
+    a, b, seeds = (y.mean(axis=axes) - grand for axes in ((1, 2), (0, 2), (0, 1)))
+    both = y.mean(axis=2) - grand - a[:, None] - b
+    squares = {
+        ("a",): 8 * a @ a,
+        ("b",): 12 * b @ b,
+        ("a", "b"): 4 * np.sum(both**2),
+        (SEED_BLOCKS,): 6 * seeds @ seeds,
+    }
+    total = np.sum((y - grand) ** 2)
+    mean_square = (total - sum(squares.values())) / (23 - 2 - 1 - 2 - 3)
+    freedom = {("a",): 2, ("b",): 1, ("a", "b"): 2, (SEED_BLOCKS,): 3}
+    omega = {term: (squares[term] - freedom[term] * mean_square) / (total + mean_square) for term in squares}
+    assert min(omega.values()) > 0.0  # negative ones would count as 0
+    runs = {name: dict(enumerate(row)) for name, row in zip(GRID.combinations, table.tolist(), strict=True)}
+    found = shares_of_variance(GRID, *blocks_of(list(GRID.combinations), runs))
+    assert found == pytest.approx({**omega, (RESIDUAL,): 1 - sum(omega.values())})
+
+
+def test_shares_do_not_depend_on_how_often_a_level_is_trained() -> None:
+    """Without noise: what is left are the variances of the levels 0, 10, 0 and 0, 3."""
+    runs = with_seeds(means(STAR, {(A1,): 10.0, (C1,): 3.0}), [0.0, 1.0, 2.0])
+    few = {name: {s: v for s, v in by_seed.items() if s < 2 or "c" in name} for name, by_seed in runs.items()}
+    for given in (runs, few):
+        found = shares_of_variance(STAR, *blocks_of(list(STAR.combinations), given)) or {}
+        assert found[("a",)] / found[("c",)] == pytest.approx((200 / 9) / (9 / 4))
+        assert found[(RESIDUAL,)] == pytest.approx(0.0, abs=1e-12)
+        assert sum(found.values()) == pytest.approx(1.0)
+
+
+def test_equal_values_have_no_shares() -> None:
+    runs = with_seeds(means(GRID, {}), [0.0, 0.0])
+    assert shares_of_variance(GRID, *blocks_of(list(GRID.combinations), runs)) is None
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_intervals_cover_the_truth_as_often_as_they_say(few: bool) -> None:
+    """Spreads differ by a factor of ten, seeds shift all combinations, and two combinations may have half the seeds."""
+    rng, repetitions, seeds = np.random.default_rng(5), 1000, 8
+    names = list(STAR.combinations)
+    truth = np.array(list(means(STAR, KNOWN).values()))
+    counts = {name: 4 if few and name.startswith("a2") else seeds for name in names}
+    places = [(i, s) for i, name in enumerate(names) for s in range(counts[name])]
+    runs = {name: dict.fromkeys(range(counts[name]), 0.0) for name in names}
+    blocks, _ = blocks_of(names, runs)
+    combination, seed = np.array(places).T
+    spreads = np.array([1.0, 10.0, 2.0, 5.0, 1.0, 3.0, 8.0])
+    contrasts = effect_contrasts(STAR)
+    hits = dict.fromkeys(contrasts, 0)
+    for _ in range(repetitions):
+        noise = rng.normal(size=len(places)) * spreads[combination] + rng.normal(size=seeds)[seed] * 4
+        values = truth[combination] + noise
+        for key, contrast in contrasts.items():
+            found, _ = contrast_over_seeds(blocks, values, contrast) or pytest.fail("unknown")
+            low, high = found["low"], found["high"]
+            assert low is not None
+            assert high is not None
+            hits[key] += low <= contrast @ truth <= high
+    assert min(hits.values()) / repetitions > 0.925  # 3.6 standard errors below 95 %
+    assert max(hits.values()) / repetitions < 0.99

@@ -1,0 +1,139 @@
+"""Factors become ordinary variants: one for each level, and one for each combination of crossed levels."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_dr.errors import ConfigError, GymDrError
+from gym_dr.experiments.study_file import read_study
+from tests.toml_text import toml_text
+
+FORM: dict[str, Any] = {
+    "env": "gym_dr/LunarLanderDR-v3",
+    "algorithm": "a2c",
+    "seeds": [1, 2, 3],
+    "settings": {"num_envs": 2},
+    "a2c": {"updates": 3, "rollout_steps": 64, "hidden_sizes": [8]},
+    "factors": {
+        "draws": {"wide": {"randomization": "wide"}, "none": {"randomization": "none"}},
+        "sampler": {"uniform": {}, "adr": {"sampler": "adr", "widen_at": 0.6}, "plr": {"sampler": "plr"}},
+        "sees": {"nobody": {}, "critic": {"critic_context": True}, "policy": {"context": "observation"}},
+        "width": {"small": {}, "large": {"hidden_sizes": [16], "seeds": 2}},
+    },
+    "design": {"cross": [["width", "draws"], ["sampler", "sees"]]},
+    "evaluation": {"episodes": 2},
+}
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """The study with other tables; ``factors`` adds to those that there are."""
+    form = copy.deepcopy(FORM)
+    form["factors"] |= changes.pop("factors", {})
+    return form | changes
+
+
+def test_each_level_and_each_combination_of_crossed_levels_is_a_variant_named_after_what_differs() -> None:
+    study = read_study(FORM)
+    alone = ["baseline", "none", "adr", "plr", "critic", "policy", "large"]
+    together = ["none+large", "adr+critic", "adr+policy", "plr+critic", "plr+policy"]
+    assert [variant.name for variant in study.variants] == [*alone, *together]
+    assert study.pairs == ()  # effects say how they differ
+
+
+def test_a_variant_has_the_settings_options_and_draws_of_all_its_levels_over_the_common_ones() -> None:
+    variants = {variant.name: variant.config for variant in read_study(FORM).variants}
+    both = variants["adr+critic"]
+    assert (both.settings.sampler, both.sampler_options.widen_at, both.options.critic_context) == ("adr", 0.6, True)
+    assert (both.settings.num_envs, both.options.hidden_sizes) == (2, (8,))
+    assert both.randomization == variants["baseline"].randomization
+    assert not variants["none+large"].randomization
+    assert variants["none+large"].options.hidden_sizes == (16,)
+
+
+def test_a_level_may_have_fewer_seeds_the_first_ones() -> None:
+    study = read_study(FORM)
+    assert study.seeds_of["baseline"] == study.seeds_of["none"] == (1, 2, 3)
+    assert study.seeds_of["large"] == study.seeds_of["none+large"] == (1, 2)
+    assert repr(study).endswith("2 to 3 seeds each)")
+
+
+def test_another_factor_leaves_the_names_and_contents_of_the_variants_as_they_are() -> None:
+    more = read_study(changed(factors={"gamma": {"usual": {}, "short": {"gamma": 0.9}}}))
+    before = {variant.name: variant.content for variant in read_study(FORM).variants}
+    assert before.items() <= {variant.name: variant.content for variant in more.variants}.items()
+
+
+def test_factors_may_stand_beside_variants_and_be_compared_too() -> None:
+    own = {"variants": {"own": {"gamma": 0.9}}, "comparisons": {"pairs": [["own", "adr"]]}}
+    study = read_study(changed(**own))
+    assert (study.variants[-1].name, study.pairs, study.seeds_of["own"]) == ("own", (("own", "adr"),), (1, 2, 3))
+
+
+def test_without_a_design_each_factor_is_varied_alone(tmp_path: Path) -> None:
+    form = changed()
+    del form["design"]
+    (tmp_path / "study.toml").write_text(toml_text(form))
+    assert len(read_study(tmp_path / "study.toml").variants) == 1 + 1 + 2 + 2 + 1
+
+
+def test_the_form_of_study_json_says_which_levels_a_variant_has() -> None:
+    form = json.loads(json.dumps(read_study(FORM).to_dict()))["design"]
+    assert form["factors"]["sampler"] == ["uniform", "adr", "plr"]
+    assert form["cross"] == [["draws", "width"], ["sampler", "sees"]]
+    assert form["variants"]["adr+policy"] == {"draws": "wide", "sampler": "adr", "sees": "policy", "width": "small"}
+
+
+LEVELS = {"a": {}, "b": {"gamma": 0.9}}
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an option of two factors": (
+        {"factors": {"net": {"a": {}, "b": {"hidden_sizes": [4]}}}},
+        r"\[factors\]: expected each option in the levels of one factor, got hidden_sizes in width and net",
+    ),
+    "a level that another factor has": (
+        {"factors": {"net": {"a": {}, "Large": {"gamma": 0.9}}}},
+        r"\[factors\]: net: expected levels of distinct names.*'Large', which width has too",
+    ),
+    "a level of the baseline's name": ({"factors": {"net": {"a": {}, "baseline": {"gamma": 0.9}}}}, "the baseline has"),
+    "two levels of one name": ({"factors": {"net": {"a": {}, "A": {"gamma": 0.9}}}}, "'A', which net has too"),
+    "a level that names no folder": ({"factors": {"net": {"a": {}, "b+c": {"gamma": 0.9}}}}, "got 'b.c'"),
+    "a single level": ({"factors": {"net": {"a": {}}}}, r"net: expected a table of at least two levels"),
+    "a level that is no table": ({"factors": {"net": {"a": {}, "b": 3}}}, "net: b: expected a table of settings"),
+    "an unknown option": ({"factors": {"net": {"a": {}, "b": {"gama": 3}}}}, r"\[factors\]: b: .*mean 'gamma'"),
+    "two levels alike": ({"factors": {"net": {"a": {}, "b": {}}}}, "b: expected a distinct .* got that of baseline"),
+    "more seeds than there are": (
+        {"factors": {"net": {"a": {}, "b": {"gamma": 0.9, "seeds": 4}}}},
+        r"\[factors.net.b\]: seeds: expected a number from 1 to 3",
+    ),
+    "an unknown factor": ({"design": {"cross": [["draw", "sees"]]}}, r"\[design\]: Unknown factor 'draw'.*'draws'"),
+    "a factor with itself": ({"design": {"cross": [["draws", "draws"]]}}, r"cross: expected two factors in each"),
+    "three factors": ({"design": {"cross": [["draws", "sees", "width"]]}}, r"cross: expected two factors in each"),
+    "an unknown key": ({"design": {"crosses": []}}, r"\[design\]: .*Did you mean 'cross'"),
+    "a combination that cannot be": ({"design": {"cross": [["draws", "sampler"]]}}, r"\[factors\]: none\+adr: "),
+    "unequal budgets": ({"factors": {"steps": {"few": {}, "many": {"updates": 9}}}}, "unequal_budgets = true"),
+    "a variant of a combination's name": ({"variants": {"Adr": {"gamma": 0.9}}}, "'adr' 2 times"),
+    "a design without factors": ({"factors": None}, r"\[design\]: expected tables of factors"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_what_cannot_be_meant_is_refused_by_name(case: str) -> None:
+    change, message = REFUSED[case]
+    change = copy.deepcopy(change)
+    if change.get("factors", 0) is None:
+        form = {key: value for key, value in FORM.items() if key != "factors"} | {"variants": {"a": {}}}
+    else:
+        form = changed(**change)
+    with pytest.raises(GymDrError, match=message):
+        read_study(form)
+
+
+def test_a_name_that_is_too_long_for_a_folder_is_refused() -> None:
+    long = {"factors": {"net": {"a": {}, "n" * 40: {"gamma": 0.9}}, "lr": {"b": {}, "m" * 40: {"actor_lr": 0.1}}}}
+    with pytest.raises(ConfigError, match=r"expected a name of letters.*at most 64"):
+        read_study(changed(**long, design={"cross": [["net", "lr"]]}))
