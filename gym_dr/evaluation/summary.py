@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
-from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
+from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
+from gym_dr.evaluation.worst_cells import worst_cell
 from gym_dr.randomization.space import ParamSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def initial_document(
@@ -71,8 +75,13 @@ def _path_from(folder: Path, path: Path) -> str:
         return str(path.absolute())
 
 
-def summarize(evaluation: Evaluation) -> dict[str, Any]:
-    """The entries of the document that summarize finished episodes."""
+def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
+    """The entries of the document that summarize finished episodes.
+
+    Args:
+        evaluation: All sets are complete.
+        fresh: Episodes of the worst cells, which were played again.
+    """
     document, policies = evaluation.document, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
@@ -88,7 +97,8 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
         for k, name in enumerate(policies):
             worst = least = None
             if cells.num_cells > 1:
-                worst = _worst_cell(returns[k], cells)
+                rows = fresh[(fresh["policy"] == name) & (fresh["set"] == cells.name)]
+                worst = worst_cell(returns[k], rows["return"].to_numpy(np.float64), cells)
                 least = least_perturbation(returns[k], cells, nominal, success, fails_at_nominal=bool(fails[k]))
             results.append(
                 {
@@ -112,14 +122,3 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
         rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
         scores = generalization(document["policies"], rates)
     return {"complete": True, "results": results, "differences": differences, "generalization": scores}
-
-
-def _worst_cell(returns: Any, cells: CellSet) -> dict[str, Any]:
-    """The cell with the lowest mean; its interval does not correct for the selection among many cells."""
-    worst = int(returns.mean(-1).argmin())
-    return {
-        "cell": worst,
-        "params": cells.cell(worst),
-        "mean": mean_with_interval(returns[worst]),
-        "min": float(returns[worst].min()),
-    }

@@ -11,6 +11,7 @@ from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.knowledge import missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.evaluation.worst_cells import not_played_again
 from gym_dr.randomization.presets import resolve
 
 EPISODES = 100  # on nominal values and on training draws
@@ -35,7 +36,8 @@ def complete_evaluation(
     digests = {policy["digest"] for policy in document["policies"]}
     if document["complete"] and not missing and all(policy.digest in digests for policy in policies):
         found = Evaluation.load(folder)
-        if not missing_knowledge(policies, found.document.get("knowledge", ())):
+        known_all = not missing_knowledge(policies, found.document.get("knowledge", ()))
+        if known_all and not not_played_again(found.document):
             return found
     commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
     success = document["success"]

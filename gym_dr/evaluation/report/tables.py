@@ -17,6 +17,7 @@ from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
 from gym_dr.wording import counted, flag
@@ -33,8 +34,9 @@ STATISTICS = {  # name in evaluation.json -> heading
 NOTE = (
     "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
     "of the episodes. SD: standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes "
-    "(CVaR). Worst cell: the lowest mean return of a cell, one setting of the parameters. Cells of a distribution "
-    "follow a Sobol sequence, which covers it more evenly than random draws. "
+    "(CVaR). Worst cell: the setting of the parameters with the lowest mean return; the number is over fresh episodes "
+    "of it, since the lowest of many noisy means is too low. Cells of a distribution follow a Sobol sequence, which "
+    "covers it more evenly than random draws. "
 ) + ONE_TRAINING
 
 
@@ -176,11 +178,13 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
             value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
             interval=_values(least["params"]) if least["params"] else least["reason"],
         )
-        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
+        first = f"\n{_number(worst[FIRST_MEAN])} when it was chosen" if FIRST_MEAN in worst else ""
+        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]) + first)
         rows.append((result["policy"], [bad, near]))
     note = (
-        "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the parameter "
-        "that changes most, as a share of the parameter's range."
+        "The worst cell is chosen by its mean return and then played again with fresh seeds. Least perturbation: the "
+        "cell nearest to nominal where the policy fails. Its distance is that of the parameter that changes most, as a "
+        "share of the parameter's range."
     )
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
