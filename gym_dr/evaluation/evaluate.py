@@ -21,6 +21,7 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
+    REGRET_TABLE,
     Evaluation,
     check_folder,
     nominal_values,
@@ -64,7 +65,7 @@ def evaluate_policies(
     does not have them. At the end each policy plays its worst cell of each set again, with fresh seeds.
 
     Args:
-        policies: From ``open_policies``.
+        policies: From ``open_policies``, references included.
         sets: Cells to play, with distinct names.
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
@@ -100,6 +101,10 @@ def evaluate_policies(
     if memories:
         _ask_memories(policies, all_sets, document, progress)
     document.update(summarize(evaluation, fresh))
+    if document["references"]:
+        write_episodes(folder / REGRET_TABLE, evaluation.regret)
+    else:
+        (folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
     write_document(folder, document)
     return evaluation
 
@@ -139,9 +144,10 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
         if same := [now.name for now in policies if now.digest == policy["digest"]]:
             names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
         elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
+            known = policy["name"] in document.get("references", ())
+            too = f"name it with {spelled('references')}" if known else "evaluate it too"
             raise RunFolderError(
-                f"{folder}: holds an evaluation of {policy['name']}; evaluate it too, or choose "
-                f"another {spelled('output')}."
+                f"{folder}: holds an evaluation of {policy['name']}; {too}, or choose another {spelled('output')}."
             )
     for name, table in tables.items():
         rows = table[table["policy"].isin(list(names_now))]

@@ -13,6 +13,7 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
+from gym_dr.evaluation.regret import best_known, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
 from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
@@ -45,9 +46,11 @@ def initial_document(
         "confidence": CONFIDENCE,
         "parameters": {n: {key: getattr(space[n], key) for key in described} for n in space.in_order(varied)},
         "policies": [_policy(policy, folder) for policy in policies],
+        "references": [policy.name for policy in policies if policy.reference],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
         "differences": [],
+        "best_known": [],
         "generalization": None,
         "knowledge": [],
     }
@@ -85,6 +88,7 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     document, policies = evaluation.document, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
+    best: list[dict[str, Any]] = []
     success = document["success"]
     nominal = nominal_values(document)
     fails = np.zeros(len(policies), np.bool_)
@@ -93,6 +97,10 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
+        known = best_known(returns) if document["references"] else None
+        if known is not None:
+            statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
+            best.append(describe_best(known, cells, evaluation.varied(cells.name), success))
         lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = least = None
@@ -121,4 +129,5 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     if success is not None and {cells.name for cells in evaluation.sets} >= set(VERSIONS.values()):
         rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
         scores = generalization(document["policies"], rates)
-    return {"complete": True, "results": results, "differences": differences, "generalization": scores}
+    summary = {"results": results, "differences": differences, "best_known": best, "generalization": scores}
+    return {"complete": True, **summary}

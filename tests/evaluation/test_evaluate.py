@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Sequence
@@ -151,6 +152,40 @@ def test_a_worst_cell_that_is_another_one_than_before_is_played_anew(runs: Path,
     assert set(pd.read_csv(path)["cell"]) == {worst}
 
 
+def play_with_reference(runs: Path, folder: Path, *sets: CellSet) -> Evaluation:
+    one, two = opened(runs / "one", runs / "two")
+    return evaluate_policies([one, dataclasses.replace(two, reference=True)], sets, folder)
+
+
+def test_a_reference_plays_the_same_episodes_and_gives_regret(runs: Path, tmp_path: Path, played: Evaluation) -> None:
+    found = play_with_reference(runs, tmp_path / "out", cells.nominal(2), DRAWS, GRID)
+    pd.testing.assert_frame_equal(found.episodes, played.episodes)
+    assert found.document["references"] == ["two"]
+    assert [entry["set"] for entry in found.document["best_known"]] == ["nominal", "training", "grid"]
+    table = found.regret.query("policy == 'one' and set == 'grid'")
+    assert table["return"].tolist() == pytest.approx(found.returns("grid")[0].mean(1).tolist())
+    assert (table["best_known"] - table["return"]).tolist() == pytest.approx(table["regret"].tolist())
+    best = [found.policies[k] for k in found.returns("grid").mean(2).argmax(0)]
+    assert table["best"].tolist() == best
+    assert table["gravity"].tolist() == [-12, -12, -6, -6]
+    regret = found.summary.query("policy == 'one' and set == 'grid' and statistic == 'regret'").iloc[0]
+    assert regret["value"] == pytest.approx(table["regret"].mean())
+    assert regret["low"] < regret["value"] < regret["high"]
+    assert len(pd.read_csv(found.folder / "regret.csv")) == 2 * (1 + 1 + 4)
+
+
+def test_regret_is_the_same_after_evaluating_again_and_gone_without_references(runs: Path, tmp_path: Path) -> None:
+    play_with_reference(runs, tmp_path / "out", GRID)
+    before = content(tmp_path / "out")
+    play_with_reference(runs, tmp_path / "out", GRID)
+    assert content(tmp_path / "out") == before
+    plain = play([runs / "one", runs / "two"], tmp_path / "out", GRID)
+    assert plain.document["best_known"] == []
+    assert "regret" not in plain.document["results"][0]["statistics"]
+    assert len(plain.regret) == 0
+    assert not (tmp_path / "out/regret.csv").exists()
+
+
 def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -260,6 +295,12 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
     with pytest.raises(RunFolderError, match="holds an evaluation of one; evaluate it too"):
         play([runs / "two"], tmp_path / "out", cells.nominal(2))
     assert content(tmp_path / "out") == before
+
+
+def test_a_reference_that_is_missing_is_named_as_one(runs: Path, tmp_path: Path) -> None:
+    play_with_reference(runs, tmp_path / "out", cells.nominal(2))
+    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with references, or choose"):
+        play([runs / "one"], tmp_path / "out", cells.nominal(2))
 
 
 def test_the_order_of_policies_and_sets_does_not_change_an_episode(

@@ -113,6 +113,7 @@ def test_an_evaluation_opens_and_a_further_one_adds_to_it(version: str, saved: P
     run = opened(Path(shutil.copytree(saved / version / "a2c", tmp_path / "a2c")))
     before = run.evaluation
     assert before is not None
+    assert before.regret.empty
     found = gym_dr.evaluate(run, grid={"gravity": (-11, -5, 2)}, episodes=2, progress=False)
     assert set(found.document["sets"][0]) == set(before.document["sets"][0])
     kept = found.episodes.query("set == 'nominal'")

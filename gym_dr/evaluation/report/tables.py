@@ -13,6 +13,7 @@ import numpy as np
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
@@ -165,6 +166,40 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
+def regret_tables(comparison: Comparison) -> list[Table]:
+    """A table with the regret of each policy on each set; none without references."""
+    entries = {name: best_entry(comparison.document, name) for name in comparison.sets}
+    known = {name: entry for name, entry in entries.items() if entry is not None}
+    if not known:
+        return []
+    columns, best = ["Policy"], []
+    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, next(iter(known)))}
+    for name, entry in known.items():
+        results = _results(comparison, name)
+        for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
+            if statistic in results[0]["statistics"]:
+                columns.append(f"{comparison.label(name)}{words}")
+                best.append(_cell(entry["mean"]) if statistic == REGRET else TableCell(value=""))
+                for result in results:
+                    rows[result["policy"]].append(_cell(result["statistics"][statistic]))
+    note = (
+        "Regret: how much more the best known policy returns on the same draws and episode seeds. The best of all "
+        f"policies, the references ({', '.join(comparison.document['references'])}) included, is chosen on one half of "
+        "the episodes and takes its return from the other half, for each cell, or for all draws where each has one "
+        "episode. With few episodes the choice is not always the best, and regret is too low rather than too high."
+    )
+    table = [("Return of the best known", best), *rows.items()]
+    notes = [
+        note,
+        *(
+            f"{comparison.place(name)}: {' '.join(impossible(entry))}"
+            for name, entry in known.items()
+            if impossible(entry)
+        ),
+    ]
+    return [Table(caption="Regret", columns=columns, rows=table, notes=notes)]
+
+
 def failure_tables(comparison: Comparison) -> list[Table]:
     """A table of worst cells and least failing perturbations for each main set with cells."""
     return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
@@ -200,7 +235,8 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
 def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
     """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
     policies = {policy.digest: policy for group in comparison.groups for policy in group.policies}
-    named = {entry["name"]: policies[entry["digest"]] for entry in comparison.document["policies"]}
+    entries = [entry for group in range(len(comparison.groups)) for entry in comparison.entries(group)]
+    named = {entry["name"]: policies[entry["digest"]] for entry in entries}
     found = []
     for result in _results(comparison, set_name):
         if (words := _as_typed(named[result["policy"]])) is not None:
