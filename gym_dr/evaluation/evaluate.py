@@ -104,7 +104,8 @@ def evaluate_policies(
     if document["references"]:
         write_episodes(folder / REGRET_TABLE, evaluation.regret)
     else:
-        (folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
+        with os_errors(folder):
+            (folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
     write_document(folder, document)
     return evaluation
 
@@ -207,8 +208,11 @@ def _play(
     progress: ProgressCallback,
 ) -> tuple[Evaluation, pd.DataFrame]:
     """Plays what is missing of all sets, then of the worst cells; returns the evaluation and the latter's episodes."""
-    each, fresh = (sum(map(count, sets)) for count in (lambda cells: cells.num_episodes, fresh_episodes))
-    total, played_again = (each + fresh) * len(policies), len(read_episodes(folder / WORST_CELLS))
+    first = sum(cells.num_episodes for cells in sets) * len(policies)
+    total, played_again = (
+        first + sum(map(fresh_episodes, sets)) * len(policies),
+        len(read_episodes(folder / WORST_CELLS)),
+    )
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies
@@ -218,7 +222,7 @@ def _play(
     table = _sorted(read_episodes(folder / EPISODES), document)
     _write(folder / EPISODES, table)
     evaluation = Evaluation(folder, document, table)
-    parts, first = _worst_parts(policies, evaluation), each * len(policies)
+    parts = _worst_parts(policies, evaluation)
     table = read_episodes(folder / WORST_CELLS)
     _write(folder / WORST_CELLS, table[_belongs(table, parts)])
     _play_missing(parts, folder / WORST_CELLS, document, lambda title, done: progress(title, first + done, total))
@@ -291,8 +295,8 @@ def _ask_memories(
 ) -> None:
     """Completes the document's entries on what memories know, in the order of the policies."""
     entries, order = document["knowledge"], [policy.name for policy in policies]
-    total = sum(cells.num_episodes for cells in sets) * len(policies)  # all are played
-    for policy in missing_knowledge(policies, entries):
+    total = sum(cells.num_episodes + fresh_episodes(cells) for cells in sets) * len(policies)  # all are played
+    for policy in missing_knowledge([policy for policy in policies if not policy.reference], entries):
         title = f"what the memory of {policy.name} knows"
         entries.append(find_knowledge(policy, functools.partial(progress, title, total, total)))
     entries.sort(key=lambda entry: order.index(entry["policy"]))

@@ -58,9 +58,8 @@ def best_known(returns: Array) -> BestKnown | None:
         found = best_known(returns.reshape(policies, 1, cells))
         return found and BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2), worst=None)
     half = np.arange(episodes) % 2
-    means = np.stack(
-        [returns[:, :, half != h].mean(-1) for h in (0, 1)]
-    )  # of the other half: (halves, policies, cells)
+    # of the other half, (halves, policies, cells)
+    means = np.stack([returns[:, :, half != own].mean(-1) for own in (0, 1)])
     chosen: Indices = means.argmax(1)  # (halves, cells)
     best = np.take_along_axis(returns, chosen.T[None][:, :, half], axis=0)[0]
     regret = best - returns
@@ -177,7 +176,7 @@ def impossible(entry: Mapping[str, Any]) -> list[str]:
         return []
     sentences = [f"The best known policy solves {entry['success_rate']:.0%} of the episodes."]
     if entry["failing"]:
-        sentences.append(f"In {entry['failing']:,} of {entry['cells']:,} cells it fails, too.")
+        sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
     for row in entry["ranges"]:
         beyond = "above" if row["harder"] == "below" else "below"
         sentences.append(

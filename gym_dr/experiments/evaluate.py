@@ -66,6 +66,7 @@ def evaluate(
         >>> found.episodes_of("grid").groupby("gravity")["return"].mean()
         >>> gym_dr.evaluate("runs/first", params={"gravity": -3, "wind_power": 15})  # exactly these values
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
+        >>> gym_dr.evaluate("runs/first", references="runs/oracle", output="possible").regret
         >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
 
     Args:

@@ -189,7 +189,7 @@ def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
     assert entry["success_rate"] == pytest.approx(2 / 3)
     assert impossible(entry) == [
         "The best known policy solves 67% of the episodes.",
-        "In 10 of 30 cells it fails, too.",
+        "It fails in 10 of 30 cells.",
         "Even the best known policy solves only 0% where gravity is above -5.28, and 100% below.",
     ]
     unknown = describe_best(known, some, values, None)

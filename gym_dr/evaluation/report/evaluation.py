@@ -32,14 +32,14 @@ def complete_evaluation(
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     known = [CellSet.from_dict(form) for form in document["sets"]]
     names = {cells.name for cells in known}
-    required = _required_sets([policy for policy in policies if not policy.reference])
-    missing = [cells for cells in required if cells.name not in names]
+    shown = [policy for policy in policies if not policy.reference]
+    missing = [cells for cells in _required_sets(shown) if cells.name not in names]
     digests = {policy["digest"] for policy in document["policies"]}
-    known_references = set(document.get("references", ())) == {policy.name for policy in policies if policy.reference}
-    same = known_references and all(policy.digest in digests for policy in policies)
+    same_references = set(document.get("references", ())) == {policy.name for policy in policies if policy.reference}
+    same = same_references and all(policy.digest in digests for policy in policies)
     if document["complete"] and not missing and same:
         found = Evaluation.load(folder)
-        known_all = not missing_knowledge(policies, found.document.get("knowledge", ()))
+        known_all = not missing_knowledge(shown, found.document.get("knowledge", ()))
         if known_all and not not_played_again(found.document):
             return found
     commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
