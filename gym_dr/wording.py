@@ -35,7 +35,7 @@ def either(command_line: str, python: str) -> str:
     return command_line if at_command_line() else python
 
 
-TYPED = {"loggers": "log"}  # what is typed shorter at the command line
+TYPED = {"loggers": "log", "references": "reference"}  # what is typed shorter at the command line
 
 
 def flag(name: str) -> str:

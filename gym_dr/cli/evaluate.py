@@ -6,13 +6,22 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, physics_options, policy_options, read_grid, read_params, read_randomize
+from gym_dr.cli.options import (
+    command_line,
+    physics_options,
+    policy_options,
+    read_grid,
+    read_params,
+    read_randomize,
+    reference_option,
+)
 from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @policy_options
+@reference_option
 @physics_options
 @click.option(
     "--grid",

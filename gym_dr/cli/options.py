@@ -91,6 +91,16 @@ policy_options = _together(
 )
 
 
+reference_option = click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    metavar="RUN|[NAME=]POLICY",
+    help="another run or --policy that shows what is possible: regret is how much more the best of all policies "
+    "returns; repeatable",
+)
+
+
 # that choose the physics to play
 physics_options = _together(
     click.option(

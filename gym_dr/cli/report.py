@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from gym_dr.cli.options import command_line, policy_options
+from gym_dr.cli.options import command_line, policy_options, reference_option
 from gym_dr.experiments.report import report
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @policy_options
+@reference_option
 @click.option(
     "--randomization",
     metavar="PRESET|FILE",

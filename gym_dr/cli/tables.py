@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from gym_dr.evaluation.knowledge import summarized
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
 from gym_dr.evaluation.results import Evaluation, sampler_notes
 from gym_dr.evaluation.statistics import ONE_TRAINING
+from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.experiments.run import Run, Runs
 from gym_dr.wording import counted
 
@@ -23,6 +25,8 @@ _COLUMNS = {  # statistic -> heading
     "cvar_10": "worst 10 %",
     "success_rate": "solved",
 }
+
+_REGRET = {REGRET: "mean [95 % over episodes]", WORST_REGRET: "worst tenth of cells"}
 
 _MOST_KNOWN = 20  # parameters of a table
 
@@ -62,6 +66,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
         click.echo(f"\n{cells.name}: {each}{counted(cells.episodes, 'episode')}")
         rows = [row for row in evaluation.document["results"] if row["set"] == cells.name]
         _show_statistics(rows)
+        if (entry := best_entry(evaluation.document, cells.name)) is not None:
+            _show_regret(rows, entry)
         for row in rows:
             for line in _about_cells(row):
                 click.echo(f"  {row['policy']}: {line}")
@@ -86,6 +92,17 @@ def _show_statistics(rows: Sequence[Mapping[str, Any]]) -> None:
     table = [["policy", *(_COLUMNS[name] for name in names)]]
     table += [[row["policy"], *(_cell(name, row["statistics"][name]) for name in names)] for row in rows]
     show_table(table)
+
+
+def _show_regret(rows: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> None:
+    """Prints the regret of each policy, and what the best known policy does not solve either."""
+    names = [name for name in _REGRET if name in rows[0]["statistics"]]
+    best = f"regret (best known: {_cell('mean', entry['mean'])})"
+    table = [[best, *(_REGRET[name] for name in names)]]
+    table += [[row["policy"], *(_cell(name, row["statistics"][name], always=True) for name in names)] for row in rows]
+    show_table(table)
+    for sentence in impossible(entry):
+        click.echo(f"  {sentence}")
 
 
 def _show_differences(rows: Sequence[Mapping[str, Any]], first: str) -> None:
@@ -116,7 +133,10 @@ def _about_cells(row: Mapping[str, Any]) -> list[str]:
     lines = []
     worst, near = row["worst_cell"], row["least_perturbation"]
     if worst is not None:
-        lines.append(f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}")
+        text = f"worst mean {_cell('mean', worst['mean'])} at {_values(worst['params'])}"
+        if FIRST_MEAN in worst:
+            text += f" ({worst['episodes']} fresh episodes; {worst[FIRST_MEAN]:.1f} when it was chosen)"
+        lines.append(text)
     if near is not None and near["cell"] is not None:
         lines.append(
             f"nearest failure {near['distance']:.0%} of the range from nominal, {near['success_rate']:.0%} solved at "

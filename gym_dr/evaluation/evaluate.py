@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from gym_dr.evaluation.protocol import EVALUATION_SEED, play_batch
 from gym_dr.evaluation.results import (
     COLUMNS,
     EPISODES,
+    REGRET_TABLE,
     Evaluation,
     check_folder,
     nominal_values,
@@ -30,6 +31,7 @@ from gym_dr.evaluation.results import (
     write_episodes,
 )
 from gym_dr.evaluation.summary import initial_document, summarize
+from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
 from gym_dr.runs.durable import os_errors
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wording import spelled
@@ -60,10 +62,10 @@ def evaluate_policies(
 
     Reuses the folder's episodes whose policy (its digest) and set (its definition) are unchanged, so an interrupted
     evaluation resumes where it stopped and ends with the same files. Complete sets in the folder stay, even if ``sets``
-    does not have them.
+    does not have them. At the end each policy plays its worst cell of each set again, with fresh seeds.
 
     Args:
-        policies: From ``open_policies``.
+        policies: From ``open_policies``, references included.
         sets: Cells to play, with distinct names.
         folder: Folder of this evaluation only; created if its parent exists.
         success: Return from which an episode is a success; None for the environment's threshold.
@@ -77,12 +79,13 @@ def evaluate_policies(
     """
     env = policies[0].env
     check_folder(folder)
-    old, table = _load_previous(folder, policies)
+    old, tables = _load_previous(folder, policies)
     requested = {cells.name for cells in sets}
     kept = [  # sets that some policy has completed; the others play them too
         cells
         for cells in old
-        if cells.name not in requested and any(_finished_episodes(table, p.name, cells).all() for p in policies)
+        if cells.name not in requested
+        and any(_finished_episodes(tables[EPISODES], p.name, cells).all() for p in policies)
     ]
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
@@ -94,15 +97,18 @@ def evaluate_policies(
     if before is None:  # a folder that has only rows would be nobody's evaluation
         write_document(folder, document)
     # rows first: they must fit the digests in the document
-    write_episodes(folder / EPISODES, _reusable_rows(table, old, all_sets, document))
+    for name, table in tables.items():
+        _write(folder / name, _reusable_rows(table, old, all_sets, document))
     write_document(folder, document)
-    _play_missing(policies, all_sets, folder, document, progress)
+    evaluation, fresh = _play(policies, all_sets, folder, document, progress)
     if memories:
         _ask_memories(policies, all_sets, document, progress)
-    table = _sorted(read_episodes(folder / EPISODES), document)
-    write_episodes(folder / EPISODES, table)
-    evaluation = Evaluation(folder, document, table)
-    document.update(summarize(evaluation))
+    document.update(summarize(evaluation, fresh))
+    if document["references"]:
+        write_episodes(folder / REGRET_TABLE, evaluation.regret)
+    else:
+        with os_errors(folder):
+            (folder / REGRET_TABLE).unlink(missing_ok=True)  # of an earlier evaluation with references
     write_document(folder, document)
     return evaluation
 
@@ -128,11 +134,12 @@ def forget_others(folder: Path, policies: Sequence[FrozenPolicy], sets: Sequence
 # ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------
 
 
-def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list[CellSet], pd.DataFrame]:
-    """Reads the sets of an earlier evaluation in the folder and the episodes that these policies have played."""
-    document, table = read_document(folder), read_episodes(folder / EPISODES)
+def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list[CellSet], dict[str, pd.DataFrame]]:
+    """Reads the sets of an earlier evaluation in the folder and, by file, episodes that these policies have played."""
+    document = read_document(folder)
+    tables = {name: read_episodes(folder / name) for name in (EPISODES, WORST_CELLS)}
     if document is None:
-        return [], table[:0]
+        return [], {name: table[:0] for name, table in tables.items()}
     if document["env"] != policies[0].env:
         raise RunFolderError(f"{folder}: holds an evaluation on {document['env']}; choose another {spelled('output')}.")
     run, names = policies[0].run, [policy.name for policy in policies]
@@ -141,13 +148,15 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
         if same := [now.name for now in policies if now.digest == policy["digest"]]:
             names_now[policy["name"]] = policy["name"] if policy["name"] in same else same[0]
         elif policy["name"] not in names and (run is None or folder != run.folder.evaluation):
+            known = policy["name"] in document.get("references", ())
+            too = f"name it with {spelled('references')}" if known else "evaluate it too"
             raise RunFolderError(
-                f"{folder}: holds an evaluation of {policy['name']}; evaluate it too, or choose "
-                f"another {spelled('output')}."
+                f"{folder}: holds an evaluation of {policy['name']}; {too}, or choose another {spelled('output')}."
             )
-    rows = table[table["policy"].isin(list(names_now))]
-    sets = [CellSet.from_dict(form) for form in document["sets"]]
-    return sets, rows.assign(policy=rows["policy"].map(names_now))
+    for name, table in tables.items():
+        rows = table[table["policy"].isin(list(names_now))]
+        tables[name] = rows.assign(policy=rows["policy"].map(names_now))
+    return [CellSet.from_dict(form) for form in document["sets"]], tables
 
 
 def _reusable_rows(
@@ -183,49 +192,102 @@ def _outcome(episode_return: float, success: float | None) -> str:
 # ---- playing -------------------------------------------------------------------------------------------------------
 
 
-def _play_missing(
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Episodes that one policy plays."""
+
+    title: str  # for the progress
+    policy: FrozenPolicy
+    cells: CellSet  # what is played
+    seed: int  # of the first episode
+    first_cell: int = 0  # its number in the file
+
+
+def _play(
     policies: Sequence[FrozenPolicy],
     sets: Sequence[CellSet],
     folder: Path,
-    document: Mapping[str, Any],
+    document: dict[str, Any],
     progress: ProgressCallback,
+) -> tuple[Evaluation, pd.DataFrame]:
+    """Plays what is missing of all sets, then of the worst cells; returns the evaluation and the latter's episodes."""
+    first = sum(cells.num_episodes for cells in sets) * len(policies)
+    total, played_again = (
+        first + sum(map(fresh_episodes, sets)) * len(policies),
+        len(read_episodes(folder / WORST_CELLS)),
+    )
+    parts = [
+        _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
+        for policy in policies
+        for cells in sets
+    ]
+    _play_missing(parts, folder / EPISODES, document, lambda title, done: progress(title, played_again + done, total))
+    table = _sorted(read_episodes(folder / EPISODES), document)
+    _write(folder / EPISODES, table)
+    evaluation = Evaluation(folder, document, table)
+    parts = _worst_parts(policies, evaluation)
+    table = read_episodes(folder / WORST_CELLS)
+    _write(folder / WORST_CELLS, table[_belongs(table, parts)])
+    _play_missing(parts, folder / WORST_CELLS, document, lambda title, done: progress(title, first + done, total))
+    table = _sorted(read_episodes(folder / WORST_CELLS), document)
+    _write(folder / WORST_CELLS, table)
+    progress("", total, total)
+    return evaluation, table
+
+
+def _worst_parts(policies: Sequence[FrozenPolicy], evaluation: Evaluation) -> list[_Part]:
+    """The worst cell of each policy on each set of several cells."""
+    parts = []
+    for cells in evaluation.sets:
+        if fresh_episodes(cells):
+            for policy, returns in zip(policies, evaluation.returns(cells.name), strict=True):
+                worst, title = worst_of(returns), f"{policy.name} in its worst cell of {cells.name}"
+                one = again(cells, worst)
+                parts.append(_Part(title=title, policy=policy, cells=one, seed=FRESH_SEED, first_cell=worst))
+    return parts
+
+
+def _belongs(table: pd.DataFrame, parts: Sequence[_Part]) -> Mask:
+    """For each row, whether it is an episode of a part: with another file of episodes, other cells may be the worst."""
+    asked = {(part.policy.name, part.cells.name, part.first_cell): part.cells.episodes for part in parts}
+    keys = zip(table["policy"], table["set"], table["cell"], strict=True)
+    found = [row in asked and episode < asked[row] for row, episode in zip(keys, table["episode"], strict=True)]
+    return np.array(found, np.bool_)
+
+
+def _play_missing(
+    parts: Sequence[_Part], path: Path, document: Mapping[str, Any], report: Callable[[str, int], None]
 ) -> None:
     """Appends the missing episodes in batches of one episode per sub-environment.
 
     A partly written batch is played again as a whole. Each batch restarts the policy's random numbers, so it gives the
     same episodes as without the interruption.
     """
-    table = read_episodes(folder / EPISODES)
-    total = sum(cells.num_episodes for cells in sets) * len(policies)
-    done, title = len(table), ""
-
-    def report(new: int = 0) -> None:
-        progress(title, done + new, total)
-
-    with contextlib.closing(CsvLog(folder / EPISODES)) as log:
-        for policy, cells in itertools.product(policies, sets):
-            title = f"{policy.name} on {cells.name}"
-            report()
-            finished = _finished_episodes(table, policy.name, cells)
+    table = read_episodes(path)
+    done = len(table)
+    with contextlib.closing(CsvLog(path)) as log:
+        for part in parts:
+            report(part.title, done)
+            finished = _finished_episodes(table, part.policy.name, part.cells, part.first_cell)
             if finished.all():
                 continue
-            with contextlib.closing(policy.make_envs(cells)) as envs:
-                for first in range(0, cells.num_episodes, envs.num_envs):
-                    numbers = np.arange(first, min(first + envs.num_envs, cells.num_episodes))
+            with contextlib.closing(part.policy.make_envs(part.cells)) as envs:
+                for first in range(0, part.cells.num_episodes, envs.num_envs):
+                    numbers = np.arange(first, min(first + envs.num_envs, part.cells.num_episodes))
                     if not finished[numbers].all():
                         done -= int(finished[numbers].sum())
                         records = play_batch(
-                            policy.make(envs),
+                            part.policy.make(envs),
                             envs,
                             len(numbers),
-                            EVALUATION_SEED + first,
-                            params=cells.params(numbers),
-                            on_finished=report,
+                            part.seed + first,
+                            params=part.cells.params(numbers),
+                            on_finished=functools.partial(_report_new, report, part.title, done),
                         )
                         for k, record in zip(numbers.tolist(), records, strict=True):
-                            log.write(_row(policy.name, cells, k, record, document))
+                            log.write(_row(part, k, record, document))
                         done += len(numbers)
-    progress("", done, total)
+            report(part.title, done)
 
 
 def _ask_memories(
@@ -236,27 +298,40 @@ def _ask_memories(
 ) -> None:
     """Completes the document's entries on what memories know, in the order of the policies."""
     entries, order = document["knowledge"], [policy.name for policy in policies]
-    total = sum(cells.num_episodes for cells in sets) * len(policies)  # all are played
-    for policy in missing_knowledge(policies, entries):
+    total = sum(cells.num_episodes + fresh_episodes(cells) for cells in sets) * len(policies)  # all are played
+    for policy in missing_knowledge([policy for policy in policies if not policy.reference], entries):
         title = f"what the memory of {policy.name} knows"
         entries.append(find_knowledge(policy, functools.partial(progress, title, total, total)))
     entries.sort(key=lambda entry: order.index(entry["policy"]))
     progress("", total, total)
 
 
-def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet) -> Mask:
+def _report_new(report: Callable[[str, int], None], title: str, before: int, new: int) -> None:
+    report(title, before + new)
+
+
+def _finished_episodes(table: pd.DataFrame, policy: str, cells: CellSet, first_cell: int = 0) -> Mask:
     """Which episodes of a set have been played, shape ``(cells.num_episodes,)``."""
     rows = table[(table["policy"] == policy) & (table["set"] == cells.name)]
+    numbers = ((rows["cell"] - first_cell) * cells.episodes + rows["episode"]).to_numpy(np.int64)
     finished = np.zeros(cells.num_episodes, np.bool_)
-    finished[(rows["cell"] * cells.episodes + rows["episode"]).to_numpy(np.int64)] = True
+    finished[numbers] = True
     return finished
 
 
-def _row(policy: str, cells: CellSet, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of episode ``k`` of a set."""
+def _row(part: _Part, k: int, record: EpisodeRecord, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of episode ``k`` of a part."""
+    cells = part.cells
     cell, episode = divmod(k, cells.episodes)
     drawn = {} if cells.randomization is None else {name: record.params[name] for name in cells.parameters}
-    head = (policy, cells.name, cell, episode, EVALUATION_SEED + k, record.episode_return, record.length)
+    head = (part.policy.name, cells.name, part.first_cell + cell, episode, part.seed + k)
     outcome = _outcome(record.episode_return, document["success"])
-    row = dict(zip(COLUMNS, (*head, int(record.terminated), outcome), strict=True))
+    found = (record.episode_return, record.length, int(record.terminated), outcome)
+    row = dict(zip(COLUMNS, (*head, *found), strict=True))
     return {**row, **nominal_values(document), **drawn, **cells.cell(cell)}
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    """Writes a file of episodes; none for worst cells that do not exist."""
+    if len(table) or path.name == EPISODES or path.exists():
+        write_episodes(path, table)

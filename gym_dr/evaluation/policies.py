@@ -68,6 +68,7 @@ class FrozenPolicy:
     load: Callable[[VectorEnv[Any, Any, Any]], Policy]
     record: Mapping[str, Any]  # its entry in an evaluation: kind, path, algorithm, seed, and more by kind
     run: TrainedRun | None = None  # None for a policy from elsewhere
+    reference: bool = False  # whether it only shows what is possible, for regret
 
     def make(self, envs: VectorEnv[Any, Any, Any]) -> Policy:
         """Creates the policy and restarts its random numbers.

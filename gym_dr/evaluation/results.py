@@ -18,6 +18,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, RunFolderError, check_known
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.html_tables import html_table, listed
+from gym_dr.evaluation.regret import best_known
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import CONFIG
 from gym_dr.runs.plain import read_plain
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "gym_dr evaluation", 3
 MAX_DOCUMENT, MAX_EPISODES = 2**28, 2**32  # bytes that are read
-DOCUMENT, EPISODES = "evaluation.json", "episodes.csv"
+DOCUMENT, EPISODES, REGRET_TABLE = "evaluation.json", "episodes.csv", "regret.csv"
 COLUMNS = ("policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome")  # before parameters
 
 
@@ -184,6 +185,41 @@ class Evaluation:
             UnknownNameError: The evaluation has no such set.
         """
         return self.episodes[self.episodes["set"] == self.cell_set(name).name]
+
+    @property
+    def regret(self) -> pd.DataFrame:
+        """A row for each policy, set and cell: its mean return, that of the best known policy, and its regret.
+
+        ``best`` names the policy with the highest mean in the cell. Its return is too high for that reason, so
+        ``best_known`` is what the policies that one half of the episodes chose return in the other half. Parameters are
+        those of a cell with fixed values. Empty without references.
+        """
+        import pandas as pd  # heavy
+
+        rows = []
+        for cells in self.sets if self.document.get("references") else ():
+            returns = self.returns(cells.name)
+            if (known := best_known(returns)) is None:
+                continue
+            best, own, regret = returns.mean(-1).argmax(0), returns.mean(-1), known.regret.mean(-1)
+            for k, name in enumerate(self.policies):
+                for cell, possible in enumerate(known.returns.mean(-1).tolist()):
+                    head = {"policy": name, "set": cells.name, "cell": cell, "best": self.policies[best[cell]]}
+                    numbers = {"return": own[k, cell], "best_known": possible, "regret": regret[k, cell]}
+                    rows.append({**head, **numbers, **cells.cell(cell)})
+        columns = ["policy", "set", "cell", "best", "return", "best_known", "regret"]
+        parameters = [name for name in self.document["parameters"] if any(name in row for row in rows)]
+        return pd.DataFrame(rows, columns=[*columns, *parameters])
+
+    def varied(self, name: str) -> dict[str, Array]:
+        """Values in each of a set's episodes, by name, of the parameters that vary in it.
+
+        Raises:
+            UnknownNameError: The evaluation has no such set.
+        """
+        rows = self.episodes_of(name)
+        own = rows[rows["policy"] == self.policies[0]]  # all policies play the same draws
+        return {p: own[p].to_numpy(np.float64) for p in self.document["parameters"] if own[p].nunique() > 1}
 
     def returns(self, name: str) -> Array:
         """Returns of one set's episodes, shape ``(policies, cells, episodes)``.

@@ -109,6 +109,31 @@ def policy_statistics(
     return own, differences
 
 
+def means_with_intervals(values: Array, cells: CellSet) -> list[Interval]:
+    """Means over a set's episodes with 95 % intervals; see ``policy_statistics``, also for when there are none.
+
+    Args:
+        values: Numbers of each episode, shape ``(rows, cells.num_episodes)``.
+        cells: The set.
+
+    Returns:
+        One mean for each row.
+    """
+    strata, members = _strata(cells)
+
+    def resampled(*picked: Array, axis: int) -> Array:
+        units = np.concatenate(picked, axis=-1).astype(np.intp)
+        mean: Array = values[:, members[units].reshape(*units.shape[:-1], -1)].mean(-1)
+        return mean
+
+    intervals: Array | None = None
+    if min(map(len, strata)) > 1:
+        intervals = bootstrap(strata, resampled, EPISODE_RESAMPLES, max(1, _BATCH // values.size))
+    ends = np.full((2, len(values)), None) if intervals is None else intervals
+    means = values.mean(-1).tolist()
+    return [{"value": m, "low": low, "high": high} for m, low, high in zip(means, *ends.tolist(), strict=True)]
+
+
 def mean_with_interval(values: Array) -> Interval:
     """The mean of one cell's episodes with its 95 % bootstrap interval; no interval for a single episode."""
     low = high = None

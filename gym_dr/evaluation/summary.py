@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.generalization import VERSIONS, generalization
 from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.evaluation.protocol import EVALUATION_SEED
+from gym_dr.evaluation.regret import best_known, describe_best, regret_statistics
 from gym_dr.evaluation.results import FORMAT, VERSION, Evaluation, nominal_values
 from gym_dr.evaluation.sensitivity import failing, least_perturbation, sensitivity
-from gym_dr.evaluation.statistics import CONFIDENCE, mean_with_interval, policy_statistics
+from gym_dr.evaluation.statistics import CONFIDENCE, policy_statistics
+from gym_dr.evaluation.worst_cells import worst_cell
 from gym_dr.randomization.space import ParamSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def initial_document(
@@ -41,9 +46,11 @@ def initial_document(
         "confidence": CONFIDENCE,
         "parameters": {n: {key: getattr(space[n], key) for key in described} for n in space.in_order(varied)},
         "policies": [_policy(policy, folder) for policy in policies],
+        "references": [policy.name for policy in policies if policy.reference],
         "sets": [cells.to_dict() for cells in sets],
         "results": [],
         "differences": [],
+        "best_known": [],
         "generalization": None,
         "knowledge": [],
     }
@@ -71,11 +78,17 @@ def _path_from(folder: Path, path: Path) -> str:
         return str(path.absolute())
 
 
-def summarize(evaluation: Evaluation) -> dict[str, Any]:
-    """The entries of the document that summarize finished episodes."""
+def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
+    """The entries of the document that summarize finished episodes.
+
+    Args:
+        evaluation: All sets are complete.
+        fresh: Episodes of the worst cells, which were played again.
+    """
     document, policies = evaluation.document, evaluation.policies
     results: list[dict[str, Any]] = []
     differences: list[dict[str, Any]] = []
+    best: list[dict[str, Any]] = []
     success = document["success"]
     nominal = nominal_values(document)
     fails = np.zeros(len(policies), np.bool_)
@@ -84,11 +97,16 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     for cells in evaluation.sets:
         returns = evaluation.returns(cells.name)
         statistics, pairs = policy_statistics(returns.reshape(len(returns), -1), cells, success)
+        known = best_known(returns) if document["references"] else None
+        if known is not None:
+            statistics = [own | regret for own, regret in zip(statistics, regret_statistics(known, cells), strict=True)]
+            best.append(describe_best(known, cells, evaluation.varied(cells.name), success))
         lengths = evaluation.episodes[evaluation.episodes["set"] == cells.name].groupby("policy")["steps"].mean()
         for k, name in enumerate(policies):
             worst = least = None
             if cells.num_cells > 1:
-                worst = _worst_cell(returns[k], cells)
+                rows = fresh[(fresh["policy"] == name) & (fresh["set"] == cells.name)]
+                worst = worst_cell(returns[k], rows["return"].to_numpy(np.float64), cells)
                 least = least_perturbation(returns[k], cells, nominal, success, fails_at_nominal=bool(fails[k]))
             results.append(
                 {
@@ -111,15 +129,5 @@ def summarize(evaluation: Evaluation) -> dict[str, Any]:
     if success is not None and {cells.name for cells in evaluation.sets} >= set(VERSIONS.values()):
         rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
         scores = generalization(document["policies"], rates)
-    return {"complete": True, "results": results, "differences": differences, "generalization": scores}
-
-
-def _worst_cell(returns: Any, cells: CellSet) -> dict[str, Any]:
-    """The cell with the lowest mean; its interval does not correct for the selection among many cells."""
-    worst = int(returns.mean(-1).argmin())
-    return {
-        "cell": worst,
-        "params": cells.cell(worst),
-        "mean": mean_with_interval(returns[worst]),
-        "min": float(returns[worst].min()),
-    }
+    summary = {"results": results, "differences": differences, "best_known": best, "generalization": scores}
+    return {"complete": True, **summary}

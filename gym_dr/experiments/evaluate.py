@@ -32,6 +32,7 @@ RESERVED = ("nominal", TRAINING, "default")  # sets that evaluations have withou
 def evaluate(
     policies: PoliciesLike,
     *,
+    references: PoliciesLike = (),
     env: str | None = None,
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
@@ -65,6 +66,7 @@ def evaluate(
         >>> found.episodes_of("grid").groupby("gravity")["return"].mean()
         >>> gym_dr.evaluate("runs/first", params={"gravity": -3, "wind_power": 15})  # exactly these values
         >>> gym_dr.evaluate({"coast": lambda obs: [0] * len(obs)}, env="gym_dr/LunarLanderDR-v3")
+        >>> gym_dr.evaluate("runs/first", references="runs/oracle", output="possible").regret
         >>> gym_dr.evaluate(["runs/first", "sb3:ppo.zip"], trust=["ppo.zip"], output="runs/first_and_sb3")
 
     Args:
@@ -74,6 +76,8 @@ def evaluate(
             names callables and texts. A callable with memory is one with a second positional parameter that has no
             default or is named ``episode_starts``: bool ``(N,)``, True where an observation is the first of an episode,
             so everywhere at its first call. It keeps its state itself.
+        references: Other policies, such as specialists, that show what is possible: they play the same episodes, and
+            regret is how much more the best of all policies returns. Their training draws are not played.
         env: Id of the environment; required if no policy is a run or a file of ``Run.export``, which names its own.
         randomization: Draws to play besides the usual ones, in any form that an environment takes. It is also the
             training randomization of policies that are not runs. If None, that of an exported file is in it, and others
@@ -122,6 +126,7 @@ def evaluate(
 
     opened, folders = open_all(
         policies,
+        references=references,
         env=env,
         randomization=randomization,
         context=context,
@@ -132,7 +137,8 @@ def evaluate(
     folder = evaluation_folder(folders, output)
     env_id, space = opened[0].env, opened[0].space
     check_options(env_id, success, protocol)
-    if randomize or params or all(policy.run for policy in opened):
+    asked_for = [policy for policy in opened if not policy.reference]
+    if randomize or params or all(policy.run for policy in asked_for):
         chosen = choose_params(env_id, space, randomization, randomize, params)
     else:  # the training draws of the others
         chosen = None
@@ -141,8 +147,8 @@ def evaluate(
     asked: Any = {"grid": grid or {}, "corners": corners, "sobol": sobol, "sobol_box": sobol_box}
     asked |= {"protocol": protocol, "sets": sets or {}, "episodes": episodes}
     with playing(progress) as display:
-        found = nominal_and_training(opened, episodes_of_each(episodes)["draws"])
-        found += asked_sets(env_id, space, training_randomizations(opened), display.note, **asked)
+        found = nominal_and_training(asked_for, episodes_of_each(episodes)["draws"])
+        found += asked_sets(env_id, space, training_randomizations(asked_for), display.note, **asked)
         if chosen is not None:
             found += _chosen_set(chosen, found, episodes, display.note)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)

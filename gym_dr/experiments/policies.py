@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ ContextParams = Sequence[str] | Mapping[str, tuple[float, float] | None] | None 
 def open_all(
     given: PoliciesLike,
     *,
+    references: PoliciesLike = (),
     env: str | None = None,
     randomization: Any = None,
     context: str = INFO,
@@ -42,7 +44,8 @@ def open_all(
     ``gym_dr.evaluate``.
 
     Returns:
-        The policies in the order given, and for each item of ``given`` the default folder of its evaluation.
+        The policies in the order given, then the references, which say so themselves, and for each item of both the
+        default folder of its evaluation.
 
     Raises:
         RunFolderError: There is no run at a path.
@@ -59,8 +62,8 @@ def open_all(
     from gym_dr.runs.environments import check_env_id, param_space_of
 
     load_plugins()
-    several = given if isinstance(given, Mapping | Sequence) and not isinstance(given, str | Runs) else [given]
-    named = list(several.items()) if isinstance(several, Mapping) else [(None, one) for one in several]
+    items = _named(given)
+    named = [*items, *_named(references)]
     opened: list[tuple[str | None, Any]] = []  # Run, Runs, or another policy as given
     for name, one in named:
         is_run = isinstance(one, Path | Run | Runs) or (isinstance(one, str) and not name and not is_policy_text(one))
@@ -75,7 +78,7 @@ def open_all(
         run for _, one in opened for run in ([one] if isinstance(one, Run) else one if isinstance(one, Runs) else [])
     ]
     others = [one for _, one in opened if not isinstance(one, Run | Runs)]
-    if not opened:
+    if not items:
         typed = f"RUN, or {flag('policy')} POLICY {flag('env')} ID"
         raise ConfigError(f"Expected a run or a policy: {either(typed, 'policies, and env if none is a run')}.")
     recorded = [run.config.settings.env for run in runs]
@@ -116,7 +119,8 @@ def open_all(
     )
     found: list[RunParts | FrozenPolicy] = []
     folders = []
-    for name, one in opened:
+    asked = 0  # policies that are no references
+    for k, (name, one) in enumerate(opened):
         if isinstance(one, Run | Runs):
             found += [run.parts for run in ([one] if isinstance(one, Run) else one)]
             folders.append(one.path / EVALUATION)
@@ -124,7 +128,17 @@ def open_all(
             policy = open_foreign(one, setting, name)
             found.append(policy)
             folders.append(Path(f"{policy.name}-{EVALUATION}"))
-    return open_policies(found), folders
+        asked = len(found) if k < len(items) else asked
+    policies = open_policies(found)
+    return [*policies[:asked], *(dataclasses.replace(one, reference=True) for one in policies[asked:])], folders
+
+
+def _named(given: PoliciesLike) -> list[tuple[str | None, Any]]:
+    """Each policy with its name, None if it has to find one."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    several = given if isinstance(given, Sequence) and not isinstance(given, str | Runs) else [given]
+    return [(None, one) for one in several]
 
 
 def _context_ranges(

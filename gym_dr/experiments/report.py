@@ -17,6 +17,7 @@ from gym_dr.wording import either, spelled
 def report(
     policies: PoliciesLike,
     *,
+    references: PoliciesLike = (),
     env: str | None = None,
     randomization: Any = None,
     context: str = INFO,
@@ -39,6 +40,7 @@ def report(
 
     Args:
         policies: As in ``gym_dr.evaluate``, the baseline first.
+        references: As in ``gym_dr.evaluate``: the report then has the regret of each policy.
         env: As in ``gym_dr.evaluate``.
         randomization: Training randomization of policies that are not runs, in any form that an environment takes.
         context: As in ``gym_dr.evaluate``.
@@ -70,6 +72,7 @@ def report(
     check_installed()
     opened, folders = open_all(
         policies,
+        references=references,
         env=env,
         randomization=randomization,
         context=context,
@@ -94,6 +97,7 @@ def report(
     folder = evaluation_folder(folders, evaluation)
     with playing(progress) as display:
         found = complete_evaluation(opened, folder, command, display)
-        compared = Comparison(groups=group_policies(opened), evaluation=found)
+        shown, others = ([policy for policy in opened if policy.reference is kind] for kind in (False, True))
+        compared = Comparison(groups=group_policies(shown), references=group_policies(others), evaluation=found)
         write_report(assemble(compared, command, display.note), page)
     return page

@@ -276,7 +276,7 @@ def _check_links(folder: Path, plan: Study) -> None:
 def _clean(folder: Path) -> None:
     """Removes half-written files of a killed process."""
     for path in [*folder.glob(".*.tmp"), *(folder / EVALUATION).glob(".*.tmp")]:
-        if written_by_us(path, {*FILES, "evaluation.json", "episodes.csv"}):
+        if written_by_us(path, {*FILES, "evaluation.json", "episodes.csv", "worst_cells.csv"}):
             path.unlink(missing_ok=True)
 
 

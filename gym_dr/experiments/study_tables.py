@@ -72,11 +72,13 @@ class StudyTables:
         found: dict[tuple[str, str, str], dict[int, float]] = {}
         success = self.evaluation.document["success"]
         owners = [(variant, seed) for variant, seeds in self.runs.items() for seed in seeds]
+        results = {(row["policy"], row["set"]): row for row in self.evaluation.document["results"]}
         for cells in self.study.sets:
-            for (variant, seed), returns in zip(owners, self.evaluation.returns(cells.name), strict=True):
+            owned = zip(owners, self.evaluation.policies, self.evaluation.returns(cells.name), strict=True)
+            for (variant, seed), policy, returns in owned:
                 numbers = dict(zip(statistic_names(success), point_statistics(returns.ravel(), success), strict=True))
                 if cells.num_cells > 1:
-                    numbers[WORST] = returns.mean(axis=1).min()
+                    numbers[WORST] = results[policy, cells.name]["worst_cell"]["mean"]["value"]
                 for statistic in TITLES:
                     if statistic in numbers:
                         found.setdefault((statistic, cells.name, variant), {})[seed] = float(numbers[statistic])

@@ -147,7 +147,7 @@ def seed_for(run_seed: int, stream: int, index: int = 0) -> int:
 
     Args:
         run_seed: Seed of the run, >= 0.
-        stream: Purpose of the seed: 0 training, 1 evaluation, 2 networks and sampling.
+        stream: Purpose of the seed: 0 training, 1 evaluation, 2 networks and sampling, 3 worst cells played again.
         index: Index in the stream, for example the segment of the training.
     """
     word = np.random.SeedSequence(run_seed, spawn_key=(stream, index)).generate_state(1, np.uint64)[0]

@@ -33,6 +33,28 @@ def test_a_run_and_functions_are_compared() -> None:
     assert document["policies"][0]["path"] == "../run"
 
 
+def test_references_show_what_is_possible_and_their_draws_are_not_played() -> None:
+    assert train(Path("run"), "--randomization", "wide").code == 0
+    assert train(Path("other"), "--randomization", "random", "--seed", "2").code == 0
+    references = ("--reference", "other", "--reference", f"rests={MODULE}:coast", *TRUST)
+    assert "Expected --output FOLDER" in refused(gymdr("evaluate", "run", *references))
+    grid = ("--grid", "gravity=-12:-4:3", "--episodes", "2", "--success", "-1000")
+    result = gymdr("evaluate", "run", *references, *grid, "--output", "out")
+    assert result.code == 0, result.err
+    document = json.loads(Path("out/evaluation.json").read_text())
+    assert document["references"] == ["other", "rests"]
+    assert [cells["name"] for cells in document["sets"]] == ["nominal", "training", "grid"]
+    assert result.out.count("regret (best known: ") == 3
+    assert result.out.count("worst tenth of cells") == 1
+    assert result.out.count("The best known policy solves 100% of the episodes.") == 3
+
+
+def test_a_policy_is_not_its_own_reference() -> None:
+    assert train(Path("run")).code == 0
+    assert "run: is named twice" in refused(gymdr("evaluate", "run", "--reference", "run", "--output", "out"))
+    assert "Expected a run or a policy" in refused(gymdr("evaluate", "--reference", "run", "--output", "out"))
+
+
 def test_a_function_alone_has_a_folder_and_draws_of_its_own() -> None:
     result = gymdr("evaluate", *BRAKE, *TRUST, "--randomization", "random", "--episodes", "1", "--corners")
     assert result.code == 0, result.err

@@ -111,3 +111,15 @@ def test_a_callable_has_no_line_to_copy(run: Path, tmp_path: Path, monkeypatch: 
     page = gym_dr.report([run, coast], env=POLICY[3], output=tmp_path / "page.html", progress=False)
     (line,) = lines_to_copy(page)
     assert line.startswith(f"gymdr play {run} --set ")
+
+
+def test_a_reference_gives_a_table_of_regret(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_dr.evaluation.report.assemble.film_strips", lambda *_: [])
+    reference = ("--reference", POLICY[1], "--trust", MODULE)
+    assert gymdr("report", run, *reference, "--output", tmp_path / "page.html").code == 0
+    document = Evaluation.load(tmp_path / "page-evaluation").document
+    assert document["references"] == ["brake"]
+    assert {entry["set"] for entry in document["best_known"]} == {cells["name"] for cells in document["sets"]}
+    page = (tmp_path / "page.html").read_text()
+    assert "Return of the best known" in page
+    assert len(lines_to_copy(tmp_path / "page.html")) == 1  # for the run, not for the reference

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.runs.config import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
@@ -113,11 +115,75 @@ def test_the_document_sums_every_policy_and_set_up(played: Evaluation) -> None:
     returns = played.returns("grid")[1]
     assert result["statistics"]["mean"]["value"] == pytest.approx(returns.mean())
     assert result["worst_cell"]["cell"] == returns.mean(1).argmin()
-    assert result["worst_cell"]["mean"]["value"] == pytest.approx(returns.mean(1).min())
+    assert result["worst_cell"]["first_mean"] == pytest.approx(returns.mean(1).min())
     difference = next(row for row in document["differences"] if row["set"] == "grid")
     assert (difference["policy"], difference["other"]) == ("one", "two")
     expected = played.returns("grid")[0].mean() - returns.mean()
     assert difference["statistics"]["mean"]["value"] == pytest.approx(expected)
+
+
+def test_the_worst_cell_of_each_policy_is_played_again_with_seeds_that_no_episode_had(played: Evaluation) -> None:
+    fresh = pd.read_csv(played.folder / "worst_cells.csv")
+    assert fresh["seed"].tolist() == [FRESH_SEED + k for k in range(FEWEST)] * 2
+    assert not set(fresh["seed"]) & set(played.episodes["seed"])
+    for policy, rows in fresh.groupby("policy"):
+        (result,) = (r for r in played.document["results"] if (r["policy"], r["set"]) == (policy, "grid"))
+        worst = result["worst_cell"]
+        assert {name: set(rows[name]) for name in worst["params"]} == {n: {v} for n, v in worst["params"].items()}
+        assert set(rows["cell"]) == {worst["cell"]}
+        assert (worst["episodes"], worst["min"]) == (FEWEST, rows["return"].min())
+        assert worst["mean"]["value"] == pytest.approx(rows["return"].mean())
+        assert worst["mean"]["low"] < worst["mean"]["value"] < worst["mean"]["high"]
+
+
+def test_a_single_cell_that_nobody_chose_is_not_played_again(runs: Path, tmp_path: Path) -> None:
+    found = play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS)
+    assert [row["worst_cell"] for row in found.document["results"]] == [None, None]
+    assert not (tmp_path / "out/worst_cells.csv").exists()
+
+
+def test_a_worst_cell_that_is_another_one_than_before_is_played_anew(runs: Path, tmp_path: Path) -> None:
+    before = play([runs / "one"], tmp_path / "out", GRID)
+    path = tmp_path / "out/worst_cells.csv"
+    table, worst = pd.read_csv(path), before.document["results"][0]["worst_cell"]["cell"]
+    table.assign(cell=(worst + 1) % 4).to_csv(path, index=False)
+    again = play([runs / "one"], tmp_path / "out", GRID)
+    assert again.document == before.document
+    assert set(pd.read_csv(path)["cell"]) == {worst}
+
+
+def play_with_reference(runs: Path, folder: Path, *sets: CellSet) -> Evaluation:
+    one, two = opened(runs / "one", runs / "two")
+    return evaluate_policies([one, dataclasses.replace(two, reference=True)], sets, folder)
+
+
+def test_a_reference_plays_the_same_episodes_and_gives_regret(runs: Path, tmp_path: Path, played: Evaluation) -> None:
+    found = play_with_reference(runs, tmp_path / "out", cells.nominal(2), DRAWS, GRID)
+    pd.testing.assert_frame_equal(found.episodes, played.episodes)
+    assert found.document["references"] == ["two"]
+    assert [entry["set"] for entry in found.document["best_known"]] == ["nominal", "training", "grid"]
+    table = found.regret.query("policy == 'one' and set == 'grid'")
+    assert table["return"].tolist() == pytest.approx(found.returns("grid")[0].mean(1).tolist())
+    assert (table["best_known"] - table["return"]).tolist() == pytest.approx(table["regret"].tolist())
+    best = [found.policies[k] for k in found.returns("grid").mean(2).argmax(0)]
+    assert table["best"].tolist() == best
+    assert table["gravity"].tolist() == [-12, -12, -6, -6]
+    regret = found.summary.query("policy == 'one' and set == 'grid' and statistic == 'regret'").iloc[0]
+    assert regret["value"] == pytest.approx(table["regret"].mean())
+    assert regret["low"] < regret["value"] < regret["high"]
+    assert len(pd.read_csv(found.folder / "regret.csv")) == 2 * (1 + 1 + 4)
+
+
+def test_regret_is_the_same_after_evaluating_again_and_gone_without_references(runs: Path, tmp_path: Path) -> None:
+    play_with_reference(runs, tmp_path / "out", GRID)
+    before = content(tmp_path / "out")
+    play_with_reference(runs, tmp_path / "out", GRID)
+    assert content(tmp_path / "out") == before
+    plain = play([runs / "one", runs / "two"], tmp_path / "out", GRID)
+    assert plain.document["best_known"] == []
+    assert "regret" not in plain.document["results"][0]["statistics"]
+    assert len(plain.regret) == 0
+    assert not (tmp_path / "out/regret.csv").exists()
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -128,7 +194,7 @@ class StopError(Exception):
     """In place of Ctrl-C."""
 
 
-@pytest.mark.parametrize("after", [1, 5, 11])
+@pytest.mark.parametrize("after", [1, 5, 11, 12, 20])  # the last two in the worst cell
 def test_an_interrupted_evaluation_goes_on_to_the_same_result(
     runs: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,13 +212,14 @@ def test_an_interrupted_evaluation_goes_on_to_the_same_result(
         play([runs / "one"], tmp_path / "cut", *sets, progress=stop)
     with pytest.raises(RunFolderError, match="was interrupted"):
         Evaluation.load(tmp_path / "cut")
-    kept = len(pd.read_csv(tmp_path / "cut/episodes.csv"))
+    files = [tmp_path / "cut/episodes.csv", tmp_path / "cut/worst_cells.csv"]
+    kept = sum(len(pd.read_csv(path)) for path in files if path.exists())
     assert kept % 3 in (0, 1)  # whole waves: of 3 episodes, and one of 1 at the end of four
     assert kept <= after
     counted.clear()
     play([runs / "one"], tmp_path / "cut", *sets, progress=lambda title, done, total: counted.append(done))
     assert counted[0] == kept
-    assert counted[-1] == 12
+    assert counted[-1] == 12 + FEWEST
     assert content(tmp_path / "cut") == content(tmp_path / "whole") | {
         "evaluation.json": (whole.folder / "evaluation.json").read_bytes()
     }
@@ -242,6 +309,12 @@ def test_an_evaluation_of_other_runs_is_not_replaced(runs: Path, tmp_path: Path)
     with pytest.raises(RunFolderError, match="holds an evaluation of one; evaluate it too"):
         play([runs / "two"], tmp_path / "out", cells.nominal(2))
     assert content(tmp_path / "out") == before
+
+
+def test_a_reference_that_is_missing_is_named_as_one(runs: Path, tmp_path: Path) -> None:
+    play_with_reference(runs, tmp_path / "out", cells.nominal(2))
+    with pytest.raises(RunFolderError, match="holds an evaluation of two; name it with references, or choose"):
+        play([runs / "one"], tmp_path / "out", cells.nominal(2))
 
 
 def test_the_order_of_policies_and_sets_does_not_change_an_episode(

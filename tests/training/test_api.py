@@ -15,7 +15,8 @@ def test_streams_of_seeds_never_overlap(seed: int, index: int) -> None:
     training, evaluation = seed_for(seed, 0, index), seed_for(seed, 1, index)
     assert training >= 0
     assert training + 1_000_000 < 2**61 <= evaluation
-    assert evaluation + 1_000_000 < 2**62 <= seed_for(seed, 2, index) < 2**63
+    assert evaluation + 1_000_000 < 2**62 <= seed_for(seed, 2, index)
+    assert seed_for(seed, 2, index) + 1_000_000 < 3 * 2**61 <= seed_for(seed, 3, index) < 2**63 - 1_000_000
 
 
 @given(seed=seeds)

@@ -18,6 +18,7 @@ from gym_dr.evaluation.report.tables import (
     failure_tables,
     findings,
     generalization_tables,
+    regret_tables,
     summary_tables,
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
@@ -68,6 +69,7 @@ def assemble(
         *config_diff(comparison.groups),
         *summary_tables(comparison),
         *([] if compared else difference_tables(comparison)),
+        *regret_tables(comparison),
         *failure_tables(comparison),
         *generalization_tables(comparison),
     ]
@@ -79,7 +81,7 @@ def assemble(
         sections=[section for section in sections if section.views],
         film_strips=strips,
         film_strip_notes=notes,
-        provenance=[_provenance(group) for group in comparison.groups],
+        provenance=[_provenance(group) for group in (*comparison.groups, *comparison.references)],
         command="\n".join(filter(None, dict.fromkeys([document["command"], command]))),
         versions=versions_of(PACKAGES),
     )

@@ -12,11 +12,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gym_dr.arrays import Array
 from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
+from gym_dr.evaluation.regret import BestKnown, best_known
 from gym_dr.evaluation.results import Evaluation
 
 MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
@@ -87,6 +86,7 @@ class Comparison:
 
     groups: Sequence[Group]
     evaluation: Evaluation
+    references: Sequence[Group] = ()  # that show what is possible
 
     @property
     def document(self) -> dict[str, Any]:
@@ -182,12 +182,7 @@ class Comparison:
     @cached_property
     def values(self) -> dict[str, dict[str, Array]]:
         """For each set the parameters that vary: name -> value in each episode, in the order of ``returns``."""
-        table = self.evaluation.episodes
-        first = table[table["policy"] == self.evaluation.policies[0]]
-        return {
-            str(name): {p: rows[p].to_numpy(np.float64) for p in self.document["parameters"] if rows[p].nunique() > 1}
-            for name, rows in first.groupby("set")
-        }
+        return {name: self.evaluation.varied(name) for name in self.sets}
 
     def pairs(self, set_name: str) -> list[tuple[str, str]]:
         """Pairs of parameters that vary in a set, at most ``MAX_PARAMETERS`` of them, the most important first."""
@@ -216,6 +211,18 @@ class Comparison:
                 for name, index in zip(found["parameters"], found["total"], strict=True):
                     totals[name] += index["value"] or 0.0  # none where nothing varied
         return totals
+
+    def regret(self, group: int, set_name: str) -> Array | None:
+        """Regret of a group's runs, in the form of ``returns``; None if the evaluation has no references."""
+        if set_name not in self._best or (known := self._best[set_name]) is None:
+            return None
+        found = known.regret[self.policies[group]]
+        return found.reshape(len(found), -1)
+
+    @cached_property
+    def _best(self) -> dict[str, BestKnown | None]:
+        names = self.sets if self.document.get("references") else ()
+        return {name: best_known(self._returns[name]) for name in names}
 
     @cached_property
     def _returns(self) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from gym_dr.evaluation.evaluate import ProgressCallback, evaluate_policies
 from gym_dr.evaluation.knowledge import missing_knowledge
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, training_randomizations
 from gym_dr.evaluation.results import Evaluation, read_document
+from gym_dr.evaluation.worst_cells import not_played_again
 from gym_dr.randomization.presets import resolve
 
 EPISODES = 100  # on nominal values and on training draws
@@ -31,11 +32,15 @@ def complete_evaluation(
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
     known = [CellSet.from_dict(form) for form in document["sets"]]
     names = {cells.name for cells in known}
-    missing = [cells for cells in _required_sets(policies) if cells.name not in names]
+    shown = [policy for policy in policies if not policy.reference]
+    missing = [cells for cells in _required_sets(shown) if cells.name not in names]
     digests = {policy["digest"] for policy in document["policies"]}
-    if document["complete"] and not missing and all(policy.digest in digests for policy in policies):
+    same_references = set(document.get("references", ())) == {policy.name for policy in policies if policy.reference}
+    same = same_references and all(policy.digest in digests for policy in policies)
+    if document["complete"] and not missing and same:
         found = Evaluation.load(folder)
-        if not missing_knowledge(policies, found.document.get("knowledge", ())):
+        known_all = not missing_knowledge(shown, found.document.get("knowledge", ()))
+        if known_all and not not_played_again(found.document):
             return found
     commands = " && ".join(filter(None, dict.fromkeys([document["command"], command])))
     success = document["success"]

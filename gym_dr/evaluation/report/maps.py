@@ -28,7 +28,8 @@ def heat_maps(comparison: Comparison) -> Section:
         how_to_read="A tile pools all episodes with about these two values, whatever the other parameters were. "
         "Parameters with many values are divided into ranges with about the same number of episodes. Plots of the same "
         "kind share one color scale, so policies can be compared. The white frame is the policy's training range, if "
-        "it is known; a white cross marks a single value. Tiles without episodes are blank.",
+        "it is known; a white cross marks a single value. Tiles without episodes are blank."
+        + (" Regret is how much more the best known policy returns." if comparison.document.get("references") else ""),
         views=[View(name=name, panels=_returns(comparison, *place)) for name, place in maps.items()],
         choice="Parameters",
     )
@@ -86,14 +87,20 @@ def _left_out(comparison: Comparison) -> str:
 def _returns(comparison: Comparison, set_name: str, x: str, y: str) -> list[Panel]:
     """Mean and worst return of each policy."""
     axes = _axes(comparison, set_name, x, y)
-    found = [bin_statistics(comparison.returns(g, set_name), *axes.values()) for g in range(len(comparison.groups))]
+    everyone = range(len(comparison.groups))
+    found = [bin_statistics(comparison.returns(g, set_name), *axes.values()) for g in everyone]
+    regrets = [comparison.regret(g, set_name) for g in everyone]
+    regret = [bin_statistics(one, *axes.values()) for one in regrets if one is not None]
+    shown = [(found, key, words) for key, words in MAPPED] + ([(regret, "mean", "regret")] if regret else [])
     panels = []
     for index, group in enumerate(comparison.groups):
-        for key, words in MAPPED:
-            together = np.stack([getattr(t, key) for t in found])
+        for tables, key, words in shown:
+            together = np.stack([getattr(table, key) for table in tables])
             scale = {"colorscale": "Viridis", "zmin": float(np.nanmin(together)), "zmax": float(np.nanmax(together))}
-            values, title = getattr(found[index], key), f"{group.name}: {words}"
-            panels.append(_map(comparison, axes, title, values, found[index], words, scale))
+            if words == "regret":  # dark where little is lost, as returns are bright where they are high
+                scale["colorscale"] = "Inferno"
+            values, title = getattr(tables[index], key), f"{group.name}: {words}"
+            panels.append(_map(comparison, axes, title, values, tables[index], words, scale))
             _draw_range(panels[-1].figure, comparison, index, axes)
     return panels
 

@@ -13,10 +13,12 @@ import numpy as np
 from gym_dr.evaluation.captions import exact_text
 from gym_dr.evaluation.html_tables import TableCell
 from gym_dr.evaluation.policies import FrozenPolicy
+from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossible
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
 from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
 from gym_dr.wording import counted, flag
@@ -33,8 +35,9 @@ STATISTICS = {  # name in evaluation.json -> heading
 NOTE = (
     "Small numbers are 95% bootstrap intervals over a policy's episodes. IQM: interquartile mean, of the middle half "
     "of the episodes. SD: standard deviation. Worst 25% and 10%: mean return of the worst 25% and 10% of the episodes "
-    "(CVaR). Worst cell: the lowest mean return of a cell, one setting of the parameters. Cells of a distribution "
-    "follow a Sobol sequence, which covers it more evenly than random draws. "
+    "(CVaR). Worst cell: the setting of the parameters with the lowest mean return; the number is over fresh episodes "
+    "of it, since the lowest of many noisy means is too low. Cells of a distribution follow a Sobol sequence, which "
+    "covers it more evenly than random draws. "
 ) + ONE_TRAINING
 
 
@@ -163,6 +166,40 @@ def difference_tables(comparison: Comparison) -> list[Table]:
     return [Table(caption="Differences of mean return", columns=columns, rows=rows, notes=[note])]
 
 
+def regret_tables(comparison: Comparison) -> list[Table]:
+    """A table with the regret of each policy on each set; none without references."""
+    entries = {name: best_entry(comparison.document, name) for name in comparison.sets}
+    known = {name: entry for name, entry in entries.items() if entry is not None}
+    if not known:
+        return []
+    columns, best = ["Policy"], []
+    rows: dict[str, list[TableCell]] = {result["policy"]: [] for result in _results(comparison, next(iter(known)))}
+    for name, entry in known.items():
+        results = _results(comparison, name)
+        for statistic, words in ((REGRET, ""), (WORST_REGRET, ", worst tenth of cells")):
+            if statistic in results[0]["statistics"]:
+                columns.append(f"{comparison.label(name)}{words}")
+                best.append(_cell(entry["mean"]) if statistic == REGRET else TableCell(value=""))
+                for result in results:
+                    rows[result["policy"]].append(_cell(result["statistics"][statistic]))
+    note = (
+        "Regret: how much more the best known policy returns on the same draws and episode seeds. The best of all "
+        f"policies, the references ({', '.join(comparison.document['references'])}) included, is chosen on one half of "
+        "the episodes and takes its return from the other half, for each cell, or for all draws where each has one "
+        "episode. With few episodes the choice is not always the best, and regret is too low rather than too high."
+    )
+    table = [("Return of the best known", best), *rows.items()]
+    notes = [
+        note,
+        *(
+            f"{comparison.place(name)}: {' '.join(impossible(entry))}"
+            for name, entry in known.items()
+            if impossible(entry)
+        ),
+    ]
+    return [Table(caption="Regret", columns=columns, rows=table, notes=notes)]
+
+
 def failure_tables(comparison: Comparison) -> list[Table]:
     """A table of worst cells and least failing perturbations for each main set with cells."""
     return [_failures_on(comparison, name) for name in comparison.main_sets if comparison.cells(name).num_cells > 1]
@@ -176,11 +213,13 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
             value=f"{least['distance']:.0%} of the range" if least["found"] else "none found",
             interval=_values(least["params"]) if least["params"] else least["reason"],
         )
-        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]))
+        first = f"\n{_number(worst[FIRST_MEAN])} when it was chosen" if FIRST_MEAN in worst else ""
+        bad = TableCell(value=_number(worst["mean"]["value"]), interval=_values(worst["params"]) + first)
         rows.append((result["policy"], [bad, near]))
     note = (
-        "Least perturbation: the cell nearest to nominal where the policy fails. Its distance is that of the parameter "
-        "that changes most, as a share of the parameter's range."
+        "The worst cell is chosen by its mean return and then played again with fresh seeds. Least perturbation: the "
+        "cell nearest to nominal where the policy fails. Its distance is that of the parameter that changes most, as a "
+        "share of the parameter's range."
     )
     columns = ["Policy", "Worst cell, mean return", "Least perturbation that makes it fail"]
     place = comparison.place(set_name)
@@ -196,7 +235,8 @@ def _failures_on(comparison: Comparison, set_name: str) -> Table:
 def _watch_commands(comparison: Comparison, set_name: str) -> list[tuple[str, str]]:
     """Commands that play each policy in its worst cell; none for a callable, which has no name there."""
     policies = {policy.digest: policy for group in comparison.groups for policy in group.policies}
-    named = {entry["name"]: policies[entry["digest"]] for entry in comparison.document["policies"]}
+    entries = [entry for group in range(len(comparison.groups)) for entry in comparison.entries(group)]
+    named = {entry["name"]: policies[entry["digest"]] for entry in entries}
     found = []
     for result in _results(comparison, set_name):
         if (words := _as_typed(named[result["policy"]])) is not None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from gym_dr.evaluation.report.curves import sensitivity
 from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
 from gym_dr.evaluation.report.tables import findings, summary_tables
+from gym_dr.evaluation.results import Evaluation, write_document
 from gym_dr.runs.config import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.report.sample import tiny_policies
@@ -106,6 +108,18 @@ def test_a_complete_evaluation_is_read_and_not_touched(tmp_path: Path) -> None:
 
     complete_evaluation(policies, tmp_path / "e", "gymdr report again", fail)
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "e").iterdir()} == before
+
+
+def test_worst_cells_that_an_earlier_version_played_once_are_played_again(tmp_path: Path) -> None:
+    policies = tiny_policies(tmp_path, "run")
+    found = complete_evaluation(policies, tmp_path / "e", "gymdr report", silent)
+    (tmp_path / "e/worst_cells.csv").unlink()
+    old = copy.deepcopy(found.document)
+    for row in old["results"]:
+        (row["worst_cell"] or {}).pop("first_mean", None)
+    write_document(tmp_path / "e", old)
+    assert Evaluation.load(tmp_path / "e").episodes.equals(found.episodes)  # still readable
+    assert complete_evaluation(policies, tmp_path / "e", "gymdr report", silent).document == found.document
 
 
 def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from gym_dr.evaluation.policies import FrozenPolicy, TrainedRun
 from gym_dr.evaluation.report import tables
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, Group
+from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.config import RunConfig
 from gym_dr.training.config import ReinforceConfig
 from tests.evaluation.report.sample import tiny_policies
@@ -115,6 +117,42 @@ def test_what_breaks_a_policy_names_the_worst_cell(comparison: Comparison) -> No
     table = tables.failure_tables(comparison)[0]
     worst = comparison.results(0, "sobol")[0]["worst_cell"]
     assert f"gravity {worst['params']['gravity']:.3g}" in table.rows[0][1][0].interval
+
+
+def test_the_worst_cell_has_the_mean_of_fresh_episodes_and_the_first_one_beside_it(comparison: Comparison) -> None:
+    cell = tables.failure_tables(comparison)[0].rows[0][1][0]
+    worst = comparison.results(0, "sobol")[0]["worst_cell"]
+    assert float(cell.value) == pytest.approx(worst["mean"]["value"], abs=0.5)
+    first = float(cell.interval.splitlines()[-1].removesuffix(" when it was chosen"))
+    assert first == pytest.approx(worst["first_mean"], abs=0.5)
+
+
+def test_an_evaluation_whose_worst_cells_were_played_once_is_shown(comparison: Comparison) -> None:
+    document = copy.deepcopy(comparison.document)
+    for row in document["results"]:
+        for key in ("first_mean", "episodes") if row["worst_cell"] else ():
+            del row["worst_cell"][key]
+    old = Evaluation(comparison.evaluation.folder, document, comparison.evaluation.episodes)
+    (table,) = tables.failure_tables(dataclasses.replace(comparison, evaluation=old))
+    assert "chosen" not in table.rows[0][1][0].interval
+
+
+def test_without_references_there_is_no_regret(comparison: Comparison) -> None:
+    assert tables.regret_tables(comparison) == []
+    assert comparison.regret(0, "sobol") is None
+
+
+def test_regret_has_a_row_for_each_policy_and_sentences_for_each_set(judged: Comparison) -> None:
+    (table,) = tables.regret_tables(judged)
+    assert [name for name, _ in table.rows] == ["Return of the best known", judged.groups[0].name]
+    assert all(len(cells) == len(table.columns) - 1 for _, cells in table.rows)
+    expected = judged.results(0, "sobol")[0]["statistics"]["regret"]["value"]
+    shown = table.rows[1][1][table.columns.index("the training distribution") - 1].value
+    assert float(shown) == pytest.approx(expected, abs=0.5)
+    regret = judged.regret(0, "sobol")
+    assert regret is not None
+    assert regret.mean() == pytest.approx(expected)
+    assert any(note.startswith("Over the training distribution: The best known policy solves") for note in table.notes)
 
 
 def test_the_line_that_plays_a_policy_says_what_it_observes() -> None:

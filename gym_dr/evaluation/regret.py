@@ -1,0 +1,192 @@
+"""Regret: how much more the best known policy returns on the same draws and seeds, and which draws it fails on too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gym_dr.arrays import Array, Indices
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.sensitivity import failing
+from gym_dr.evaluation.statistics import Interval, means_with_intervals
+
+REGRET, WORST_REGRET = "regret", "regret_worst_10"  # statistics of a policy on a set
+ALPHA = 0.05  # chance that a set whose parameters do not matter has a hard range
+TAIL = 0.1  # of the cells, whose regret is the largest
+
+_MIN_SHARE = 0.1  # of the draws, on each side of a threshold
+_PERMUTATIONS = 499
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BestKnown:
+    """What the best known policies return, and how much less others do.
+
+    The highest of several noisy means is too high. So one half of the episodes chooses the best policy, and the other
+    half says what it returns, and the reverse: what a choice returns is independent of the choice. If policies are
+    equal, regret is 0 on average. If they are not and episodes are few, the choice is not always the best one, and
+    regret is too low rather than too high.
+    """
+
+    returns: Array  # of each episode: what the policy that the other half chose returns, (cells, episodes)
+    regret: Array  # of each policy and episode: returns minus its own, (policies, cells, episodes)
+    # of each policy and episode, so that the mean is that of the cells with the largest regret, which the other half
+    # chooses; None if there is one choice for the whole set: single episodes do not tell a draw from chance
+    worst: Array | None
+
+
+def best_known(returns: Array) -> BestKnown | None:
+    """Finds the best known policy of each cell.
+
+    With a single episode per draw, nothing tells which policy is best on a draw, so there is one choice for the whole
+    set. The same holds for a set of one cell.
+
+    Args:
+        returns: Shape ``(policies, cells, episodes)``: the same draws and seeds, played by all.
+
+    Returns:
+        The best known returns; None if there is only one episode.
+    """
+    policies, cells, episodes = returns.shape
+    if cells * episodes == 1:
+        return None
+    if episodes == 1:
+        found = best_known(returns.reshape(policies, 1, cells))
+        return found and BestKnown(returns=found.returns.T, regret=found.regret.swapaxes(1, 2), worst=None)
+    half = np.arange(episodes) % 2
+    # of the other half, (halves, policies, cells)
+    means = np.stack([returns[:, :, half != own].mean(-1) for own in (0, 1)])
+    chosen: Indices = means.argmax(1)  # (halves, cells)
+    best = np.take_along_axis(returns, chosen.T[None][:, :, half], axis=0)[0]
+    regret = best - returns
+    if cells == 1:
+        return BestKnown(returns=best, regret=regret, worst=None)
+    largest = math.ceil(TAIL * cells)
+    seeming = means.max(1, keepdims=True) - means
+    rank = np.argsort(np.argsort(-seeming, axis=-1, kind="stable"), axis=-1)
+    among = (rank < largest).transpose(1, 2, 0)[:, :, half]  # (policies, cells, episodes)
+    return BestKnown(returns=best, regret=regret, worst=np.where(among, regret * cells / largest, 0.0))
+
+
+def regret_statistics(known: BestKnown, cells: CellSet) -> list[dict[str, Interval]]:
+    """For each policy, mean regret and, where cells have several episodes, that of the worst tenth of the cells.
+
+    Intervals take choices as given. That makes them somewhat too narrow where policies are nearly equal.
+    """
+    rows = {REGRET: known.regret} if known.worst is None else {REGRET: known.regret, WORST_REGRET: known.worst}
+    count = len(known.regret)
+    found = means_with_intervals(np.concatenate(list(rows.values())).reshape(count * len(rows), -1), cells)
+    return [{name: found[k + count * i] for i, name in enumerate(rows)} for k in range(count)]
+
+
+def describe_best(
+    known: BestKnown, cells: CellSet, values: Mapping[str, Array], success: float | None
+) -> dict[str, Any]:
+    """The entry of a set in an evaluation.
+
+    Args:
+        known: The best known returns.
+        cells: The set.
+        values: name -> value in each of the set's episodes, of the parameters that vary.
+        success: Return from which an episode is a success; None for no shares and ranges.
+
+    Returns:
+        ``set``, ``mean`` return of the best known policy (value, low, high), its ``success_rate``, ``failing``: in how
+        many of the ``cells`` it fails, None if there is one cell or fewer than 5 episodes in each, and ``ranges``, see
+        ``hard_ranges``.
+    """
+    flat = known.returns.reshape(1, -1)
+    entry: dict[str, Any] = {"set": cells.name, "cells": cells.num_cells, "mean": means_with_intervals(flat, cells)[0]}
+    if success is None:
+        return {**entry, "success_rate": None, "failing": None, "ranges": []}
+    solved = (flat >= success).astype(np.float64)
+    entry["success_rate"] = float(solved.mean())
+    enough = cells.num_cells > 1 and 0.5**cells.episodes < ALPHA
+    entry["failing"] = int(failing(known.returns, success).sum()) if enough else None
+    each = solved.reshape(-1, cells.episodes).mean(-1) if cells.num_cells > 1 else solved[0]
+    by_unit = {name: value[:: cells.episodes] if cells.num_cells > 1 else value for name, value in values.items()}
+    return {**entry, "ranges": hard_ranges(by_unit, each, cells.points or len(each))}
+
+
+def hard_ranges(values: Mapping[str, Array], solved: Array, blocks: int) -> list[dict[str, Any]]:
+    """Ranges of single parameters in which fewer draws are solved than beyond them, and not by chance.
+
+    Each parameter is split once, where the variance between both sides is largest, with at least a tenth of the draws
+    on each side. A permutation test of the largest variance between sides, over all parameters and thresholds,
+    corrects for all of them (Westfall and Young 1993, "Resampling-based multiple testing").
+
+    Args:
+        values: name -> value of each draw, shape ``(draws,)``.
+        solved: Share of solved episodes of each draw, shape ``(draws,)``.
+        blocks: Draws ``i``, ``i + blocks``, ... depend on each other and are permuted together.
+
+    Returns:
+        For each parameter with a range beyond chance, the smallest p-value first: ``parameter``, ``threshold``,
+        ``harder`` ("below" or "above"), the share solved there (``solved``) and on the other side (``otherwise``), and
+        ``p``.
+    """
+    n = len(solved)
+    fewest = math.ceil(_MIN_SHARE * n)
+    names, orders, allowed = [], [], []
+    for name, value in values.items():
+        order = np.argsort(value, kind="stable")
+        here = np.diff(value[order]) > 0  # between neighbors
+        here[: fewest - 1] = False
+        here[n - fewest :] = False
+        if here.any():
+            names.append(name)
+            orders.append(order)
+            allowed.append(here)
+    if not names or np.ptp(solved) == 0:
+        return []
+    order, mask, left = np.stack(orders), np.stack(allowed), np.arange(1, n)
+
+    def gaps(outcome: Array) -> Array:
+        """Mean below each place minus mean above it, in units in which its variance is the same everywhere."""
+        below = np.cumsum(outcome[order], axis=1)[:, :-1]
+        difference = below / left - (outcome.sum() - below) / (n - left)
+        return np.where(mask, difference * np.sqrt(left * (n - left)), 0.0)
+
+    found = gaps(solved)
+    best = np.abs(found).argmax(1)
+    largest = np.abs(found).max(1)
+    rng, rows = np.random.default_rng(0), solved.reshape(-1, blocks)
+    chance = [np.abs(gaps(rows[:, rng.permutation(blocks)].ravel())).max() for _ in range(_PERMUTATIONS)]
+    close = largest * (1 - 1e-12)  # sums in another order round differently
+    p_values = (1 + (np.array(chance)[:, None] >= close).sum(0)) / (1 + _PERMUTATIONS)
+    ranges = []
+    for k, name in enumerate(names):
+        if p_values[k] < ALPHA:
+            i, row = int(best[k]), order[k]
+            threshold = float(values[name][row[i : i + 2]].mean())
+            sides = {"below": float(solved[row[: i + 1]].mean()), "above": float(solved[row[i + 1 :]].mean())}
+            harder, easier = sorted(sides, key=lambda side: sides[side])
+            found_here = {"solved": sides[harder], "otherwise": sides[easier], "p": float(p_values[k])}
+            ranges.append({"parameter": name, "threshold": threshold, "harder": harder, **found_here})
+    return sorted(ranges, key=lambda row: (row["p"], row["solved"] - row["otherwise"]))
+
+
+def impossible(entry: Mapping[str, Any]) -> list[str]:
+    """Sentences on what the best known policy of a set does not solve either; none if success is unknown."""
+    if entry["success_rate"] is None:
+        return []
+    sentences = [f"The best known policy solves {entry['success_rate']:.0%} of the episodes."]
+    if entry["failing"]:
+        sentences.append(f"It fails in {entry['failing']:,} of {entry['cells']:,} cells.")
+    for row in entry["ranges"]:
+        beyond = "above" if row["harder"] == "below" else "below"
+        sentences.append(
+            f"Even the best known policy solves only {row['solved']:.0%} where {row['parameter']} is {row['harder']} "
+            f"{row['threshold']:.3g}, and {row['otherwise']:.0%} {beyond}."
+        )
+    return sentences
+
+
+def best_entry(document: Mapping[str, Any], set_name: str) -> dict[str, Any] | None:
+    """What an evaluation says about the best known policy on a set; None without references."""
+    found: Sequence[dict[str, Any]] = document.get("best_known", ())  # evaluations of version 0.2 have none
+    return next((entry for entry in found if entry["set"] == set_name), None)

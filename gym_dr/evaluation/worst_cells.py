@@ -1,0 +1,69 @@
+"""Worst cells are played again: the lowest of many noisy means is too low, fresh episodes of that cell are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gym_dr.arrays import Array
+from gym_dr.evaluation.cells import CellSet, fixed
+from gym_dr.evaluation.statistics import mean_with_interval
+from gym_dr.training.api import seed_for
+
+WORST_CELLS = "worst_cells.csv"  # their fresh episodes, with the columns of ``episodes.csv``
+FRESH_SEED = seed_for(0, stream=3)  # of the first fresh episode; no other episode has such a seed
+FEWEST = 20  # fresh episodes of a cell, which may have had fewer
+
+FIRST_MEAN = "first_mean"  # key of a worst cell that was played again
+
+
+def worst_of(returns: Array) -> int:
+    """The cell with the lowest mean return.
+
+    Args:
+        returns: Shape ``(cells, episodes)``.
+    """
+    return int(returns.mean(-1).argmin())
+
+
+def fresh_episodes(cells: CellSet) -> int:
+    """How often a set's worst cell is played again; 0 for a single cell, which nobody chose."""
+    return max(cells.episodes, FEWEST) if cells.num_cells > 1 else 0
+
+
+def again(cells: CellSet, cell: int) -> CellSet:
+    """One cell of a set, to be played again."""
+    return fixed(cells.name, cells.cell(cell), fresh_episodes(cells))
+
+
+def worst_cell(returns: Array, fresh: Array, cells: CellSet) -> dict[str, Any]:
+    """Describes the worst cell.
+
+    Which cell it is, the first episodes say; how bad it is, the fresh ones. So the mean is an unbiased estimate for
+    this cell. It is not the lowest possible: another cell may be as bad or worse.
+
+    Args:
+        returns: Of the first episodes, shape ``(cells, episodes)``.
+        fresh: Of the fresh episodes of the worst cell, shape ``(fresh_episodes(cells),)``.
+        cells: The set.
+
+    Returns:
+        ``cell``, its ``params``, ``mean`` (value, low, high) and ``min`` of the fresh episodes and their number
+        (``episodes``), and ``first_mean``, by which the cell was chosen. In evaluations without it (version 0.2, and
+        before worst cells were played again) the other numbers are those of the first episodes.
+    """
+    chosen = worst_of(returns)
+    return {
+        "cell": chosen,
+        "params": cells.cell(chosen),
+        "mean": mean_with_interval(fresh),
+        "min": float(fresh.min()),
+        "episodes": len(fresh),
+        FIRST_MEAN: float(returns[chosen].mean()),
+    }
+
+
+def not_played_again(document: Mapping[str, Any]) -> bool:
+    """Whether an evaluation has a worst cell that was only played once."""
+    found = [row["worst_cell"] for row in document["results"]]
+    return any(worst is not None and FIRST_MEAN not in worst for worst in found)

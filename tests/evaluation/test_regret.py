@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr import Randomization
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.evaluation import cells
+from gym_dr.evaluation.cells import CellSet
+from gym_dr.evaluation.regret import (
+    REGRET,
+    WORST_REGRET,
+    best_entry,
+    best_known,
+    describe_best,
+    hard_ranges,
+    impossible,
+    regret_statistics,
+)
+
+SPREAD = 100.0  # of returns of one cell
+
+
+def grid(count: int, episodes: int) -> CellSet:
+    return cells.grid(LUNAR_LANDER, {"gravity": np.linspace(-12, -2, count)}, episodes)
+
+
+def draws(episodes: int) -> CellSet:
+    return cells.distribution("training", Randomization({"gravity": (-12, -2)}), episodes)
+
+
+def estimates(means: Any, episodes: int, times: int, seed: int = 0) -> dict[str, tuple[float, float]]:
+    """Mean and standard error, over repetitions, of estimates for the first policy; ``means`` is (policies, cells)."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[float]] = {REGRET: [], WORST_REGRET: [], "naive": []}
+    for _ in range(times):
+        returns = np.asarray(means)[:, :, None] + SPREAD * rng.normal(size=(*np.shape(means), episodes))
+        known = best_known(returns)
+        assert known is not None
+        found[REGRET].append(known.regret[0].mean())
+        if known.worst is not None:
+            found[WORST_REGRET].append(known.worst[0].mean())
+        each = returns.mean(-1)
+        found["naive"].append((each.max(0) - each[0]).mean())
+    return {name: (float(np.mean(v)), float(np.std(v) / math.sqrt(times))) for name, v in found.items() if v}
+
+
+# ---- regret ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("num_cells", "episodes"), [(20, 2), (20, 5), (20, 20), (1, 100), (100, 1)], ids=lambda n: str(n)
+)
+def test_the_regret_of_equal_policies_is_0_on_average_where_the_highest_mean_is_too_high(
+    num_cells: int, episodes: int
+) -> None:
+    found = estimates(np.zeros((4, num_cells)), episodes, 1500)
+    for name in (REGRET, WORST_REGRET):
+        mean, error = found.get(name, (0.0, 1.0))
+        assert abs(mean) < 4 * error
+    assert found["naive"][0] > 5 * found["naive"][1]
+
+
+def test_regret_is_too_low_rather_than_too_high_and_right_with_many_episodes() -> None:
+    """A specialist is 60 better in one half of the cells, another one 120 in the other: 90 on average."""
+    means = np.zeros((3, 40))
+    means[1, :20], means[2, 20:] = 60.0, 120.0
+    few, many = estimates(means, 5, 200), estimates(means, 200, 50)
+    assert 50 < few[REGRET][0] < 90
+    assert many[REGRET][0] == pytest.approx(90, abs=1)
+    assert many[WORST_REGRET][0] == pytest.approx(120, abs=4)
+
+
+def test_without_noise_regret_is_exact_and_that_of_the_best_is_0() -> None:
+    returns = np.repeat(np.array([[5.0, 1.0, 2.0], [3.0, 4.0, 2.0]])[:, :, None], 4, axis=2)
+    known = best_known(returns)
+    assert known is not None
+    assert known.returns[:, 0].tolist() == [5.0, 4.0, 2.0]
+    assert known.regret[:, :, 0].tolist() == [[0.0, 3.0, 0.0], [2.0, 0.0, 0.0]]
+    assert known.worst is not None
+    assert known.worst.mean((1, 2)).tolist() == [3.0, 2.0]  # a tenth of three cells is one
+
+
+def test_single_episodes_do_not_tell_which_policy_is_best_on_a_draw() -> None:
+    """Each is the best on half of the draws; the first one on average."""
+    returns = np.where(np.arange(40) % 4 < 2, [[10.0], [0.0]], [[0.0], [9.0]])
+    for shape in ((2, 1, 40), (2, 40, 1)):
+        known = best_known(returns.reshape(shape))
+        assert known is not None
+        assert known.worst is None
+        assert known.regret.reshape(2, 40).mean(1).tolist() == [0.0, 0.5]
+        assert known.returns.shape == shape[1:]
+
+
+def test_a_single_episode_has_no_regret() -> None:
+    assert best_known(np.zeros((3, 1, 1))) is None
+
+
+def test_intervals_cover_the_regret_of_equal_policies_nearly_as_often_as_they_say() -> None:
+    rng, some, hits, times = np.random.default_rng(2), grid(20, 10), 0, 60
+    for _ in range(times):
+        known = best_known(SPREAD * rng.normal(size=(3, 20, 10)))
+        assert known is not None
+        own = regret_statistics(known, some)[0][REGRET]
+        hits += own["low"] <= 0 <= own["high"]
+    assert hits / times > 0.8
+
+
+def test_statistics_are_those_of_each_policy() -> None:
+    returns = np.random.default_rng(0).normal(size=(3, 20, 4))
+    known = best_known(returns)
+    assert known is not None
+    assert known.worst is not None
+    for k, found in enumerate(regret_statistics(known, grid(20, 4))):
+        assert found[REGRET]["value"] == pytest.approx(known.regret[k].mean())
+        assert found[WORST_REGRET]["value"] == pytest.approx(known.worst[k].mean())
+        assert found[REGRET]["low"] < found[REGRET]["value"] < found[REGRET]["high"]
+
+
+# ---- what is impossible ----------------------------------------------------------------------------------------------
+
+
+def test_a_range_that_nobody_solves_is_found_with_its_threshold_and_shares() -> None:
+    rng = np.random.default_rng(3)
+    power, wind = rng.uniform(5, 15, 400), rng.uniform(0, 20, 400)
+    solved = rng.random(400) < np.where(power < 8.1, 0.1, 0.95)
+    (found,) = hard_ranges({"wind": wind, "power": power}, solved.astype(float), 400)
+    assert (found["parameter"], found["harder"]) == ("power", "below")
+    assert found["threshold"] == pytest.approx(8.1, abs=0.2)
+    assert found["solved"] == pytest.approx(0.1, abs=0.1)
+    assert found["otherwise"] == pytest.approx(0.95, abs=0.05)
+    assert found["p"] < 0.01
+
+
+def test_a_range_above_a_threshold_is_found_on_a_grid() -> None:
+    friction = np.repeat(np.arange(10.0), 10)
+    (found,) = hard_ranges({"friction": friction, "mass": np.tile(np.arange(10.0), 10)}, 1.0 * (friction < 7), 100)
+    assert (found["parameter"], found["harder"], found["threshold"]) == ("friction", "above", 6.5)
+    assert (found["solved"], found["otherwise"]) == (0.0, 1.0)
+
+
+def test_parameters_that_do_not_matter_rarely_have_a_range() -> None:
+    """5 % of the sets do by chance, whatever the number of parameters."""
+    rng = np.random.default_rng(4)
+    found = 0
+    for _ in range(100):
+        values = {f"p{k}": rng.random(60) for k in range(8)}
+        found += bool(hard_ranges(values, 1.0 * (rng.random(60) < 0.5), 60))
+    assert found <= 12  # more has a chance of 1 in 600
+
+
+def test_cells_that_share_a_row_of_a_sequence_are_no_independent_witnesses() -> None:
+    """Copies of the same 20 draws prove no more than one copy of them."""
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(60):
+        values, solved = rng.random(20), 1.0 * (rng.random(20) < 0.5)
+        found += bool(hard_ranges({"p": np.tile(values, 10)}, np.tile(solved, 10), 20))
+    assert found <= 9
+
+
+def test_a_threshold_leaves_a_tenth_of_the_draws_on_each_side() -> None:
+    values = np.arange(100.0)
+    (found,) = hard_ranges({"p": values}, 1.0 * (values >= 4), 100)
+    assert found["threshold"] == 9.5
+    assert hard_ranges({"p": np.where(values < 5, 0.0, 1.0)}, 1.0 * (values >= 5), 100) == []
+
+
+def test_nothing_is_hard_where_all_or_nothing_is_solved_or_nothing_varies() -> None:
+    assert hard_ranges({"p": np.arange(50.0)}, np.ones(50), 50) == []
+    assert hard_ranges({"p": np.zeros(50)}, np.arange(50) % 2.0, 50) == []
+    assert hard_ranges({}, np.arange(50) % 2.0, 50) == []
+
+
+def test_a_set_says_what_the_best_known_policy_does_not_solve_either() -> None:
+    some = grid(30, 10)
+    returns = np.zeros((2, 30, 10))
+    returns[0, :15], returns[1, 10:] = 300.0, 300.0  # one solves the first half, the other the last two thirds
+    returns[:, 20:] = 0.0  # and nobody the last third
+    known = best_known(returns)
+    assert known is not None
+    values = {"gravity": np.repeat(some.values[:, 0], 10)}
+    entry = describe_best(known, some, values, 200.0)
+    assert (entry["set"], entry["cells"], entry["failing"]) == ("grid", 30, 10)
+    assert entry["mean"]["value"] == pytest.approx(200.0)
+    assert entry["success_rate"] == pytest.approx(2 / 3)
+    assert impossible(entry) == [
+        "The best known policy solves 67% of the episodes.",
+        "It fails in 10 of 30 cells.",
+        "Even the best known policy solves only 0% where gravity is above -5.28, and 100% below.",
+    ]
+    unknown = describe_best(known, some, values, None)
+    assert (unknown["success_rate"], unknown["failing"], unknown["ranges"]) == (None, None, [])
+    assert impossible(unknown) == []
+
+
+def test_draws_have_ranges_but_no_cells_that_fail() -> None:
+    gravity = np.linspace(-12, -2, 100)
+    known = best_known(np.where(gravity < -9, 0.0, 300.0).reshape(1, 1, 100))
+    assert known is not None
+    entry = describe_best(known, draws(100), {"gravity": gravity}, 200.0)
+    assert entry["failing"] is None
+    assert [(row["parameter"], row["harder"]) for row in entry["ranges"]] == [("gravity", "below")]
+
+
+def test_an_evaluation_without_references_says_nothing_about_the_best() -> None:
+    assert best_entry({}, "grid") is None
+    assert best_entry({"best_known": [{"set": "grid", "cells": 3}]}, "grid") == {"set": "grid", "cells": 3}

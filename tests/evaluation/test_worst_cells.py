@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
+from gym_dr.evaluation import cells, worst_cells
+from gym_dr.evaluation.worst_cells import FEWEST, again, fresh_episodes, not_played_again, worst_cell
+
+GRID = cells.grid(LUNAR_LANDER, {"gravity": [-12, -8, -4], "wind_power": [0, 20]}, 5)
+
+
+def test_the_reported_mean_of_equal_cells_is_unbiased_and_the_first_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All means are 0; the lowest of 6 means of 5 normal numbers is 1.27 standard errors lower, 0.567."""
+    monkeypatch.setattr(worst_cells, "mean_with_interval", lambda values: {"value": float(values.mean())})
+    rng, times = np.random.default_rng(1), 4000
+    found = [worst_cell(rng.normal(size=(6, 5)), rng.normal(size=FEWEST), GRID) for _ in range(times)]
+    error = 1 / np.sqrt(FEWEST * times)
+    assert np.mean([one["mean"]["value"] for one in found]) == pytest.approx(0.0, abs=4 * error)
+    assert np.mean([one["first_mean"] for one in found]) == pytest.approx(-1.2672 / np.sqrt(5), abs=0.02)
+
+
+def test_the_cell_is_that_of_the_first_episodes_even_if_it_was_not_so_bad() -> None:
+    returns = np.array([[5.0] * 5, [4.0] * 5, [9.0] * 5, [9.0] * 5, [9.0] * 5, [9.0] * 5])
+    found = worst_cell(returns, np.full(FEWEST, 7.0), GRID)
+    assert (found["cell"], found["mean"]["value"], found["first_mean"]) == (1, 7.0, 4.0)
+    assert found["params"] == {"gravity": -12.0, "wind_power": 20.0, "enable_wind": 1.0}
+
+
+def test_a_cell_is_played_again_as_often_as_before_and_not_too_rarely() -> None:
+    assert fresh_episodes(GRID) == FEWEST
+    assert fresh_episodes(cells.grid(LUNAR_LANDER, {"gravity": [-12, -8]}, 50)) == 50
+    assert fresh_episodes(cells.nominal(100)) == 0
+
+
+def test_playing_again_keeps_all_values_of_the_cell() -> None:
+    one = again(GRID, 3)
+    assert (one.name, one.num_cells, one.episodes) == ("grid", 1, FEWEST)
+    assert one.cell(0) == {"gravity": -8.0, "wind_power": 20.0, "enable_wind": 1.0} == GRID.cell(3)
+
+
+@pytest.mark.parametrize(
+    ("worst", "expected"),
+    [(None, False), ({"mean": {"value": 1.0}}, True), ({"mean": {"value": 1.0}, "first_mean": 0.5}, False)],
+)
+def test_an_evaluation_without_fresh_episodes_is_recognized(worst: dict[str, Any] | None, expected: bool) -> None:
+    assert not_played_again({"results": [{"worst_cell": None}, {"worst_cell": worst}]}) is expected
