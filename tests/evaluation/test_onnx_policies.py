@@ -205,7 +205,7 @@ def test_only_a_plain_file_of_bounded_size_is_read(tmp_path: Path, monkeypatch: 
 
 METADATA: dict[str, tuple[dict[str, Any], str]] = {
     "another environment": ({"env": "gym_dr/CartPolDR-v1"}, "Unknown environment 'gym_dr/CartPolDR-v1'"),
-    "a module": ({"env": "evil_module:Env-v0"}, "--trust evil_module"),
+    "a module": ({"env": "never_imported:Env-v0"}, "--trust never_imported"),
     "no environment": ({"env": ""}, "Unknown environment ''"),
     "a text in place of draws": ({"randomization": "wide"}, "randomization: expected JSON"),
     "a list in place of draws": ({"randomization": [1]}, "randomization: expected a table, got [1]"),
