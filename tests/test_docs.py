@@ -178,16 +178,16 @@ def test_the_robot_of_the_page_runs_as_typed(tmp_path: Path) -> None:
     (tmp_path / "cart.xml").write_text(blocks(page, "xml")[0])
     (tmp_path / "my_robot.py").write_text(blocks(page, "py")[0])
     commands = "\n".join(blocks(page, "console"))
-    for line in re.findall(r"^gymdr .*", commands, flags=re.MULTILINE):
-        small = " --updates 2 --eval-episodes 2" * (" train " in line) + " --episodes 1" * (
-            "evaluate" in line or "play" in line
-        )
-        # in a process of its own, since the module registers an environment
-        program = "from gym_dr.cli.main import main; main()"
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), "."])}
-        command = [sys.executable, "-c", program, *shlex.split(line + small)[1:]]
-        result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr
+    lines = re.findall(r"^gymdr (.*)", commands, flags=re.MULTILINE)
+    small = {"train": " --updates 2 --eval-episodes 2", "evaluate": " --episodes 1", "play": " --episodes 1"}
+    typed = [line + small.get(line.split()[0], "") for line in lines]
+    # in a process of its own, since the module registers an environment
+    program = "import shlex, sys; from gym_dr.cli.main import main; [main(shlex.split(line)) for line in sys.argv[1:]]"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), "."])}
+    command = [sys.executable, "-c", program, *typed]
+    result = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert lines
     assert (tmp_path / "cart.gif").stat().st_size > 1000
 
 

@@ -52,7 +52,7 @@ def use(kind: str) -> None:
     "kind",
     [
         "gym_dr/LunarLanderDR-v3 native",
-        "gym_dr/LunarLanderDR-v3 sync",
+        pytest.param("gym_dr/LunarLanderDR-v3 sync", marks=pytest.mark.slow),
         "gym_dr/LunarLanderDR-v3 async",
         "gym_dr/LunarLanderDR-v3 workers",
         "gym_dr/HopperDR-v5 native",

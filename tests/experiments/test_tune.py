@@ -170,11 +170,11 @@ def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("target", "count"),
     [
-        ("gym_dr.experiments.tune.write_atomically", 1),  # before there is a trial
-        ("gym_dr.runs.folder.write_atomically", 1),  # while a run folder is made
+        pytest.param("gym_dr.experiments.tune.write_atomically", 1, marks=pytest.mark.slow),  # before there is a trial
+        pytest.param("gym_dr.runs.folder.write_atomically", 1, marks=pytest.mark.slow),  # while a run folder is made
         ("gym_dr.runs.session.save_checkpoint", 4),  # while a run is trained
-        ("gym_dr.experiments.one_run.plot_training", 1),  # between training and its end
-        ("gym_dr.evaluation.evaluate.write_document", 6),  # while episodes are written
+        pytest.param("gym_dr.experiments.one_run.plot_training", 1, marks=pytest.mark.slow),  # after training
+        pytest.param("gym_dr.evaluation.evaluate.write_document", 6, marks=pytest.mark.slow),  # while it evaluates
         ("optuna.Study.tell", 1),  # before a value is saved
         ("gym_dr.evaluation.report.page.write_report", 0),  # at the end
     ],

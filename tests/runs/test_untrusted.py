@@ -19,6 +19,7 @@ import torch
 from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.evaluation.results import Evaluation, read_document, read_episodes
 from gym_dr.randomization.files import MAX_FILE, read_table
+from gym_dr.runs import metrics
 from gym_dr.runs.checkpoint import load_checkpoint
 from gym_dr.runs.config import build_config, open_run
 from gym_dr.runs.durable import write_atomically
@@ -276,10 +277,11 @@ def test_a_configuration_is_read_up_to_a_limit(tmp_path: Path) -> None:
         read_table(tmp_path / "c.json")
 
 
-def test_metrics_are_read_up_to_a_limit(tmp_path: Path) -> None:
+def test_metrics_are_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MAX_LOG", 2**20)  # a GiB takes seconds
     folder = make_run(tmp_path / "run")
     folder.metrics.touch()
-    os.truncate(folder.metrics, 10 * 2**30)
+    os.truncate(folder.metrics, 2**20 + 1)
     for command in ("plot", "resume"):
         assert "larger than" in refused(gymdr(command, folder.path))
 

@@ -124,7 +124,7 @@ TRAININGS: dict[str, tuple[Callable[..., None], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize("name", ["ppo", pytest.param("a2c", marks=pytest.mark.slow)])
 def test_the_head_finds_a_parameter_that_one_step_reveals(name: str) -> None:
     train, config = TRAININGS[name]
     seen = session()
