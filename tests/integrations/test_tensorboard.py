@@ -14,9 +14,9 @@ from tests.integrations.training import SMALL, UPDATES, gymdr, killed_and_resume
 pytestmark = pytest.mark.integration
 
 
-def read(folder: Path) -> Any:
-    """What the files of a run's, or a fit's, logger hold."""
-    found = EventAccumulator(str(folder / "loggers" / "tensorboard"), size_guidance={"scalars": 0, "histograms": 0})
+def read(run: Path, loggers: str = "loggers") -> Any:
+    """What the files of the logger hold, in the folder of a run or of a fit."""
+    found = EventAccumulator(str(run / loggers / "tensorboard"), size_guidance={"scalars": 0, "histograms": 0})
     return found.Reload()
 
 
@@ -72,8 +72,10 @@ def test_the_configuration_is_a_text_and_a_row_of_hyperparameters(runs: Path) ->
 def test_a_killed_and_resumed_run_shows_every_point_once(tmp_path: Path) -> None:
     run = killed_and_resumed("tensorboard", tmp_path)
     assert len(list((run / "loggers" / "tensorboard").iterdir())) == 1
-    steps = [step for step, _ in scalars(read(run), "training/episodes")]
-    assert steps == [int(row["steps"]) for row in rows(run)]
+    expected = [(int(row["steps"]), float(row["episodes"])) for row in rows(run)]
+    assert scalars(read(run), "training/episodes") == expected
+    drawn = sum(event.histogram_value.num for event in read(run).Histograms("draws/length"))
+    assert drawn == expected[-1][1]
 
 
 def test_runs_of_a_study_show_what_it_found(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_fit_shows_its_rounds_and_its_posterior(tmp_path: Path) -> None:
     gymdr("train", "a2c", *SMALL, "--randomization", "none", "--run-dir", "run", cwd=tmp_path)
     gymdr("record", "run", "--episodes", "6", "--format", "npz", "--output", "rides", cwd=tmp_path)
     gymdr("fit", "rides", *asked, "--output", "cart.toml", "--log", "tensorboard", cwd=tmp_path)
-    events = read(tmp_path / "cart")
+    events = read(tmp_path, "cart.loggers")
     rounds = [step for step, _ in scalars(events, "fit/length")]
     assert rounds == sorted(set(rounds))
     assert rounds
