@@ -98,6 +98,7 @@ def test_the_sdist_has_what_the_tests_need(sdist: Path) -> None:
     assert [name for name in needed if not (sdist / name).exists()] == []
 
 
+@pytest.mark.slow  # .ci/run installs it too, and trains
 def test_an_installed_wheel_lists_and_trains_elsewhere(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index"]

@@ -53,9 +53,9 @@ def use(kind: str) -> None:
     [
         "gym_dr/LunarLanderDR-v3 native",
         pytest.param("gym_dr/LunarLanderDR-v3 sync", marks=pytest.mark.slow),
-        "gym_dr/LunarLanderDR-v3 async",
+        pytest.param("gym_dr/LunarLanderDR-v3 async", marks=pytest.mark.slow),
         "gym_dr/LunarLanderDR-v3 workers",
-        "gym_dr/HopperDR-v5 native",
+        pytest.param("gym_dr/HopperDR-v5 native", marks=pytest.mark.slow),
         "gym_dr/AntDR-v5 native",  # its engine is another: simulations and threads of its own
     ],
 )

@@ -214,10 +214,12 @@ def stops_after(count: int, function: Callable[..., Any], error: type[BaseExcept
 @pytest.mark.parametrize(
     ("target", "count"),
     [
-        ("gym_dr.runs.folder.write_atomically", 3),  # while run folders are made
+        pytest.param("gym_dr.runs.folder.write_atomically", 3, marks=pytest.mark.slow),  # while run folders are made
         ("gym_dr.experiments.launch.train_folder", 2),  # while runs are trained
         ("gym_dr.evaluation.evaluate.play_batch", 9),  # while episodes are played
-        ("gym_dr.experiments.study.write_atomically", 2),  # while tables are written
+        pytest.param(
+            "gym_dr.experiments.study.write_atomically", 2, marks=pytest.mark.slow
+        ),  # while tables are written
     ],
 )
 def test_a_study_that_was_cut_goes_on_to_the_same_files_and_trains_nothing_twice(
