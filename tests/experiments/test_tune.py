@@ -175,7 +175,7 @@ def test_a_trial_that_fails_is_named_and_the_search_goes_on(tmp_path: Path, monk
         ("gym_dr.runs.session.save_checkpoint", 4),  # while a run is trained
         pytest.param("gym_dr.experiments.one_run.plot_training", 1, marks=pytest.mark.slow),  # after training
         pytest.param("gym_dr.evaluation.evaluate.write_document", 6, marks=pytest.mark.slow),  # while it evaluates
-        ("optuna.Study.tell", 1),  # before a value is saved
+        pytest.param("optuna.Study.tell", 1, marks=pytest.mark.slow),  # before a value is saved
         ("gym_dr.evaluation.report.page.write_report", 0),  # at the end
     ],
 )
