@@ -212,10 +212,8 @@ def _play(
 ) -> tuple[Evaluation, pd.DataFrame]:
     """Plays what is missing of all sets, then of the worst cells; returns the evaluation and the latter's episodes."""
     first = sum(cells.num_episodes for cells in sets) * len(policies)
-    total, played_again = (
-        first + sum(map(fresh_episodes, sets)) * len(policies),
-        len(read_episodes(folder / WORST_CELLS)),
-    )
+    total = first + sum(map(fresh_episodes, sets)) * len(policies)
+    played_again = len(read_episodes(folder / WORST_CELLS))
     parts = [
         _Part(title=f"{policy.name} on {cells.name}", policy=policy, cells=cells, seed=EVALUATION_SEED)
         for policy in policies

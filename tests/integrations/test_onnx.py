@@ -17,6 +17,7 @@ from gym_dr.envs.autoreset import AutoresetState
 from gym_dr.errors import ConfigError
 from gym_dr.experiments.pretrained import names
 from tests.cli.command import gymdr, refused
+from tests.integrations.agreement import compared
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -75,24 +76,17 @@ def assert_same(run: gym_dr.Run, exported: OnnxPolicy, steps: int = 120) -> None
     act = run.policy(deterministic=True)
     envs = open_policies([run.parts])[0].make_envs(nominal(16))
     observations, _ = envs.reset(seed=5)
-    episodes, compared = AutoresetState.of(envs), 0
+    episodes, count = AutoresetState.of(envs), 0
     episodes.reset(np.ones(16, np.bool_))
     starts = np.ones(16, np.bool_)
     for _ in range(steps):
         expected = act(observations, starts) if "state" in exported.inputs else act(observations)
         found = exported(observations, starts)
-        if found["action"].dtype == np.int64:
-            first, second = np.sort(found["outputs"], 1)[:, ::-1][:, :2].T
-            clear = first - second > 1e-4
-            np.testing.assert_array_equal(found["action"][clear], expected[clear])
-            compared += int(clear.sum())
-        else:
-            np.testing.assert_allclose(found["action"], expected, atol=1e-5)
-            compared += 16
+        count += compared(found, expected)
         starts = ~episodes.will_step
         observations, _, terminated, truncated, _ = envs.step(expected)
         episodes.step(terminated | truncated)
-    assert compared > 14 * steps
+    assert count > 14 * steps
     envs.close()
 
 

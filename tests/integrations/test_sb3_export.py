@@ -16,6 +16,7 @@ from gym_dr.evaluation.policies import FrozenPolicy
 from gym_dr.experiments.export import export
 from gym_dr.experiments.policies import open_all
 from tests.cli.command import gymdr, refused
+from tests.integrations.agreement import compared
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("onnxruntime")
@@ -100,7 +101,7 @@ def assert_same(theirs: FrozenPolicy, file: Path, steps: int = 150) -> None:
     act, starts, ended = theirs.make(envs), np.ones(16, np.bool_), np.zeros(16, np.bool_)
     observations, _ = envs.reset(seed=5)
     state = np.full((16, sizes["state"][1]), np.nan, np.float32) if "state" in sizes else None
-    compared = 0
+    count = 0
     for _ in range(steps):
         expected = act(observations, starts)  # type: ignore[call-arg]  # it may remember
         feed = {"observation": observations.astype(np.float32)}
@@ -108,17 +109,10 @@ def assert_same(theirs: FrozenPolicy, file: Path, steps: int = 150) -> None:
             feed |= {"state": state, "episode_start": starts}
         found = dict(zip(names, session.run(None, feed), strict=True))
         state = found.get("next_state")
-        if found["action"].dtype == np.int64:
-            first, second = np.sort(found["outputs"], 1)[:, ::-1][:, :2].T
-            clear = first - second > 1e-4
-            np.testing.assert_array_equal(found["action"][clear], expected[clear])
-            compared += int(clear.sum())
-        else:
-            np.testing.assert_allclose(found["action"], expected, atol=1e-5)
-            compared += 16
+        count += compared(found, expected)
         observations, _, terminated, truncated, _ = envs.step(expected)
         starts, ended = ended, terminated | truncated
-    assert compared > 14 * steps
+    assert count > 14 * steps
     envs.close()
 
 

@@ -189,15 +189,9 @@ def regret_tables(comparison: Comparison) -> list[Table]:
         "episode. With few episodes the choice is not always the best, and regret is too low rather than too high."
     )
     table = [("Return of the best known", best), *rows.items()]
-    notes = [
-        note,
-        *(
-            f"{comparison.place(name)}: {' '.join(impossible(entry))}"
-            for name, entry in known.items()
-            if impossible(entry)
-        ),
-    ]
-    return [Table(caption="Regret", columns=columns, rows=table, notes=notes)]
+    told = {name: impossible(entry) for name, entry in known.items()}
+    hard = [f"{comparison.place(name)}: {' '.join(sentences)}" for name, sentences in told.items() if sentences]
+    return [Table(caption="Regret", columns=columns, rows=table, notes=[note, *hard])]
 
 
 def failure_tables(comparison: Comparison) -> list[Table]:
