@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,20 @@ class GRUWeights:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LSTMWeights:
+    """A long short-term memory; gates in the order input, forget, cell, output, as in torch's ``LSTM``."""
+
+    weight_ih: Floats  # (4H, inputs)
+    weight_hh: Floats  # (4H, H)
+    bias: Floats  # (4H,), the sum of both of torch's
+
+    @property
+    def size(self) -> int:
+        """H, the numbers of its output, and of its cell."""
+        return int(self.weight_hh.shape[1])
+
+
+@dataclass(frozen=True, kw_only=True)
 class NetworkWeights:
     """All that makes a deterministic policy, as float32 arrays."""
 
@@ -50,14 +65,16 @@ class NetworkWeights:
     stacked_first: bool = False  # whether they are shifted when they are stacked; mean and std are of all frames then
     layers: Sequence[tuple[Floats, Floats]]  # weight (outputs, inputs) and bias (outputs,) of each
     activation: str  # between layers; see ``ACTIVATIONS``
-    squashed: bool = False  # whether outputs go through the hyperbolic tangent
+    output_limit: float = math.inf  # that outputs are clipped to
+    squashed: bool = False  # whether they then go through the hyperbolic tangent
     # "choice": the action is start plus the index of the largest output. "scaled": outputs in [-1, 1] are mapped to the
     # bounds. "direct": the first outputs are the action. Both are clipped to the bounds
     kind: str
     start: int = 0
     low: Floats  # (A,) of continuous actions; empty for choices
     high: Floats
-    memory: GRUWeights | None = None
+    memory: GRUWeights | None = None  # beside the observation, in the network's input
+    lstm: Sequence[LSTMWeights] = ()  # before the network: each reads the one before it, the network the last one
 
     @property
     def code_size(self) -> int:
@@ -66,10 +83,16 @@ class NetworkWeights:
 
     @property
     def state_size(self) -> int:
-        """Numbers in a state: what is remembered and the previous action as memory sees it, or the last frames."""
-        if self.memory is None:
-            return self.inputs * (self.frames - 1)
-        return int(self.memory.weight_hh.shape[1]) + self.code_size
+        """Numbers in a state: the past frames, then what is remembered; a GRU also has the previous action."""
+        remembered = sum(2 * unit.size for unit in self.lstm)
+        if self.memory is not None:
+            remembered += int(self.memory.weight_hh.shape[1]) + self.code_size
+        return self.past_size + remembered
+
+    @property
+    def past_size(self) -> int:
+        """Numbers of the frames before the present one."""
+        return self.inputs * (self.frames - 1)
 
 
 def check_installed(*packages: str) -> None:
@@ -190,30 +213,35 @@ def _declared(name: str, dtype: type, shape: Sequence[int | str]) -> Any:
 def _build(graph: _Graph, weights: NetworkWeights) -> None:
     """Adds a policy's nodes."""
     observation = graph.take(OBSERVATION, np.float32, "N", weights.inputs)
+    state = _recall(graph, weights) if weights.state_size else ""
     # a broken sensor must not break what is remembered: it reads what it did on average in training
     finite, usual = graph.within(observation, graph.constant(np.inf)), graph.constant(weights.mean[-weights.inputs :])
     seen = graph.op("Where", finite, observation, usual)
-    stacked = weights.frames > 1
-    if stacked and weights.stacked_first:
-        seen = _stack(graph, weights, seen)
+    following: list[str] = []  # parts of the next state
+    if weights.past_size and weights.stacked_first:
+        seen = _stack(graph, weights, state, seen, following)
     divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
-    scaled = graph.clip(divided, -weights.limit, weights.limit)
-    if stacked and not weights.stacked_first:
-        scaled = _stack(graph, weights, scaled)
-    outputs = scaled
+    outputs = graph.clip(divided, -weights.limit, weights.limit)
+    if weights.past_size and not weights.stacked_first:
+        outputs = _stack(graph, weights, state, outputs, following)
+    outputs = _recur(graph, weights, state, outputs, following)
     if weights.memory is not None:
-        kept = _remember(graph, weights.memory, weights, scaled)
-        outputs = graph.op("Concat", scaled, kept, axis=1)
+        kept = _remember(graph, weights.memory, weights, state, outputs)
+        outputs = graph.op("Concat", outputs, kept, axis=1)
     for index, (weight, bias) in enumerate(weights.layers):
         if index:
             outputs = graph.activate(outputs, weights.activation)
         outputs = graph.linear(outputs, weight, bias)
+    if weights.output_limit < math.inf:
+        outputs = graph.clip(outputs, -weights.output_limit, weights.output_limit)
     if weights.squashed:
         outputs = graph.op("Tanh", outputs)
     action = _act(graph, weights, outputs)
     if weights.memory is not None:
-        following = graph.op("Concat", kept, _coded(graph, weights, outputs), axis=1)
-        graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+        following += [kept, _coded(graph, weights, outputs)]
+    if following:
+        joined = graph.op("Concat", *following, axis=1) if len(following) > 1 else following[0]
+        graph.give(NEXT_STATE, joined, np.float32, "N", weights.state_size)
     graph.give(OUTPUTS, outputs, np.float32, "N", len(weights.layers[-1][1]))
     if weights.kind == CHOICE:
         graph.give(ACTION, action, np.int64, "N")
@@ -230,18 +258,38 @@ def _recall(graph: _Graph, weights: NetworkWeights) -> str:
     return graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
 
 
-def _stack(graph: _Graph, weights: NetworkWeights, newest: str) -> str:
-    """The last frames, the oldest first."""
-    frames = graph.op("Concat", _recall(graph, weights), newest, axis=1)
-    following = graph.columns(frames, weights.inputs, weights.inputs * weights.frames)
-    graph.give(NEXT_STATE, following, np.float32, "N", weights.state_size)
+def _stack(graph: _Graph, weights: NetworkWeights, state: str, newest: str, following: list[str]) -> str:
+    """The last frames, the oldest first; adds those that are past then to the next state."""
+    past = graph.columns(state, 0, weights.past_size)
+    frames = graph.op("Concat", past, newest, axis=1)
+    following.append(graph.columns(frames, weights.inputs, weights.inputs * weights.frames))
     return frames
 
 
-def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, scaled: str) -> str:
+def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str, following: list[str]) -> str:
+    """The output of the last LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000); adds all to the next state."""
+    first = weights.past_size
+    for unit in weights.lstm:
+        size = unit.size
+        hidden, cell = (graph.columns(state, first + k * size, first + (k + 1) * size) for k in (0, 1))
+        order = np.r_[: 2 * size, 3 * size : 4 * size, 2 * size : 3 * size]  # input, forget, output, cell
+        new = graph.linear(value, unit.weight_ih[order], unit.bias[order])
+        sums = graph.op("Gemm", hidden, graph.constant(unit.weight_hh[order]), new, transB=1)
+        gates = graph.op("Sigmoid", graph.columns(sums, 0, 3 * size))
+        let_in, forget, let_out = (graph.columns(gates, k * size, (k + 1) * size) for k in range(3))
+        candidate = graph.op("Tanh", graph.columns(sums, 3 * size, 4 * size))
+        cell = graph.op("Add", graph.op("Mul", forget, cell), graph.op("Mul", let_in, candidate))
+        value = graph.op("Mul", let_out, graph.op("Tanh", cell))
+        following += [value, cell]
+        first += 2 * size
+    return value
+
+
+def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, state: str, scaled: str) -> str:
     """What is remembered after an observation (Cho et al. 2014)."""
-    size, state = unit.weight_hh.shape[1], _recall(graph, weights)
-    before, previous = graph.columns(state, 0, size), graph.columns(state, size, weights.state_size)
+    size, first = unit.weight_hh.shape[1], weights.state_size - weights.code_size
+    before = graph.columns(state, first - size, first)
+    previous = graph.columns(state, first, weights.state_size)
     seen = graph.op("Concat", scaled, previous, axis=1)
     both, last = slice(0, 2 * size), slice(2 * size, 3 * size)  # reset and update, whose sums are never apart
     bias = np.concatenate([(unit.bias_ih + unit.bias_hh)[both], unit.bias_ih[last]])

@@ -6,28 +6,32 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import numpy.typing as npt
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Floats
 from gym_dr.errors import ConfigError, shortened
-from gym_dr.integrations.onnx import CHOICE, DIRECT, FARTHEST, SCALED, NetworkWeights
+from gym_dr.integrations.onnx import CHOICE, DIRECT, FARTHEST, SCALED, LSTMWeights, NetworkWeights
 from gym_dr.integrations.sb3_policy import LoadedPolicy
 
 # policies by their class: the part of it whose features extractor, and the names of whose modules, choose actions
 _PARTS = {
     "stable_baselines3.common.policies.ActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
     "sb3_contrib.common.maskable.policies.MaskableActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
+    "sb3_contrib.common.recurrent.policies.RecurrentActorCriticPolicy": ("", "mlp_extractor.policy_net", "action_net"),
     "stable_baselines3.dqn.policies.DQNPolicy": ("q_net", "q_net"),
     "sb3_contrib.qrdqn.policies.QRDQNPolicy": ("quantile_net", "quantile_net"),
     "stable_baselines3.sac.policies.SACPolicy": ("actor", "latent_pi", "mu"),
     "sb3_contrib.tqc.policies.TQCPolicy": ("actor", "latent_pi", "mu"),
+    "sb3_contrib.crossq.policies.CrossQPolicy": ("actor", "latent_pi", "mu"),
     "stable_baselines3.td3.policies.TD3Policy": ("actor", "mu"),
     "sb3_contrib.ars.policies.ARSPolicy": ("", "action_net"),
     "sb3_contrib.ars.policies.ARSLinearPolicy": ("", "action_net"),
 }
-_TANH_OUTSIDE = ("SACPolicy", "TQCPolicy")  # whose distribution squashes the mean, not the network
+_TANH_OUTSIDE = ("SACPolicy", "TQCPolicy", "CrossQPolicy")  # whose distribution squashes the mean, not the network
 _LAYERS = "stable_baselines3.common.torch_layers"
 _EXTRACTORS = (f"{_LAYERS}.FlattenExtractor", f"{_LAYERS}.MlpExtractor")  # which only hand numbers on
+_BATCH_NORMALIZATION = "sb3_contrib.common.torch_layers.BatchRenorm1d"
 _ACTIVATIONS = {  # as torch prints them
     "Tanh()": "tanh",
     "ReLU()": "relu",
@@ -43,7 +47,7 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
     """The weights of a deterministic policy of Stable-Baselines3, with the statistics of ``VecNormalize``.
 
     Raises:
-        ConfigError: It is no plain network of linear layers on flat observations, or does not fit the environments.
+        ConfigError: It is no network of linear layers on flat observations, or does not fit the environments.
     """
     policy, frames = loaded.policy, loaded.frames(envs)
     observation, action = envs.single_observation_space, envs.single_action_space
@@ -52,23 +56,20 @@ def weights_of_sb3(loaded: LoadedPolicy, envs: VectorEnv[Any, Any, Any]) -> Netw
         raise ConfigError(f"{source}: expected a flat Box of observations, which a file takes, got {observation}.")
     if not (isinstance(action, gym.spaces.Discrete) or (isinstance(action, gym.spaces.Box) and len(action.shape) == 1)):
         raise ConfigError(f"{source}: expected one choice or a flat Box of actions, which a file gives, got {action}.")
-    layers, activation, squashed = _network(policy, str(source))
-    given: dict[str, Any]
+    given = _network(policy, str(source))
     if isinstance(action, gym.spaces.Discrete):
+        layers, nothing = given["layers"], np.zeros(0, np.float32)
         weight, bias = layers[-1]
         layers[-1] = _mean(weight, int(action.n)), _mean(bias, int(action.n))
-        nothing = np.zeros(0, np.float32)
-        given = {"kind": CHOICE, "low": nothing, "high": nothing}  # of Stable-Baselines3, always from 0
+        given |= {"kind": CHOICE, "low": nothing, "high": nothing}  # of Stable-Baselines3, always from 0
     else:
         low, high = (np.asarray(end, np.float32) for end in (action.low, action.high))
-        given = {"kind": SCALED if policy.squash_output else DIRECT, "low": low, "high": high}
+        given |= {"kind": SCALED if policy.squash_output else DIRECT, "low": low, "high": high}
     (inputs,) = observation.shape
     return NetworkWeights(
         inputs=inputs,
         frames=frames,
-        layers=layers,
-        activation=activation,
-        squashed=squashed,
+        lstm=_memory(policy),
         **_normalization(loaded.statistics, inputs, frames),
         **given,
     )
@@ -93,8 +94,25 @@ def _normalization(statistics: Any, inputs: int, frames: int) -> dict[str, Any]:
     }
 
 
-def _network(policy: Any, source: str) -> tuple[list[tuple[Floats, Floats]], str, bool]:
-    """Weights and biases of layers, what is between them, and whether outputs go through the hyperbolic tangent.
+def _memory(policy: Any) -> list[LSTMWeights]:
+    """The LSTMs of ``RecurrentPPO`` on top of each other; none for other policies."""
+    found = getattr(policy, "lstm_actor", None)
+    if found is None:
+        return []
+    units = []
+    for layer in range(found.num_layers):
+        weights = {
+            name: getattr(found, f"{name}_l{layer}").detach().cpu().numpy() for name in ("weight_ih", "weight_hh")
+        }
+        bias = np.zeros(4 * found.hidden_size, np.float32)
+        if found.bias:
+            bias += sum(getattr(found, f"bias_{part}_l{layer}").detach().cpu().numpy() for part in ("ih", "hh"))
+        units.append(LSTMWeights(**weights, bias=bias))
+    return units
+
+
+def _network(policy: Any, source: str) -> dict[str, Any]:
+    """The layers, what is between them, and what outputs go through.
 
     Raises:
         ConfigError: There is something else.
@@ -114,19 +132,44 @@ def _network(policy: Any, source: str) -> tuple[list[tuple[Floats, Floats]], str
                 "which cannot be exported."
             )
     modules = [module for part in names for module in _flat(owner.get_submodule(part))]
-    squashed = name.rpartition(".")[2] in _TANH_OUTSIDE or (policy.squash_output and "action_net" in names[1:])
-    if policy.squash_output and not squashed and repr(modules[-1]) == "Tanh()":
-        modules, squashed = modules[:-1], True
-    linear, between = modules[::2], modules[1::2]
-    wrong = [module for module in linear if type(module).__name__ != "Linear"]
-    wrong += [module for module in between if repr(module) not in _ACTIVATIONS or repr(module) != repr(between[0])]
-    wrong += between[len(linear) - 1 :]  # after the last layer
-    if wrong:
-        raise ConfigError(
-            f"{source}: expected linear layers with the same of {', '.join(_ACTIVATIONS)} between them, got "
-            f"{shortened(repr(wrong[0]))[1:-1]}, which cannot be exported."
-        )
-    return [_weights(layer) for layer in linear], _ACTIVATIONS[repr(between[0])] if between else "tanh", squashed
+    given: dict[str, Any] = {
+        "squashed": name.rpartition(".")[2] in _TANH_OUTSIDE or (policy.squash_output and "action_net" in names[1:])
+    }
+    last = modules[-1]
+    if policy.squash_output and not given["squashed"] and repr(last) == "Tanh()":
+        modules.pop()
+        given["squashed"] = True
+    elif type(last).__name__ == "Hardtanh" and last.max_val == -last.min_val:  # of a mean with use_sde
+        modules.pop()
+        given["output_limit"] = float(last.max_val)
+    return {**given, **_layers(modules, source)}
+
+
+def _layers(modules: list[Any], source: str) -> dict[str, Any]:
+    """The layers among modules, with batch normalization in their weights, and what is between them.
+
+    Raises:
+        ConfigError: There is something else.
+    """
+    layers: list[tuple[Floats, Floats]] = []
+    between: list[str] = []
+    normalization = None  # that a layer must follow
+    for module in [*modules, None]:
+        due = len(between) == len(layers)  # a layer, rather than an activation
+        if due and type(module).__name__ == "Linear":
+            layers.append(_weights(module, normalization))
+            normalization = None
+        elif due and normalization is None and _name(module) == _BATCH_NORMALIZATION:
+            normalization = module
+        elif not due and repr(module) in (between[:1] or _ACTIVATIONS):
+            between.append(repr(module))
+        elif due or module is not None:
+            wrong = modules[-1] if module is None else module
+            raise ConfigError(
+                f"{source}: expected linear layers with the same of {', '.join(_ACTIVATIONS)} between them, got "
+                f"{shortened(repr(wrong))[1:-1]}, which cannot be exported."
+            )
+    return {"layers": layers, "activation": _ACTIVATIONS[between[0]] if between else "tanh"}
 
 
 def _name(found: Any) -> str:
@@ -140,7 +183,23 @@ def _flat(module: Any) -> list[Any]:
     return [inner for child in module for inner in _flat(child)]
 
 
-def _weights(layer: Any) -> tuple[Floats, Floats]:
-    """Weight and bias of a linear layer, which may have none."""
-    weight = layer.weight.detach().cpu().numpy()
-    return weight, np.zeros(len(weight), np.float32) if layer.bias is None else layer.bias.detach().cpu().numpy()
+def _weights(layer: Any, normalization: Any) -> tuple[Floats, Floats]:
+    """Weight and bias of a linear layer, which may have none, after batch normalization as it is once trained.
+
+    ``W (scale * x + shift) + b`` is ``(W * scale) x + (b + W shift)`` (Ioffe and Szegedy 2015).
+    """
+    weight = _array(layer.weight)
+    bias = np.zeros(len(weight)) if layer.bias is None else _array(layer.bias)
+    if normalization is not None:
+        scale = 1.0 / np.sqrt(_array(normalization.ra_var) + normalization.eps)
+        shift = -scale * _array(normalization.ra_mean)
+        if normalization.affine:
+            scale, shift = (factor * _array(normalization.scale) for factor in (scale, shift))
+            shift += _array(normalization.bias)
+        weight, bias = weight * scale, bias + weight @ shift
+    return weight.astype(np.float32), bias.astype(np.float32)
+
+
+def _array(tensor: Any) -> npt.NDArray[np.float64]:
+    found: npt.NDArray[np.float64] = tensor.detach().cpu().double().numpy()
+    return found

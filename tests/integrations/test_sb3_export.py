@@ -26,6 +26,7 @@ import onnxruntime as runtime
 import torch
 from sb3_contrib import ARS, QRDQN, TQC, TRPO, CrossQ, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
@@ -81,7 +82,36 @@ MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
     "ARS": (CONTINUOUS, lambda: made(ARS, CONTINUOUS)),
     "ARS, linear": (LANDER, lambda: made(ARS, LANDER, "LinearPolicy", None)),
     "MaskablePPO": (LANDER, lambda: made(MaskablePPO, LANDER)),
+    "SAC, own noise": (CONTINUOUS, lambda: made(SAC, CONTINUOUS, use_sde=True)),
+    "CrossQ": (CONTINUOUS, lambda: normalizing(net=(16, 8))),
+    "CrossQ, no layer between": (CONTINUOUS, lambda: normalizing(net=())),
+    "CrossQ, own noise": (CONTINUOUS, lambda: normalizing(net=(16,), use_sde=True)),
+    "RecurrentPPO, choices": (LANDER, lambda: recurrent(LANDER)),
+    "RecurrentPPO, numbers": (CONTINUOUS, lambda: recurrent(CONTINUOUS, n_lstm_layers=2, shared_lstm=True)),
+    "RecurrentPPO, no bias": (
+        LANDER,
+        lambda: recurrent(LANDER, n_lstm_layers=2, lstm_kwargs={"bias": False, "dropout": 0.5}),
+    ),
 }
+
+
+def normalizing(**options: Any) -> Any:
+    """A model with batch normalization, whose statistics and weights are not those of the start."""
+    model = made(CrossQ, CONTINUOUS, **options)
+    with torch.no_grad():
+        for module in model.policy.actor.modules():
+            if hasattr(module, "ra_mean"):
+                module.ra_mean.normal_()
+                module.ra_var.uniform_(0.2, 2.0)
+                module.scale.normal_()
+                module.bias.normal_()
+    return model
+
+
+def recurrent(env: Any, **kwargs: Any) -> Any:
+    """A model with an LSTM."""
+    given = {"lstm_hidden_size": 12, "enable_critic_lstm": not kwargs.get("shared_lstm"), **kwargs}
+    return made(RecurrentPPO, env, "MlpLstmPolicy", n_steps=64, batch_size=64, policy_kwargs=given)
 
 
 def opened(path: Path, env: str, **options: Any) -> FrozenPolicy:
@@ -125,13 +155,15 @@ def test_a_file_acts_as_predict_does(name: str, tmp_path: Path) -> None:
     assert_same(opened(tmp_path / "model.zip", env), file)
 
 
+@pytest.mark.parametrize("remembers", [False, True], ids=["PPO", "RecurrentPPO"])
 @pytest.mark.parametrize("order", ["normalized", "stacked", "normalized, then stacked", "stacked, then normalized"])
-def test_statistics_and_frames_are_inside(order: str, tmp_path: Path) -> None:
+def test_statistics_and_frames_are_inside(order: str, remembers: bool, tmp_path: Path) -> None:
     envs: Any = make_vec_env(LANDER, 2, seed=1)
     for word in order.split(", then "):
         envs = VecNormalize(envs, clip_obs=2.0) if word == "normalized" else VecFrameStack(envs, 3)
     path = tmp_path / "model.zip"
-    made(PPO, envs, n_steps=64, batch_size=64).learn(256).save(path)
+    model = recurrent(envs) if remembers else made(PPO, envs, n_steps=64, batch_size=64)
+    model.learn(256).save(path)
     if "normalized" in order:
         made_from = envs
         while not isinstance(made_from, VecNormalize):
@@ -140,7 +172,8 @@ def test_statistics_and_frames_are_inside(order: str, tmp_path: Path) -> None:
     file = export(f"sb3:{path}", tmp_path / "policy.onnx", env=LANDER, trust=trusted(path))
     inputs = {one.name: one.shape[1:] for one in runtime.InferenceSession(str(file)).get_inputs()}
     assert inputs["observation"] == [8]  # as the environment returns it
-    assert inputs.get("state") == ([16] if "stacked" in order else None)
+    size = 16 * ("stacked" in order) + 24 * remembers
+    assert inputs.get("state") == ([size] if size else None)
     assert_same(opened(path, LANDER), file)
 
 
@@ -173,22 +206,22 @@ class Doubled(BaseFeaturesExtractor):
         return 2 * observations
 
 
-def lstm() -> Any:
-    return RecurrentPPO("MlpLstmPolicy", make_vec_env(LANDER, 2), policy_kwargs={"lstm_hidden_size": 4})
+class Own(ActorCriticPolicy):
+    """A policy of a user's own."""
+
+
+def softplus_in_crossq() -> Any:
+    return made(CrossQ, CONTINUOUS, **activation(torch.nn.Softplus))
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "LSTM": (lstm, "RecurrentActorCriticPolicy, whose other parts cannot be exported"),
-    "batch normalization": (
-        lambda: CrossQ("MlpPolicy", make_vec_env(CONTINUOUS, 2), policy_kwargs={"net_arch": [8]}),
-        "CrossQPolicy, whose other parts cannot be exported",
-    ),
+    "batch normalization": (softplus_in_crossq, "got Softplus(beta=1.0, threshold=20.0)"),
     "own extractor": (
         lambda: made(PPO, LANDER, policy_kwargs={"features_extractor_class": Doubled}),
         "Doubled before them",
     ),
     "softplus": (lambda: made(PPO, LANDER, **activation(torch.nn.Softplus)), "got Softplus(beta=1.0, threshold=20.0)"),
-    "a clipped mean": (lambda: made(SAC, CONTINUOUS, use_sde=True), "got Hardtanh(min_val=-2.0, max_val=2.0)"),
+    "own policy": (lambda: PPO(Own, make_vec_env(LANDER, 2)), "Own, whose other parts cannot be exported"),
 }
 
 
