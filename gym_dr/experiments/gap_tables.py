@@ -31,14 +31,16 @@ COLUMNS = (
 )
 
 
-def gap_numbers(gap: Gap, judged: Mapping[str, Mapping[str, str]], means: Means, seeds: int) -> pd.DataFrame:
+def gap_numbers(
+    gap: Gap, judged: Mapping[str, Mapping[str, str]], means: Means, seeds_of: Mapping[str, Sequence[int]]
+) -> pd.DataFrame:
     """The gap on each set, and what each policy closes of it.
 
     Args:
         gap: The variants.
         judged: See ``judged_on``.
         means: Mean returns of the runs that were evaluated.
-        seeds: Number of seeds of the study.
+        seeds_of: The seeds that each variant is to be trained with.
 
     Returns:
         A row for each set and policy, with the mean returns over the seeds that memoryless, policy and oracle all have;
@@ -58,7 +60,8 @@ def gap_numbers(gap: Gap, judged: Mapping[str, Mapping[str, str]], means: Means,
                 head = {"set": name, "policy": policy, "memoryless": gap.memoryless, "oracle": gap.oracle}
                 head |= {"policy_set": sets[policy], "oracle_set": sets[gap.oracle]}
                 returns = np.array([[by_seed[seed] for seed in common] for by_seed in found])
-                counts = {"seeds": len(common), "seeds_missing": seeds - len(common)}
+                planned = set.intersection(*(set(seeds_of[variant]) for variant in three))
+                counts = {"seeds": len(common), "seeds_missing": len(planned) - len(common)}
                 rows.append({**head, **counts, **_closed(*returns)})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(NUMBERS, "float64"))
 

@@ -136,7 +136,7 @@ class StudyTables:
         if plan.gap is None:
             return pd.DataFrame(columns=list(COLUMNS))
         means = {(cells, v): by_seed for (statistic, cells, v), by_seed in self.values.items() if statistic == MEAN}
-        return gap_numbers(plan.gap, judged_on(plan.gap, plan.variants, plan.sets), means, len(plan.seeds))
+        return gap_numbers(plan.gap, judged_on(plan.gap, plan.variants, plan.sets), means, plan.seeds_of)
 
     @cached_property
     def effects(self) -> pd.DataFrame:

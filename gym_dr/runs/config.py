@@ -5,7 +5,6 @@ Both check everything before the first step.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import json
@@ -35,13 +34,12 @@ from gym_dr.runs.environments import (
     check_env_id,
     check_module,
     check_vectorization,
-    make_env,
     param_space_of,
     task_of,
 )
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
-from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
@@ -441,65 +439,11 @@ def _with_runs(config: RunConfig) -> RunConfig:
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
         source = str(folder.path)
-        check = check_same_networks if kind == "weights" else check_teacher
-        check(config.options, other.options, name, source)
-        _check_spaces(config.settings.env, other.settings.env, name, source)
-        _check_same_past(config.past, other.past, name, source)
-        (_check_same_draws if kind == "weights" else _check_observable)(config, other, name, source)
+        (check_weights_fit if kind == "weights" else check_imitable)(config, other, name, source)
         if not updates_saved(folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
         paths[name] = str(folder.path.resolve())
     return dataclasses.replace(config, options=dataclasses.replace(config.options, **paths)) if paths else config
-
-
-def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
-    """Checks that another run's environment has the same observations and actions."""
-    if env_id == other_id:
-        return
-    with contextlib.closing(make_env(env_id, None)) as env, contextlib.closing(make_env(other_id, None)) as other:
-        for what, mine, theirs in (
-            ("observations of shape", env.observation_space.shape, other.observation_space.shape),
-            ("actions", env.action_space, other.action_space),
-        ):
-            if mine != theirs:
-                raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
-
-
-def _check_same_past(mine: Past, theirs: Past, name: str, source: str) -> None:
-    """Checks that policies observe as much of the past as those of another run."""
-    for option_name, value in vars(theirs).items():
-        if (own := getattr(mine, option_name)) != value:
-            raise ConfigError(
-                f"{name}: {source} has {option_name} {value!r}, and this run {own!r}, so its weights do not fit. Give "
-                f"both the same: {spelled(option_name, value)}"
-            )
-
-
-def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
-    """Checks that networks observe the same draws as those of another run."""
-    seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
-    if getattr(config.options, "critic_context", False):  # as the other one's, which is checked before
-        seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))
-    for what, (mine, theirs) in seen:
-        if mine != theirs:
-            raise ConfigError(
-                f"{name}: the {what} of {source} observes {_draws(theirs)}, and that of this run {_draws(mine)}, so "
-                "its weights do not fit."
-            )
-
-
-def _check_observable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
-    """Checks that the environment has the parameters that a teacher observes."""
-    for param in teacher.context_ranges or ():
-        if config.space is None or param not in config.space:
-            raise ConfigError(
-                f"{name}: the policy of {source} observes the draw of {param}, which {config.settings.env} does not "
-                "have."
-            )
-
-
-def _draws(names: Collection[str]) -> str:
-    return f"the draw of {', '.join(names)}" if names else "no draw"
 
 
 def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:

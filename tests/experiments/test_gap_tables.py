@@ -20,15 +20,24 @@ T_2 = 4.302653  # Student's t with 2 degrees of freedom at 97.5 %
 
 
 def numbers(
-    returns: Mapping[str, Sequence[float]], *, gap: Gap = GAP, name: str = "box", seeds: int = 3, oracle_on: str = "box"
+    returns: Mapping[str, Sequence[float]],
+    *,
+    gap: Gap = GAP,
+    name: str = "box",
+    seeds: int = 3,
+    fewer: Mapping[str, Sequence[int]] | None = None,
+    oracle_on: str = "box",
 ) -> pd.DataFrame:
-    """The rows for one set, from a return for each variant and seed; NaN for a run that is missing."""
+    """The rows for one set, from a return for each variant and seed; NaN for a run that is missing.
+
+    ``fewer`` has the seeds of variants that are planned with others than the study's.
+    """
     sets = dict.fromkeys(gap.variants, name) | {gap.oracle: oracle_on}
     means = {
         (sets[variant], variant): {seed: value for seed, value in enumerate(values) if not math.isnan(value)}
         for variant, values in returns.items()
     }
-    return gap_numbers(gap, {name: sets}, means, seeds)
+    return gap_numbers(gap, {name: sets}, means, {variant: range(seeds) for variant in gap.variants} | (fewer or {}))
 
 
 def test_the_share_is_the_sum_of_gains_over_that_of_gaps_with_intervals_paired_by_seed() -> None:
@@ -114,6 +123,11 @@ def test_only_seeds_that_all_three_have_count() -> None:
     ((name, _),) = gap_table(GAP, table, "1,000").rows
     assert name == "memory on box (2 of 3 seeds)"
     assert len(numbers(CLEAR | {"memory": [math.nan] * 3})) == 0
+
+
+def test_a_variant_that_is_planned_with_fewer_seeds_misses_none_of_the_others() -> None:
+    table = numbers(CLEAR | {"memory": CLEAR["memory"][:2]}, fewer={"memory": [0, 1]})
+    assert table[["seeds", "seeds_missing"]].to_numpy().tolist() == [[2, 0]]
 
 
 def test_each_policy_has_a_row_and_what_is_said_of_all_is_said_once() -> None:

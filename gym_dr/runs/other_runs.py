@@ -1,0 +1,99 @@
+"""Whether a new run can go on from the weights of another run, or imitate its policy."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from gym_dr.errors import ConfigError
+from gym_dr.runs.environments import make_env
+from gym_dr.training.config import check_same_networks, check_teacher
+from gym_dr.wording import spelled
+from gym_dr.wrappers.past import Past
+
+if TYPE_CHECKING:
+    from gym_dr.runs.config import RunConfig
+
+
+def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    """Checks that a run can go on from the weights of another one.
+
+    Args:
+        config: Of the new run.
+        other: Of the other one.
+        name: The option that names the other run, for messages.
+        source: The other run's folder, for messages.
+
+    Raises:
+        ConfigError: Networks, spaces, or what they observe differ.
+    """
+    check_same_networks(config.options, other.options, name, source)
+    _check_same_inputs(config, other, name, source)
+    _check_same_draws(config, other, name, source)
+
+
+def check_imitable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
+    """Checks that a run can imitate the policy of another one; for the arguments see ``check_weights_fit``.
+
+    Raises:
+        ConfigError: It is no policy to imitate, or observes what this run's environment does not have.
+    """
+    check_teacher(config.options, teacher.options, name, source)
+    _check_same_inputs(config, teacher, name, source)
+    _check_observable(config, teacher, name, source)
+
+
+def _check_same_inputs(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    _check_spaces(config.settings.env, other.settings.env, name, source)
+    _check_same_past(config.past, other.past, name, source)
+
+
+def _check_spaces(env_id: str, other_id: str, name: str, source: str) -> None:
+    """Checks that another run's environment has the same observations and actions."""
+    if env_id == other_id:
+        return
+    with contextlib.closing(make_env(env_id, None)) as env, contextlib.closing(make_env(other_id, None)) as other:
+        for what, mine, theirs in (
+            ("observations of shape", env.observation_space.shape, other.observation_space.shape),
+            ("actions", env.action_space, other.action_space),
+        ):
+            if mine != theirs:
+                raise ConfigError(f"{name}: {source} has {what} {theirs} ({other_id}), and {env_id} has {mine}.")
+
+
+def _check_same_past(mine: Past, theirs: Past, name: str, source: str) -> None:
+    """Checks that policies observe as much of the past as those of another run."""
+    for option_name, value in vars(theirs).items():
+        if (own := getattr(mine, option_name)) != value:
+            raise ConfigError(
+                f"{name}: {source} has {option_name} {value!r}, and this run {own!r}, so its weights do not fit. Give "
+                f"both the same: {spelled(option_name, value)}"
+            )
+
+
+def _check_same_draws(config: RunConfig, other: RunConfig, name: str, source: str) -> None:
+    """Checks that networks observe the same draws as those of another run."""
+    seen = [("policy", [list(each.context_ranges or ()) for each in (config, other)])]
+    if getattr(config.options, "critic_context", False):  # as the other one's, which is checked before
+        seen.append(("critic", [list(each.randomization or ()) for each in (config, other)]))
+    for what, (mine, theirs) in seen:
+        if mine != theirs:
+            raise ConfigError(
+                f"{name}: the {what} of {source} observes {_draws(theirs)}, and that of this run {_draws(mine)}, so "
+                "its weights do not fit."
+            )
+
+
+def _check_observable(config: RunConfig, teacher: RunConfig, name: str, source: str) -> None:
+    """Checks that the environment has the parameters that a teacher observes."""
+    for param in teacher.context_ranges or ():
+        if config.space is None or param not in config.space:
+            raise ConfigError(
+                f"{name}: the policy of {source} observes the draw of {param}, which {config.settings.env} does not "
+                "have."
+            )
+
+
+def _draws(names: Collection[str]) -> str:
+    return f"the draw of {', '.join(names)}" if names else "no draw"
