@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,30 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, EnvStateError, LogError, check_known
+from gym_dr.errors import ConfigError, LogError, check_known
 from gym_dr.experiments.fit_files import FitFiles, Unfinished
-from gym_dr.experiments.logs import open_log
+from gym_dr.experiments.fit_problem import FitProblem, open_problem
 from gym_dr.experiments.progress import Progress
-from gym_dr.fitting.logs import LoggedEpisode, check_log, resample
-from gym_dr.fitting.prior import NOISE, Prior, make_prior
+from gym_dr.fitting.logs import LoggedEpisode
+from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import Fit
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.environments import check_env_id
 from gym_dr.runs.loggers import Loggers, check_loggers
 from gym_dr.runs.stopping import explain_interrupt
-from gym_dr.wording import counted, either, spelled
+from gym_dr.wording import counted, spelled
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd
 
-    from gym_dr.envs.replay import LogReplay
     from gym_dr.fitting.estimate import Estimate, Likelihood, Round
     from gym_dr.fitting.motion import LoggedMotion
     from gym_dr.fitting.simulator import Simulator
 
 METHODS = ("auto", "least-squares", "particles")
-_SLOTS = 512  # sub-environments, at most
 _PARTICLES = 4000
 _EXACT_PARTICLES = 500  # whose likelihood is simulated
 _EXACT_MOVES = 4  # of each of them in a stage
@@ -154,93 +150,6 @@ def _check_number(name: str, expected: str, value: Any, low: float, high: float)
 
 def _go_on(files: FitFiles | None) -> str:
     return "Stopped." if files is None else "Stopped. The same command goes on from here."
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FitProblem:
-    """A log, an environment and a prior that fit together."""
-
-    env: str
-    episodes: Sequence[LoggedEpisode]  # with a step of the environment, or ``hold`` of them, between two rows
-    hold: int  # steps of the environment a logged step
-    prior: Prior
-    envs: Any  # the native vector environment
-    replay: LogReplay
-
-    def close(self) -> None:
-        """Frees the environment."""
-        self.envs.close()
-
-    def to_dict(self) -> dict[str, Any]:
-        """What is asked, for loggers."""
-        return {"env": self.env, "prior": self.prior.randomization.to_dict(), "params": dict(self.prior.known)}
-
-    @property
-    def key(self) -> str:
-        """A digest of all that decides on the estimate."""
-        digest = hashlib.sha256(repr((self.env, self.hold, self.prior.randomization, self.prior.known)).encode())
-        digest.update(repr((self.prior.delay, self.prior.delays)).encode())
-        for episode in self.episodes:
-            digest.update(np.ascontiguousarray(episode.observations).tobytes())
-            digest.update(np.ascontiguousarray(episode.actions).tobytes())
-            for name in sorted(episode.others):  # some are states
-                digest.update(name.encode() + np.ascontiguousarray(episode.others[name]).tobytes())
-        return digest.hexdigest()
-
-
-def open_problem(
-    log: Any,
-    *,
-    env: str,
-    randomize: Mapping[str, Any] | None = None,
-    randomization: Any = None,
-    params: Mapping[str, float] | None = None,
-) -> FitProblem:
-    """Reads a log and checks it against an environment, before anything runs; arguments as for ``fit``."""
-    load_plugins()
-    check_env_id(env)
-    episodes = open_log(log)
-    envs = _native(env, min(_SLOTS, max(16, sum(map(len, episodes)))))
-    try:
-        episodes = check_log(episodes, envs.single_observation_space, envs.single_action_space)
-        replay: LogReplay = _replay(envs, env)
-        prior = make_prior(envs.unwrapped.param_space, randomize, randomization, params or {})
-        episodes, hold = resample(episodes, _time_step(replay, prior))
-    except BaseException:
-        envs.close()
-        raise
-    return FitProblem(env=env, episodes=episodes, hold=hold, prior=prior, envs=envs, replay=replay)
-
-
-def _native(env: str, slots: int) -> Any:
-    import gymnasium as gym
-
-    try:
-        envs: Any = gym.make_vec(env, num_envs=slots, randomization="none")
-    except TypeError:
-        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
-        raise ConfigError(f"{env}: expected an environment with parameters. {listing} shows them.") from None
-    if not hasattr(envs.unwrapped, "replay"):
-        envs.close()
-        raise ConfigError(f"{env}: expected an environment with a native vector environment, whose states can be set.")
-    envs.reset(seed=0)
-    return envs
-
-
-def _replay(envs: Any, env: str) -> LogReplay:
-    try:
-        replay: LogReplay = envs.unwrapped.replay()
-    except EnvStateError as error:
-        raise ConfigError(f"{env}: a log of it cannot be replayed. {error}") from None
-    return replay
-
-
-def _time_step(replay: LogReplay, prior: Prior) -> float | None:
-    """Duration of a step, s, if no parameter to find changes it."""
-    step = replay.time_step
-    if isinstance(step, str):
-        return None if step in prior.names else prior.known.get(step, prior.space[step].nominal)
-    return step
 
 
 @dataclass(kw_only=True, eq=False)
