@@ -332,7 +332,7 @@ def _check_rule(param: Param, rule: Rule) -> None:
         )
     if not (low <= param.nominal <= high or low == high):
         warnings.warn(
-            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside {rule!r}, "
+            f"Parameter {param.name!r}: the nominal value {param.nominal:g} is outside its range, {low:g} to {high:g}, "
             "so the unchanged environment is never drawn.",
             NominalNotDrawnWarning,
             stacklevel=4,

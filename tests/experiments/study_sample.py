@@ -60,9 +60,14 @@ def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
     algorithm = small.get("algorithm", "a2c")  # or ppo, which has these options too
     short = {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
     small[algorithm] = small.get(algorithm, {}) | short
+    for variant in small["variants"].values():
+        if "memory" in variant:
+            variant["sequence_length"] = short["rollout_steps"]
     if any(variant.get("algorithm") == "reinforce" for variant in small["variants"].values()):
         small["reinforce"] = {"updates": 2}
-    evaluation = small["evaluation"]
+    if pairs := small.get("comparisons", {}).get("pairs"):
+        small["comparisons"]["pairs"] = [pair for pair in pairs if small["variants"].keys() >= set(pair)]
+    evaluation = small.get("evaluation", {})
     evaluation["episodes"] = 1
     evaluation |= {"grid": {name: [low, high, 2] for name, (low, high, _) in evaluation.get("grid", {}).items()}}
     return small | {"evaluation": evaluation | ({"sobol": 2} if "sobol" in evaluation else {})}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale
+from gym_dr import Add, Bernoulli, Choice, Constant, Integer, Mixture, Normal, Randomization, Scale, Uniform
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.conditions import NotZero
@@ -339,6 +339,13 @@ def test_a_nominal_value_outside_of_its_range_warns(rules: dict[str, Any]) -> No
     (name,) = rules
     with pytest.warns(RandomizationWarning, match=rf"Parameter {name!r}: the nominal value .* is outside"):
         FINITE.check_randomization(Randomization(rules))
+
+
+def test_the_warning_says_from_where_to_where_values_reach() -> None:
+    """A range that comes from a log may be a mixture of ten parts."""
+    parts = Mixture([Uniform(-9, -8), Uniform(-8, -5)])
+    with pytest.warns(RandomizationWarning, match="the nominal value -10 is outside its range, -9 to -5, so"):
+        FINITE.check_randomization(Randomization({"gravity": parts}))
 
 
 @pytest.mark.parametrize(
