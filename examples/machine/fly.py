@@ -16,7 +16,8 @@ import onnxruntime
 
 from gym_dr import Disturb
 
-FLIGHTS, TIME_STEP = 10, 0.02  # s
+FLIGHTS = 10
+TIME_STEP = 0.02  # s
 
 
 def build():

@@ -219,12 +219,13 @@ def _build(graph: _Graph, weights: NetworkWeights) -> None:
     seen = graph.op("Where", finite, observation, usual)
     following: list[str] = []  # parts of the next state
     if weights.past_size and weights.stacked_first:
-        seen = _stack(graph, weights, state, seen, following)
+        seen, following = _stack(graph, weights, state, seen)
     divided = graph.op("Div", graph.op("Sub", seen, graph.constant(weights.mean)), graph.constant(weights.std))
     outputs = graph.clip(divided, -weights.limit, weights.limit)
     if weights.past_size and not weights.stacked_first:
-        outputs = _stack(graph, weights, state, outputs, following)
-    outputs = _recur(graph, weights, state, outputs, following)
+        outputs, following = _stack(graph, weights, state, outputs)
+    outputs, remembered = _recur(graph, weights, state, outputs)
+    following += remembered
     if weights.memory is not None:
         kept = _remember(graph, weights.memory, weights, state, outputs)
         outputs = graph.op("Concat", outputs, kept, axis=1)
@@ -258,17 +259,16 @@ def _recall(graph: _Graph, weights: NetworkWeights) -> str:
     return graph.op("Where", graph.within(given, limit), given, graph.constant(0.0))
 
 
-def _stack(graph: _Graph, weights: NetworkWeights, state: str, newest: str, following: list[str]) -> str:
-    """The last frames, the oldest first; adds those that are past then to the next state."""
+def _stack(graph: _Graph, weights: NetworkWeights, state: str, newest: str) -> tuple[str, list[str]]:
+    """The last frames, the oldest first, and what the next state has of them."""
     past = graph.columns(state, 0, weights.past_size)
     frames = graph.op("Concat", past, newest, axis=1)
-    following.append(graph.columns(frames, weights.inputs, weights.inputs * weights.frames))
-    return frames
+    return frames, [graph.columns(frames, weights.inputs, weights.inputs * weights.frames)]
 
 
-def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str, following: list[str]) -> str:
-    """The output of the last LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000); adds all to the next state."""
-    first = weights.past_size
+def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str) -> tuple[str, list[str]]:
+    """The output of the last LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000), and outputs and cells of all."""
+    first, kept = weights.past_size, []
     for unit in weights.lstm:
         size = unit.size
         hidden, cell = (graph.columns(state, first + k * size, first + (k + 1) * size) for k in (0, 1))
@@ -280,9 +280,9 @@ def _recur(graph: _Graph, weights: NetworkWeights, state: str, value: str, follo
         candidate = graph.op("Tanh", graph.columns(sums, 3 * size, 4 * size))
         cell = graph.op("Add", graph.op("Mul", forget, cell), graph.op("Mul", let_in, candidate))
         value = graph.op("Mul", let_out, graph.op("Tanh", cell))
-        following += [value, cell]
+        kept += [value, cell]
         first += 2 * size
-    return value
+    return value, kept
 
 
 def _remember(graph: _Graph, unit: GRUWeights, weights: NetworkWeights, state: str, scaled: str) -> str:

@@ -100,14 +100,10 @@ def _memory(policy: Any) -> list[LSTMWeights]:
     if found is None:
         return []
     units = []
-    for layer in range(found.num_layers):
-        weights = {
-            name: getattr(found, f"{name}_l{layer}").detach().cpu().numpy() for name in ("weight_ih", "weight_hh")
-        }
-        bias = np.zeros(4 * found.hidden_size, np.float32)
-        if found.bias:
-            bias += sum(getattr(found, f"bias_{part}_l{layer}").detach().cpu().numpy() for part in ("ih", "hh"))
-        units.append(LSTMWeights(**weights, bias=bias))
+    for layer in found.all_weights:
+        weight_ih, weight_hh, *biases = (_array(part).astype(np.float32) for part in layer)  # no biases, or two
+        bias = sum(biases, np.zeros(len(weight_ih), np.float32))
+        units.append(LSTMWeights(weight_ih=weight_ih, weight_hh=weight_hh, bias=bias))
     return units
 
 
@@ -192,10 +188,8 @@ def _weights(layer: Any, normalization: Any) -> tuple[Floats, Floats]:
     bias = np.zeros(len(weight)) if layer.bias is None else _array(layer.bias)
     if normalization is not None:
         scale = 1.0 / np.sqrt(_array(normalization.ra_var) + normalization.eps)
-        shift = -scale * _array(normalization.ra_mean)
-        if normalization.affine:
-            scale, shift = (factor * _array(normalization.scale) for factor in (scale, shift))
-            shift += _array(normalization.bias)
+        scale *= _array(normalization.scale)
+        shift = _array(normalization.bias) - scale * _array(normalization.ra_mean)
         weight, bias = weight * scale, bias + weight @ shift
     return weight.astype(np.float32), bias.astype(np.float32)
 

@@ -210,12 +210,11 @@ class Own(ActorCriticPolicy):
     """A policy of a user's own."""
 
 
-def softplus_in_crossq() -> Any:
-    return made(CrossQ, CONTINUOUS, **activation(torch.nn.Softplus))
-
-
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "batch normalization": (softplus_in_crossq, "got Softplus(beta=1.0, threshold=20.0)"),
+    "softplus after batch normalization": (
+        lambda: made(CrossQ, CONTINUOUS, **activation(torch.nn.Softplus)),
+        "got Softplus(beta=1.0, threshold=20.0)",
+    ),
     "own extractor": (
         lambda: made(PPO, LANDER, policy_kwargs={"features_extractor_class": Doubled}),
         "Doubled before them",
