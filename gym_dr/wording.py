@@ -58,7 +58,8 @@ def spelled(name: str, value: object = None) -> str:
     if isinstance(value, bool):
         return either(flag(name if value else f"no_{name}"), f"{name}={value}")
     if isinstance(value, tuple):
-        return either(f"{flag(name)} {','.join(map(str, value))}", f"{name}={value!r}")
+        typed = ",".join(map(str, value)) or '""'
+        return either(f"{flag(name)} {typed}", f"{name}={value!r}")
     items = value if isinstance(value, list) else [value]
     return either(" ".join(f"{flag(name)} {shlex.quote(str(item))}" for item in items), f"{name}={value!r}")
 

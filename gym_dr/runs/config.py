@@ -33,6 +33,7 @@ from gym_dr.runs.environments import (
     ContextRanges,
     check_env_id,
     check_module,
+    check_sensors,
     check_vectorization,
     param_space_of,
     task_of,
@@ -210,20 +211,28 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
             raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
         if isinstance(drawn, Mapping):
             drawn = Randomization.from_dict(drawn, saved=True)
-        config = _make(algorithm, _Given(**saved, randomization=drawn), _Given({}, {}, {}))
+        config = _make(algorithm, _Given(**saved, randomization=drawn), _Given({}, {}, {}), saved=True)
     return folder, config, algorithm
 
 
-def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[str, Any] | None = None) -> RunConfig:
+def _make(
+    algorithm: Algorithm,
+    file: _Given,
+    given: _Given,
+    randomize: Mapping[str, Any] | None = None,
+    *,
+    saved: bool = False,
+) -> RunConfig:
     """Makes a configuration. If several of these give a value, the last one wins:
 
-    the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user.
+    the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user. A file that
+    a run ``saved`` has all settings but later ones, which the family does not set: the run was made without them.
     """
     named = {**file.settings, **given.settings}
     env_id = named.get("env", DEFAULT_ENV)
     if isinstance(env_id, str):  # else refused below
         check_env_id(env_id)  # imports its module, which registers the family
-    family = family_defaults(algorithm, env_id) if isinstance(env_id, str) else {}
+    family = family_defaults(algorithm, env_id) if isinstance(env_id, str) and not saved else {}
     for_run = {name: value for name, value in family.items() if name in SETTINGS}
     for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
     settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})
@@ -234,6 +243,7 @@ def _make(algorithm: Algorithm, file: _Given, given: _Given, randomize: Mapping[
     options = _make_options(algorithm, {**for_algorithm, **file.options, **given.options})
 
     space = param_space_of(settings.env)
+    check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
     check_vectorization(settings.env, settings.vectorization)
     drawn = file.randomization if given.randomization is None else given.randomization
     if randomize:
@@ -433,7 +443,7 @@ def _with_runs(config: RunConfig) -> RunConfig:
         if not value:  # which would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: {spelled(name, 'runs/...')}")
         try:
-            folder, other, _ = open_run(value)
+            folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed))
         except RunFolderError as error:
             close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -444,6 +454,12 @@ def _with_runs(config: RunConfig) -> RunConfig:
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
         paths[name] = str(folder.path.resolve())
     return dataclasses.replace(config, options=dataclasses.replace(config.options, **paths)) if paths else config
+
+
+def _with_the_seed(path: Path, seed: int) -> Path:
+    """The run with the same seed, if a folder holds one for each of several seeds; else the folder itself."""
+    own = path / f"seed-{seed}"
+    return own if own.is_dir() and not RunFolder(path).config.exists() else path
 
 
 def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:

@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -139,6 +139,22 @@ def _find_sensors(env_id: str) -> SensorMap | None:
         with contextlib.closing(make_env(env_id, None)) as env:
             found = sensors_of(env_id.rpartition(":")[2], env.observation_space)
     return found
+
+
+def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
+    """Checks that an environment has the sensors that an option names.
+
+    Raises:
+        UnknownNameError: It has no such sensor.
+        ConfigError: Its observations are no Box, so it has none.
+    """
+    if not sensors:
+        return
+    known = _find_sensors(env_id)
+    if known is None:
+        raise ConfigError(f"{name}: expected none, since observations of {env_id} are not a Box, got {list(sensors)}.")
+    for sensor in sensors:
+        known.span(sensor)
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:

@@ -36,6 +36,7 @@ from gym_dr.training.networks import (
 )
 from gym_dr.training.normalization import NormalizeObservations, NormalizeRewards
 from gym_dr.training.rollout import Rollout
+from gym_dr.wrappers.past import sensor_columns
 from gym_dr.wrappers.vector_params import spaces_of
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]  # parameters, lr=... -> optimizer
@@ -336,7 +337,7 @@ def adam_agent(
     envs: VectorEnv[Any, Any, Any], config: PPOConfig | DistillConfig, seed: int, device: str
 ) -> ActorCritic:
     """The agent of a configuration with one learning rate and Adam; see ``ActorCritic``."""
-    return ActorCritic(
+    agent = ActorCritic(
         envs,
         seed,
         device,
@@ -356,6 +357,9 @@ def adam_agent(
         normalize_observations=config.normalize_observations,
         reward_moments=NormalizeRewards(config.gamma) if config.normalize_rewards else None,
     )
+    if config.ignored_sensors and agent.observation_moments is not None:
+        agent.observation_moments.ignore(sensor_columns(envs, config.ignored_sensors))
+    return agent
 
 
 def adam_policy(

@@ -23,7 +23,11 @@ MAX_MEMORY = 4096  # numbers; 50 million weights
 
 SCHEDULES, ACTIVATIONS, INITS = ("constant", "linear"), ("relu", "tanh"), ("torch", "orthogonal")
 MEMORIES = ("none", "gru")
-INIT_HELP = "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder"
+INIT_HELP = (
+    "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; of a "
+    "folder with several seeds, the run with the same seed"
+)
+IGNORED_HELP = "sensors that the networks do not use, by the names that obs_hide:SENSOR has"
 MEMORY_HELP = "what the policy remembers of an episode: nothing, or the state of gated recurrent units"
 
 # options that networks must share to have the same weights, and what they are for algorithms without them
@@ -35,6 +39,7 @@ SHARED_BY_NETWORKS: Mapping[str, Any] = {
     "state_dependent_std": False,
     "critic_context": False,
     "normalize_observations": False,
+    "ignored_sensors": (),
     "normalize_rewards": False,
     "reward_scale": 1.0,
 }
@@ -133,6 +138,7 @@ class PPOConfig:
         False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
     )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
+    ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
     normalize_rewards: bool = option(
         True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
     )
@@ -151,6 +157,7 @@ class PPOConfig:
         )
         _check_rollout_steps(self)
         _check_memory(self)
+        _check_ignored(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +192,7 @@ class DistillConfig:
         False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
     )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
+    ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
     normalize_rewards: bool = option(
         True, "divide rewards by the running standard deviation of returns; reported returns are unscaled"
     )
@@ -201,6 +209,7 @@ class DistillConfig:
         )
         _check_rollout_steps(self)
         _check_memory(self)
+        _check_ignored(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +321,14 @@ def _check(config: Any, bounds: dict[str, tuple[str, ...]]) -> None:
 def _check_rollout_steps(config: Any) -> None:
     # at most one of two steps in a row is a reset, so every rollout has a valid step
     expect(config.rollout_steps >= 2, "rollout_steps", "at least 2", config.rollout_steps)
+
+
+def _check_ignored(config: Any) -> None:
+    if config.ignored_sensors and not config.normalize_observations:
+        raise ConfigError(
+            "ignored_sensors: the layer that normalizes observations ignores sensors, so it has no effect without: "
+            f"use {spelled('normalize_observations', True)}, or {spelled('ignored_sensors', ())} for none"
+        )
 
 
 def _check_memory(config: Any) -> None:

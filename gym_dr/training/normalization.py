@@ -7,6 +7,8 @@ which compiled policies fold into their first layer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 from gym_dr.arrays import Floats, Mask
 
 SCALE_FLOOR = 1e-2  # scales inputs by at most 100: one that has hardly varied so far may vary later
+IGNORED = 1e120  # variance that scales every float32 to exactly 0
 
 
 class Moments(nn.Module):
@@ -48,7 +51,12 @@ class NormalizeObservations(Moments):
     """A network's first layer: subtracts the mean of its first columns and divides by their standard deviation.
 
     Other columns, which are draws that the policy or the critic observes, are unchanged: they are already scaled.
+    Columns that the network ignores have the variance ``IGNORED``, and so become 0 and never change a weight.
     """
+
+    def ignore(self, columns: Sequence[int]) -> None:
+        """Makes the network ignore some columns from now on; saved moments keep that."""
+        self.variance[list(columns)] = IGNORED
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalized inputs, shape ``(..., columns + k)`` like ``inputs``."""
@@ -58,7 +66,9 @@ class NormalizeObservations(Moments):
 
     def update(self, rows: Tensor) -> None:
         """Adds inputs, shape ``(B, columns + k)``."""
+        ignored = self.variance == IGNORED
         super().update(rows[:, : len(self.mean)])
+        self.mean[ignored], self.variance[ignored] = 0.0, IGNORED
 
     def folded(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Weight and bias of a linear map that is equivalent to this layer followed by the given one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_s
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask
 from gym_dr.errors import ConfigError
 from gym_dr.wrappers.context import shown_columns
+from gym_dr.wrappers.sensors import sensors_of
 from gym_dr.wrappers.vector_params import ParamsWrapper
 
 MAX_STACKED = 1000
@@ -166,6 +168,29 @@ class ObservePast(ParamsWrapper):
         for i in np.flatnonzero(done).tolist():
             final[i] = shifted[i]
         return final
+
+
+def sensor_columns(envs: VectorEnv[Any, Any, Any], sensors: Sequence[str]) -> list[int]:
+    """Where sensors are in an observation, also in those of earlier steps that it shows.
+
+    Args:
+        envs: The environments, with flat observations.
+        sensors: Names or indices, see ``SensorMap``.
+
+    Raises:
+        UnknownNameError: There is no such sensor.
+    """
+    past = next((layer.past for layer in stack_of(envs) if isinstance(layer, ObservePast)), NO_PAST)
+    (length,) = envs.single_observation_space.shape or (0,)
+    size = (length - shown_columns(envs) - past.observe_reward) // past.stack_observations
+    known = sensors_of("" if envs.spec is None else envs.spec.id, gym.spaces.Box(-np.inf, np.inf, (size,)))
+    spans = [known.span(sensor) for sensor in sensors] if known is not None else []
+    return [
+        shift * size + column
+        for shift in range(past.stack_observations)
+        for first, end in spans
+        for column in range(first, end)
+    ]
 
 
 def _check_count(count: Any) -> None:

@@ -41,6 +41,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "choices, with memory": ("ppo", {"env": POLE, **MEMORY}),
     "numbers": ("ppo", {"env": PENDULUM}),
     "numbers, with memory": ("ppo", {"env": PENDULUM, **MEMORY}),
+    "some sensors": ("ppo", {"env": PENDULUM, "ignored_sensors": ("theta_dot",), **MEMORY}),
     "two heads": ("ppo", {"env": PENDULUM, "state_dependent_std": True}),
     "two heads, with memory": ("ppo", {"env": PENDULUM, "state_dependent_std": True, **MEMORY}),
     "the past": ("ppo", {"env": POLE, "stack_observations": 3, "observe_reward": True, **MEMORY}),

@@ -8,15 +8,25 @@ from typing import Any
 
 import pytest
 
+import gym_dr
 from gym_dr.envs.family import FAMILIES, family_of
 from gym_dr.errors import ConfigError, UnknownNameError
 from gym_dr.options import option
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import RunSettings, build_config, check_device, differences, family_defaults, read_config_file
+from gym_dr.runs.config import (
+    RunSettings,
+    build_config,
+    check_device,
+    differences,
+    family_defaults,
+    open_run,
+    read_config_file,
+)
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 
 A2C = find_algorithm("a2c")
+SMALL: dict[str, Any] = {"num_envs": 2, "rollout_steps": 8, "minibatches": 2, "eval_episodes": 0, "progress": False}
 
 
 def test_every_setting_is_documented() -> None:
@@ -99,6 +109,23 @@ def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(env_id: s
         assert {key: values[key] for key in defaults} == defaults
         given = build_config(algorithm, {"env": env_id, "num_envs": 3, "gamma": 0.5})
         assert (given.settings.num_envs, given.options.gamma) == (3, 0.5)
+
+
+def test_what_a_family_sets_today_does_not_change_runs_that_were_saved_before(tmp_path: Path) -> None:
+    run = gym_dr.train("ppo", env="gym_dr/AntDR-v5", updates=1, run_dir=tmp_path / "run", **SMALL)
+    path = run.path / "config.json"
+    saved = json.loads(path.read_text())
+    assert saved["ppo"].pop("target_kl") == family_defaults(find_algorithm("ppo"), "gym_dr/AntDR-v5")["target_kl"] > 0
+    path.write_text(json.dumps(saved))  # an older version's
+    assert open_run(run.path)[1].options.target_kl == 0
+
+
+def test_sensors_to_ignore_are_checked_before_a_run_begins() -> None:
+    ppo = find_algorithm("ppo")
+    with pytest.raises(ConfigError, match=r"ignored_sensors: .* use normalize_observations=True"):
+        build_config(ppo, {"ignored_sensors": ("vx",), "normalize_observations": False})
+    with pytest.raises(UnknownNameError, match="Unknown sensor of gym_dr/LunarLanderDR-v3: 'speed'"):
+        build_config(ppo, {"ignored_sensors": ("speed",)})
 
 
 def test_what_a_user_gives_wins_over_a_file_which_wins_over_family_algorithm_and_defaults(tmp_path: Path) -> None:

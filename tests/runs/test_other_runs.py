@@ -138,6 +138,7 @@ MISTAKES = {
     "weights of an algorithm without such networks": init("reinforce", "expected a run of a2c, ppo or distill"),
     "other sizes": init("plain", "has hidden_sizes (8,), and this run (9, 8)", hidden_sizes=(9, 8)),
     "another activation": init("plain", "has activation 'tanh', and this run 'relu'", activation="relu"),
+    "other sensors": init("plain", "has ignored_sensors (), and this run ('x',)", ignored_sensors=("x",)),
     "a memory more": init("plain", "has memory 'none', and this run 'gru'", **MEMORY),
     "a memory less": init("remembering", "has memory 'gru', and this run 'none'"),
     "a memory of another size": init(
@@ -201,6 +202,18 @@ def test_no_name_is_not_the_current_folder(others: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(others / "plain")
     with pytest.raises(ConfigError, match="got none"):
         build_config(find_algorithm("distill"), {**SETTINGS, **SMALL, "teacher": ""})
+
+
+def test_of_a_folder_with_several_seeds_each_seed_goes_on_from_its_own_run(tmp_path: Path) -> None:
+    for seed in (3, 4):
+        train(tmp_path / "both" / f"seed-{seed}", "ppo", **SMALL, seed=seed)
+    for name, algorithm in (("init", "ppo"), ("teacher", "distill")):
+        given = {**SETTINGS, **SMALL, name: str(tmp_path / "both")}
+        for seed in (3, 4):
+            config = build_config(find_algorithm(algorithm), {**given, "seed": seed})
+            assert getattr(config.options, name) == str(tmp_path / "both" / f"seed-{seed}")
+        with pytest.raises(ConfigError, match="It holds the runs seed-3, seed-4"):
+            build_config(find_algorithm(algorithm), {**given, "seed": 5})
 
 
 def test_a_run_that_would_replace_what_it_goes_on_from_leaves_it(others: Path, tmp_path: Path) -> None:

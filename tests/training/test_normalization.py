@@ -66,6 +66,34 @@ def test_the_folded_layer_does_what_both_do() -> None:
     torch.testing.assert_close(inputs @ weight.T + bias, linear(layer(inputs)), rtol=1e-4, atol=1e-4)
 
 
+def test_ignored_columns_are_0_whatever_they_are_and_the_others_are_normalized() -> None:
+    layer = NormalizeObservations(2)
+    layer.ignore([1])
+    layer.update(torch.tensor([[1.0, 10.0, 7.0], [3.0, 30.0, 9.0]]))  # of the first, mean 2 and deviation 1
+    inputs = torch.tensor([[3.0, 3e38, 5.0], [4.0, -1e-38, 6.0]])
+    torch.testing.assert_close(layer(inputs), torch.tensor([[1.0, 0.0, 5.0], [2.0, 0.0, 6.0]]), rtol=0.0, atol=0.0)
+    weight, bias = layer.folded(torch.tensor([[2.0, 3.0, 1.0]]), torch.tensor([0.5]))
+    torch.testing.assert_close(weight, torch.tensor([[2.0, 0.0, 1.0]]), rtol=0.0, atol=0.0)
+    torch.testing.assert_close(bias, torch.tensor([-3.5]), rtol=0.0, atol=0.0)  # 0.5 - 2 * 2
+
+
+def test_a_policy_that_ignores_a_sensor_learns_and_acts_without_it_after_it_was_saved_too() -> None:
+    pole = "gym_dr/CartPoleDR-v1"
+    config = replace(CONFIG, ignored_sensors=("x", "3"))  # the fourth number is theta_dot
+    session = FakeSession(pole)
+    ppo.train(session, config)
+    policy = ppo.load_policy(session.state, session.envs, CONFIG, deterministic=False)  # what it ignores is saved
+    observations = np.random.default_rng(1).normal(size=(200, 4)).astype(np.float32)
+    noise = observations * [5.0, 0.0, 0.0, -7.0]
+    probabilities = [policy.actor.network(torch.from_numpy((observations + x).astype(np.float32))) for x in (0, noise)]
+    torch.testing.assert_close(*probabilities, rtol=0.0, atol=0.0)
+    weights = linear_layers(policy.actor.network)[0].weight
+    begun = ppo.make_agent(session.envs, config, session.seed, "cpu")
+    before = linear_layers(begun.actor.network)[0].weight
+    assert torch.equal(weights[:, [0, 3]], before[:, [0, 3]])
+    assert not torch.isclose(weights[:, [1, 2]], before[:, [1, 2]]).any()
+
+
 @pytest.mark.parametrize("env_id", ["gym_dr/LunarLanderDR-v3", "gym_dr/LunarLanderContinuousDR-v3"])
 def test_compiled_and_torch_policies_normalize_alike(env_id: str) -> None:
     envs = gym.make_vec(env_id, 4, num_threads=1)

@@ -12,14 +12,15 @@ import pytest
 
 import gym_dr
 from gym_dr import ObservePast
-from gym_dr.errors import ConfigError, NotFiniteError
+from gym_dr.errors import ConfigError, NotFiniteError, UnknownNameError
 from gym_dr.fitting.logs import read_log
 from gym_dr.runs.environments import wrap_for_policy
 from gym_dr.testing.playing import DISABLED, NEXT_STEP, SAME_STEP
 from gym_dr.training import ppo
 from gym_dr.training.config import PPOConfig
+from gym_dr.wrappers.context import DrawContext
 from gym_dr.wrappers.finite import RequireFinite
-from gym_dr.wrappers.past import Past
+from gym_dr.wrappers.past import Past, sensor_columns
 from tests.runs.test_other_runs import train as train_or_resume
 from tests.training.fake_session import FakeSession
 
@@ -66,6 +67,17 @@ def test_it_appends_earlier_observations_and_then_the_last_reward() -> None:
         [2, 1, 2, 0, 2, 0, 1],
     ]
     np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize("shown", [{}, {"observe_reward": True}, {"stack_observations": 3, "observe_reward": True}])
+def test_sensors_are_found_in_all_that_an_observation_shows(shown: dict[str, Any]) -> None:
+    envs = gym.make_vec("gym_dr/CartPoleDR-v1", 2, randomization="wide")
+    envs = ObservePast(envs, **shown) if shown else envs
+    envs = DrawContext(envs, "observation")
+    expected = [3, 1, 7, 5, 11, 9] if "stack_observations" in shown else [3, 1]
+    assert sensor_columns(envs, ["theta_dot", "1"]) == expected
+    with pytest.raises(UnknownNameError, match="Unknown sensor of gym_dr/CartPoleDR-v1: 'phi'"):
+        sensor_columns(envs, ["phi"])
 
 
 def test_same_step_shows_the_last_observation_with_the_history_of_its_episode() -> None:
