@@ -1,8 +1,8 @@
-"""The smallest task that needs a memory: a cue is shown once, and asked for 50 steps later.
+"""The smallest task that needs a memory: it shows a cue once, and asks for it 50 steps later.
 
     PYTHONPATH=examples gymdr train ppo --env cue:mine/Cue-v0 --memory gru --sequence-length 64
 
-The reward is 1 for the right answer and 0 for the wrong one, so a policy without memory gets one half.
+The reward is 1 for the right answer and 0 for the wrong one, so a policy without memory gets one half on average.
 """
 
 from typing import NamedTuple

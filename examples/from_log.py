@@ -1,9 +1,9 @@
-"""From a log to a policy: a system whose physics nobody knows writes a log, from which come ranges to train on.
+"""From a log to a policy: a system with unknown physics writes a log, and a fit of the log gives ranges to train on.
 
-    python examples/from_log.py lander runs/loop        # or hopper, or cart, a robot of one's own
+    python examples/from_log.py lander runs/loop        # or hopper, or cart, a robot of our own
     python examples/from_log.py lander runs/quick 2     # two updates only, to see all steps
 
-Here the system is a simulator with hidden parameters. Yours is a machine: leave out ``record``, and fit its log.
+Here the system is a simulator with hidden parameters. If yours is a machine, leave out ``record`` and fit its log.
 """
 
 import sys
@@ -17,12 +17,12 @@ from gym_dr import Scale, Uniform
 
 
 class System(NamedTuple):
-    """What is hidden, and what is known before."""
+    """A system: its hidden parameters, and what we know before the fit."""
 
     env: str
     hidden: dict[str, Any]  # parameters of the system, which only ``record`` and the last step may see
     prior: dict[str, Any]  # where they might be
-    updates: int  # of a training
+    updates: int  # of each training
 
 
 def upright(state: Any) -> Any:
@@ -73,7 +73,7 @@ SYSTEMS = {
 
 
 def main(name: str, folder: Path, updates: int) -> None:
-    """Trains, logs, fits, trains again, and compares on the hidden system."""
+    """Trains, logs, fits, trains again, and compares both policies on the hidden system."""
     system = SYSTEMS[name]
     common: dict[str, Any] = {"env": system.env, "updates": updates, "seed": 1}
     nominal = gym_dr.train("ppo", randomization="none", run_dir=folder / "nominal", **common)

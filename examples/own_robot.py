@@ -1,4 +1,4 @@
-"""Your own robot: dm_control's ball in a cup, where the ball hangs on a string, a tendon.
+"""Your own robot: dm_control's ball in a cup, whose ball hangs on a string, a tendon.
 
     pip install dm_control
     python examples/own_robot.py runs/cup                             # trains, and evaluates on draws

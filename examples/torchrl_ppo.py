@@ -10,7 +10,7 @@ from torchrl.modules import MLP, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-import gym_dr  # noqa: F401  # adds the ids
+import gym_dr  # noqa: F401  # registers the ids
 
 
 def main(total_steps: int = 2_000_000, num_envs: int = 64, batch: int = 4096) -> list[float]:

@@ -1,9 +1,9 @@
-"""The machine: flies a policy ten times and logs what was observed and done.
+"""The machine: flies a policy ten times and logs observations, actions and rewards.
 
     python examples/machine/fly.py policy.onnx --output FOLDER
 
-The policy is a file of gymdr export. The machine is a simulator as well, but neither policy nor log knows its physics,
-which are in physics.toml. A machine of yours takes the place of ``build`` and ``fly``.
+The policy is a file from ``gymdr export``. This machine is a simulator, too, but neither the policy nor the log knows
+its physics, which are in physics.toml. A machine of your own takes the place of ``build`` and ``fly``.
 """
 
 import argparse
@@ -27,9 +27,9 @@ def build():
 
 
 def load(path):
-    """A policy, as a function of an observation and of whether an episode starts."""
+    """Loads a policy as a function of an observation and of whether an episode starts."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    sizes = {one.name: one.shape[1:] for one in session.get_inputs()}  # more than the observation: it remembers
+    sizes = {one.name: one.shape[1:] for one in session.get_inputs()}  # a policy that remembers has more than one
     state = np.zeros((1, *sizes.get("state", (0,))), np.float32)
 
     def act(observation, start):
@@ -43,7 +43,7 @@ def load(path):
 
 
 def fly(env, act, seed):
-    """One flight, as arrays of a log."""
+    """Flies once and returns the arrays of a log."""
     observations, actions, rewards, over = [env.reset(seed=seed)[0]], [], [], False
     while not over:
         actions.append(act(observations[-1], start=not actions))
@@ -61,11 +61,11 @@ def fly(env, act, seed):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Flies a policy on the machine and logs it.")
-    parser.add_argument("policy", help="a file of gymdr export")
+    parser.add_argument("policy", help="a file from gymdr export")
     parser.add_argument("--output", type=Path, required=True, help="folder for the log: a file for each flight")
     asked = parser.parse_args()
     machine, pilot = build(), load(asked.policy)
-    flights = [fly(machine, pilot, seed) for seed in range(FLIGHTS)]  # each starts differently
+    flights = [fly(machine, pilot, seed) for seed in range(FLIGHTS)]  # each in another initial state
     asked.output.mkdir(parents=True, exist_ok=True)
     for number, flight in enumerate(flights):
         np.savez(asked.output / f"{number:03}.npz", **flight)

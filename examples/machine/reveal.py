@@ -1,8 +1,8 @@
-"""Opens the machine: compares its physics with what was found in its log, and draws its flights before and after.
+"""Opens the machine: compares its physics with the ranges from its log, and plots its flights before and after.
 
     python examples/machine/reveal.py RANGES.toml BEFORE AFTER PICTURE.png
 
-BEFORE and AFTER are folders of ``fly.py``.
+BEFORE and AFTER are folders that ``fly.py`` wrote.
 """
 
 import sys
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from gym_dr import Randomization
 
-PAIR = ["lander_density", "main_engine_power"]  # the log tells little more of them than their ratio
+PAIR = ["lander_density", "main_engine_power"]  # the log tells little more about them than their ratio
 
 
 def read(path):
@@ -28,12 +28,12 @@ def returns(folder):
 
 
 def compare(possible, hidden):
-    """A row for each parameter: in the simulator, as the log has it (90 %), and in the machine."""
+    """Compares each parameter: its value in the simulator, its range from the log (90 %), and the machine's value."""
     space = gym.make_vec("gym_dr/LunarLanderDR-v3", num_envs=1).param_space
     ends = possible.quantile([0.05, 0.95])
     rows = {
         name: {
-            "simulator": space[name].nominal if name in space else 0.0,  # neither delay nor noise
+            "simulator": space[name].nominal if name in space else 0.0,  # the simulator has neither delay nor noise
             "log": " to ".join(f"{end:.4g}" for end in ends[name].unique()),
             "machine": value,
         }
@@ -55,7 +55,7 @@ def draw(possible, table, before, after):
         right.plot([place] * len(values), values, "o", color=color, alpha=0.6)
         right.plot([place - 0.25, place + 0.25], [mean, mean], color=color, linewidth=3)
         right.text(place + 0.28, mean, f"{mean:.0f}", va="center", color=color)
-    right.axhline(200, color="0.8", linewidth=1, zorder=0)  # landed
+    right.axhline(200, color="0.8", linewidth=1, zorder=0)  # a landing
     right.set(title="Flights of a policy that was trained on ...", xlim=(-0.6, 1.7), ylabel="return on the machine")
     right.set_xticks([0, 1], ["the simulator", "what the log says"])
     return figure

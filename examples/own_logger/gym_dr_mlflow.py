@@ -6,15 +6,16 @@ from gym_dr.runs.loggers import Logger
 
 class MlflowWriter:
     def __init__(self, path, config):
-        import mlflow  # only when it is used
+        import mlflow  # only when a run logs to it
 
-        self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # removed with the run
+        self.mlflow, client, kept = mlflow, mlflow.MlflowClient(), path / "id.txt"  # gym_dr removes it with the run
         self.run = kept.read_text() if kept.exists() else client.create_run("0").info.run_id
         kept.write_text(self.run)
         self.last_step = max((point.step for point in client.get_metric_history(self.run, "step")), default=-1)
         client.log_dict(self.run, config, "config.json")
 
-    def write(self, step, scalars, histograms):  # means of what it has no histograms for; all at once, or nothing
+    def write(self, step, scalars, histograms):
+        # MLflow has no histograms, so it gets their means; one call sends all numbers of a step or none
         shown = {**scalars, **{name: values.mean() for name, values in histograms.items()}, "step": step}
         self.mlflow.log_metrics({n.replace(":", "."): v for n, v in shown.items()}, step, run_id=self.run)
 

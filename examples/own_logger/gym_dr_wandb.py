@@ -6,9 +6,9 @@ from gym_dr.runs.loggers import Logger
 
 class WandbWriter:
     def __init__(self, path, config):
-        import wandb  # only when it is used
+        import wandb  # only when a run logs to it
 
-        kept = path / "id.txt"  # removed with the run, so that one that replaces it is another one there too
+        kept = path / "id.txt"  # gym_dr removes it with the run, so a run that replaces this one gets a new id
         known = {"id": kept.read_text()} if kept.exists() else {}
         self.run = wandb.init(project="gym_dr", resume="allow", config=config, dir=path, **known)
         kept.write_text(self.run.id)

@@ -25,7 +25,7 @@ from gym_dr.wording import counted
 @click.command()
 @click.option("--env", default=FULL.env, show_default=True, help="id of the environment to step and to train on")
 @click.option("--algorithm", default="a2c", show_default=True, metavar="NAME", help="algorithm to train")
-@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="for bench.json and plots")
+@click.option("--output", default="bench", show_default=True, metavar="FOLDER", help="folder for bench.json and plots")
 @click.option("--quick", is_flag=True, help="fewer and shorter measurements: under a minute")
 @click.option("--sizes", type=NumberList(int), help="numbers of environments, such as 1,10,100  [default: 1 to 1024]")
 @click.option("--seeds", type=NumberList(int), help="training seeds  [default: 1,2,3,4,5; 1 with --quick]")

@@ -27,7 +27,7 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     "--grid",
     multiple=True,
     metavar="NAME=LOW:HIGH:COUNT",
-    help="values of a parameter, both ends included; repeat it to play every combination of several parameters",
+    help="values of a parameter, including both ends; repeatable, to play all combinations of several parameters",
 )
 @click.option("--corners", is_flag=True, help="the corners of the box of training ranges")
 @click.option(
@@ -37,14 +37,15 @@ from gym_dr.experiments.evaluate import PROTOCOLS, evaluate
     help="Sobol sequences through the training distribution, for sensitivity indices; POINTS is a power of 2 from 4",
 )
 @click.option("--sobol-box", type=int, metavar="POINTS", help="Sobol sequences that fill the box of training ranges")
-@click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme as in Packer et al. 2018")
+@click.option("--protocol", type=click.Choice(PROTOCOLS), help="nominal, random and extreme sets of Packer et al. 2018")
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    help="per cell  [default: 100 for nominal values and draws, 20 for --grid and --corners, 5 for Sobol points]",
+    help="episodes per cell  [default: 100 for nominal values and draws, 20 for --grid and --corners, 5 for Sobol "
+    "points]",
 )
 @click.option(
-    "--success", type=float, metavar="RETURN", help="return that solves an episode  [default: the environment's]"
+    "--success", type=float, metavar="RETURN", help="lowest return of a solved episode  [default: the environment's]"
 )
 @click.option(
     "--output",
@@ -61,9 +62,9 @@ def command(
 ) -> None:
     """Evaluate policies on nominal values, on their training draws, and on other values that you choose.
 
-    Policies are runs or, with --policy, ONNX files, from Stable-Baselines3 or your own code. All play the same draws
-    and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. Evaluating
-    again adds to the results, and an interrupted evaluation resumes where it stopped.
+    Policies are runs or, with --policy, ONNX files, Stable-Baselines3 files or functions of your own. All play the same
+    draws and seeds, so differences between them are paired. A folder of several seeds stands for all of its runs. If
+    you evaluate again, the command adds to the results, and resumes an interrupted evaluation where it stopped.
     """
     from gym_dr.cli.tables import show_evaluation  # heavy
 

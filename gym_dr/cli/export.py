@@ -15,21 +15,21 @@ from gym_dr.runs.config import CONTEXTS
 @click.command()
 @click.argument("policy", metavar="RUN|sb3:FILE.zip")
 @click.option("--output", required=True, metavar="FILE", help="file to write, which ends in .onnx")
-@click.option("--env", metavar="ID", help="environment of an sb3 file, which it does not record")
-@click.option("--randomization", metavar="PRESET|FILE", help="its training randomization, to be recorded")
+@click.option("--env", metavar="ID", help="environment of an sb3 file, which does not record it")
+@click.option("--randomization", metavar="PRESET|FILE", help="training randomization of an sb3 file, to record")
 @click.option(
     "--context",
     metavar="|".join(CONTEXTS),
     default=INFO,
     show_default=True,
-    help="observation: it was trained on environments with context='observation'",
+    help="observation if an sb3 file was trained on environments with context='observation'",
 )
 @click.option(
     "--context-params",
     multiple=True,
     metavar="NAME[=LOW:HIGH]",
     callback=lambda ctx, param, texts: read_context_params(texts),
-    help="a parameter that it observes; see gymdr evaluate; repeatable",
+    help="a parameter that an sb3 file observes; see gymdr evaluate; repeatable",
 )
 @click.option(
     "--trust",
@@ -38,8 +38,9 @@ from gym_dr.runs.config import CONTEXTS
     help="a module that a run may import, or an sb3 or VecNormalize file, whose code may run; repeatable",
 )
 def command(policy: str, output: str, **options: Any) -> None:
-    """Write the policy of a run, or of Stable-Baselines3, as an ONNX file, which runs without either and without torch.
+    """Write a policy as an ONNX file, which runs without gym_dr, Stable-Baselines3 and torch.
 
-    It takes observations as the environment returns them and gives the most likely action, as the environment takes it.
+    The policy is that of a run or of a Stable-Baselines3 file. The ONNX file takes observations as the environment
+    returns them, and returns the most likely action as the environment takes it.
     """
     click.echo(f"Wrote {export(policy, output, **options)}")

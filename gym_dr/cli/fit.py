@@ -30,7 +30,7 @@ from gym_dr.wording import flag
     "params",
     multiple=True,
     metavar="NAME=VALUE",
-    help="a parameter that is known not to be nominal; repeatable",
+    help="value of a parameter that you know and that is not nominal; repeatable",
 )
 @click.option(
     "--varies", is_flag=True, help="the system varies between episodes: find the distribution of its parameters"
@@ -40,26 +40,26 @@ from gym_dr.wording import flag
     type=click.Choice(METHODS),
     default="auto",
     show_default=True,
-    help="least-squares is fast; particles simulates each of them, where likelihoods are not quadratic; auto chooses",
+    help="least-squares is fast; particles simulates many draws, for likelihoods that are not quadratic; auto chooses",
 )
 @click.option(
     "--held-out",
     type=click.FloatRange(0.0, 0.5),
     default=0.2,
     show_default=True,
-    help="share of the episodes that are not fitted but replayed",
+    help="share of the episodes to leave out of the fit, and to replay as a test of it",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(1.0, 100.0),
     default=1.0,
     show_default=True,
-    help="how many times wider than the log allows the ranges become",
+    help="factor by which to widen the ranges that the log allows",
 )
 @click.option(
     "--output",
     metavar="FILE.toml",
-    help="file for the ranges; particles and report go beside it  [default: fitted.toml]",
+    help="file for the ranges; particles and report go next to it  [default: fitted.toml]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="seed of random numbers")
 @click.option(
@@ -82,8 +82,9 @@ def command(
 ) -> None:
     """Find the ranges of physics that logs of the real system leave possible.
 
-    LOG is an .npz file of one episode (observations, actions), a folder of them, or a data set of Minari. The result is
-    a TOML file that every --randomization takes, with correlations, and a report. What the log cannot tell is said.
+    LOG is an .npz file of one episode (observations, actions), a folder of them, or a Minari data set. The results are
+    a TOML file with ranges and correlations, which every --randomization takes, and a report. The command also says
+    what the log cannot tell.
     """
     asked: Any = {"env": env, "randomize": read_randomize(randomize), "params": read_params(params)}
     asked["randomization"] = randomization

@@ -21,14 +21,14 @@ _COMMANDS = {  # name -> one line for --help; each is the function ``command`` o
     "evaluate": "Evaluate trained policies.",
     "report": "Write a robustness report as one HTML file.",
     "study": "Train, evaluate and compare variants over seeds, from one file.",
-    "tune": "Search options of an algorithm with Optuna.",
+    "tune": "Search for good options of an algorithm with Optuna.",
     "plot": "Plot the training of one or several runs.",
     "play": "Watch a trained policy, or play yourself.",
     "export": "Write a policy as a file that runs without gym_dr.",
     "record": "Record episodes of a policy as a log.",
     "fit": "Find ranges of physics from logs of the real system.",
     "bench": "Benchmark this machine and plot the results.",
-    "list": "List environments, algorithms, samplers or plugins.",
+    "list": "List environments, algorithms, samplers, loggers or plugins.",
     "params": "Show the parameters and presets of an environment.",
 }
 _MODULES = {"list": "listing"}

@@ -65,7 +65,7 @@ policy_options = _together(
         metavar="|".join(CONTEXTS),
         default=INFO,
         show_default=True,
-        help="observation: --policy was trained on environments with context='observation'; "
+        help="observation if --policy was trained on environments with context='observation', which "
         "needs --randomization or --context-params",
     ),
     click.option(
@@ -79,7 +79,7 @@ policy_options = _together(
     click.option(
         "--stochastic",
         is_flag=True,
-        help="sample the actions of sb3:FILE.zip instead of taking the most likely one",
+        help="sample the actions of sb3:FILE.zip instead of taking the most likely ones",
     ),
     click.option(
         "--trust",
@@ -96,7 +96,7 @@ reference_option = click.option(
     "references",
     multiple=True,
     metavar="RUN|[NAME=]POLICY",
-    help="another run or --policy that shows what is possible: regret is how much more the best of all policies "
+    help="another run or policy, to show what is possible: regret is how much more the best of all policies "
     "returns; repeatable",
 )
 
@@ -108,19 +108,19 @@ physics_options = _together(
         "params",
         multiple=True,
         metavar="NAME=VALUE",
-        help="value of a parameter; repeatable; without --randomization and --randomize all others are nominal",
+        help="fixed value of a parameter; without --randomization and --randomize, all others are nominal; repeatable",
     ),
     click.option(
         "--randomization",
         metavar="PRESET|FILE",
-        help="draws to play, and the training randomization of --policy  [default: the policy's training draws; "
-        "unknown ones are those of the preset default]",
+        help="draws to play, which are also taken as the training draws of --policy  [default: the policy's training "
+        "draws, or those of the preset default if they are unknown]",
     ),
     click.option(
         "--randomize",
         multiple=True,
         metavar="NAME=DIST",
-        help="draws of one parameter, such as gravity=-12:-2; repeatable; without --randomization nothing else varies",
+        help="draws of one parameter, such as gravity=-12:-2; without --randomization, nothing else varies; repeatable",
     ),
 )
 

@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Watch a trained policy, or play yourself, under the training draws or under physics that you choose.
 
-    Each episode has a new draw. Its values stand in the picture and are printed with the return.
+    Each episode has a new draw. The picture shows its values, and gymdr prints them with the return.
     """
     from gym_dr.evaluation import play  # heavy
     from gym_dr.evaluation.policies import training_draws

@@ -18,7 +18,7 @@ from gym_dr.experiments.record import FORMATS, RANDOM, record
     "--output",
     required=True,
     metavar="LOG",
-    help="where to write, which must not exist: a folder with --format npz; for Minari the id of a data set, such as "
+    help="where to write; must not exist yet: a folder with --format npz; for Minari, the id of a data set, such as "
     "flights/first-v0, or its folder, which begins with / or .",
 )
 @click.option(
@@ -26,7 +26,7 @@ from gym_dr.experiments.record import FORMATS, RANDOM, record
     type=click.Choice(FORMATS),
     default="minari",
     show_default=True,
-    help="a data set of Minari, or a folder with an .npz file for each episode",
+    help="a Minari data set, or a folder with an .npz file for each episode",
 )
 @click.option("--no-states", is_flag=True, help="leave out the environment's state at each step")
 @policy_options
@@ -42,8 +42,8 @@ def command(
 ) -> None:
     """Record whole episodes of a policy as a log, with their draws, seeds and states.
 
-    The policy is a run, --policy, or with --policy random uniform random actions in --env. Each episode has its own
-    seed and draw: of the policy's training draws, or of physics that you choose.
+    The policy is a run or --policy; with --policy random, actions in --env are uniformly random. Each episode has its
+    own seed and its own draw, from the policy's training draws or from physics that you choose.
     """
     named = [f"./{RANDOM}" if run == RANDOM else run] if run else []  # a folder of this name is no random policy
     given = [*named, *others]

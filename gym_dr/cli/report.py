@@ -17,20 +17,20 @@ from gym_dr.experiments.report import report
 @click.option(
     "--randomization",
     metavar="PRESET|FILE",
-    help="training randomization of --policy, a preset or a file  [default: unknown; draws are those of the RUNs, or "
-    "else of the preset default]",
+    help="training randomization of --policy, a preset or a file  [default: unknown; training draws are then those of "
+    "the RUNs, or of the preset default]",
 )
-@click.option("--output", metavar="HTML", help="file to write  [default: report.html, in RUN if there is a single one]")
+@click.option("--output", metavar="HTML", help="file to write  [default: report.html, in RUN if there is only one]")
 @click.option(
     "--evaluation",
     metavar="FOLDER",
-    help="folder of an evaluation  [default: that of gymdr evaluate; beside HTML for several policies]",
+    help="folder of the evaluation  [default: the one of gymdr evaluate; next to HTML for several policies]",
 )
 def command(runs: tuple[str, ...], others: tuple[str, ...], **options: Any) -> None:
     """Write a robustness report as one HTML file.
 
-    It shows how robust policies are, to which parameters, and which one is better where. It opens from disk and needs
-    no network. Missing episodes are played first: on nominal values, on training draws, and on points that fill the
-    training distribution. A folder of several seeds stands for all of its runs.
+    It shows how robust the policies are, which parameters matter, and where each policy is better. It opens from disk
+    and needs no network. The command first plays the episodes that are missing: on nominal values, on training draws,
+    and on points that fill the training distribution. A folder of several seeds stands for all of its runs.
     """
     click.echo(f"Wrote {report([*runs, *others], command=command_line(), **options)}")

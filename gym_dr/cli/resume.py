@@ -18,7 +18,7 @@ from gym_dr.wording import flag
     flag("loggers"),
     "loggers",
     type=NumberList(str),
-    help="tools that show the run from now on, with all that it has written so far, see gymdr list loggers; or none",
+    help="tools that show the run from now on, and what it has written so far; see gymdr list loggers; or none",
 )
 @trust_option
 def command(run: str, on_nan: str | None, loggers: tuple[str, ...] | None, trust: tuple[str, ...]) -> None:

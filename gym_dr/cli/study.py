@@ -23,9 +23,9 @@ from gym_dr.experiments.study import study
 def command(file: str, **options: Any) -> None:
     """Train, evaluate and compare variants over seeds, from one file.
 
-    FILE has the variants, the seeds and the evaluation; docs/guides/studies.md describes the format. Existing results
-    are kept: the same command continues a study that was stopped or killed and ends with the same files, and a new
-    variant or seed trains only that.
+    FILE lists the variants, the seeds and the evaluation; docs/guides/studies.md describes the format. The command
+    keeps existing results: it continues a study that was stopped or killed, with the same outcome, and trains only what
+    is new if you add a variant or a seed.
     """
     found = study(file, command=command_line(), **options)
     click.echo(found.tables.markdown())

@@ -45,7 +45,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
     option_names(algorithm)  # checks for name clashes
     options = [
         *field_options(RunSettings, num_envs=algorithm.num_envs),
-        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3; a run for each"),
+        click.Option(["--seeds"], type=NumberList(int), help="several seeds, such as 1,2,3, with one run for each"),
         click.Option(
             ["--launcher"],
             metavar="|".join(LAUNCHERS),
@@ -62,7 +62,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
             multiple=True,
             metavar="NAME=DIST",
             help="randomize one parameter, such as gravity=-12:-2, gravity=scale:normal:1:0.1:0.8:1.2 or "
-            "wind_power=10; repeatable; without --randomization nothing else varies",
+            "wind_power=10; without --randomization, nothing else varies; repeatable",
         ),
         click.Option(["--randomization"], metavar="PRESET|FILE", help="a preset or a TOML file  [default: default]"),
         click.Option(["--config"], metavar="FILE", help="TOML or JSON file with these settings; options override it"),
@@ -72,7 +72,7 @@ def _algorithm_command(algorithm: Algorithm) -> click.Command:
         click.Option(["--run-dir"], metavar="FOLDER", help="folder of the run  [default: runs/...]"),
         click.Option(["--overwrite"], is_flag=True, help="replace an existing run in the folder"),
         click.Option(
-            ["--total-steps"], type=int, help="environment steps in place of --updates, rounded up to whole updates"
+            ["--total-steps"], type=int, help="environment steps, instead of --updates; rounded up to whole updates"
         ),
         click.Option(["--total-timesteps"], hidden=True, expose_value=False, callback=_refuse_timesteps),
         *field_options(algorithm.config_class()),

@@ -16,9 +16,9 @@ from gym_dr.experiments.tune import PAGE, tune
 @click.option("--workers", type=click.IntRange(min=1), help="trials in parallel on this machine  [default: cores]")
 @trust_option
 def command(file: str, **options: Any) -> None:
-    """Search options of an algorithm with Optuna, on seeds that reports then refuse.
+    """Search for good options of an algorithm with Optuna, on seeds that reports then refuse.
 
-    FILE has the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
+    FILE lists the options to search, the seeds and the evaluation; docs/guides/tune.md describes the format. The same
     command continues a tuning that was stopped or killed, and joins one that is running. It ends with a file for
     --config of gymdr train.
     """

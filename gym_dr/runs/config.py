@@ -62,24 +62,24 @@ class RunSettings:
     restart_workers: bool = option(
         False, "replace async workers that fail and truncate their episodes instead of ending the run"
     )
-    worker_timeout: float = option(60.0, "seconds to wait for an answer of an async worker")
-    context: str = option("info", "where the draw goes: into records only, or into the observation too", CONTEXTS)
+    worker_timeout: float = option(60.0, "seconds to wait for an answer from an async worker")
+    context: str = option("info", "who sees the draw: info (only records) or observation (also the policy)", CONTEXTS)
     stack_observations: int = option(
-        1, "observations that the policy sees at once: the current one and those before it; 1 for it alone"
+        1, "number of observations that the policy sees at once: the current one and those before it"
     )
-    observe_reward: bool = option(False, "let the policy observe the reward of the last step, after the observation")
-    sampler: str = option(UNIFORM, "sampler of the draws, see gymdr list samplers")
+    observe_reward: bool = option(False, "append the reward of the last step to what the policy observes")
+    sampler: str = option(UNIFORM, "sampler of the draws; see gymdr list samplers")
     resample_every: int = option(0, "rollouts between re-draws of all parameters; 0 re-draws at every episode")
     checkpoint_every: int = option(
-        100, "updates between checkpoints; each drops unfinished episodes and re-draws all parameters"
+        100, "updates between checkpoints; each checkpoint drops unfinished episodes and re-draws all parameters"
     )
-    eval_episodes: int = option(100, "episodes of each evaluation after training; 0 for none")
+    eval_episodes: int = option(100, "episodes in each evaluation after training; 0 for none")
     on_nan: str = option("stop", "what to do if a loss or an observation is not finite", ON_NAN)
     device: str = option("cpu", "device of the networks: cpu or cuda")
     reserved_seeds: tuple[int, ...] = option(
-        (), "seeds on which options were tuned, so that runs with them must not be reported"
+        (), "seeds on which options were tuned; runs with these seeds must not be reported"
     )
-    loggers: tuple[str, ...] = option((), "tools that show the run while it trains, see gymdr list loggers")
+    loggers: tuple[str, ...] = option((), "tools that show the run while it trains; see gymdr list loggers")
 
     def __post_init__(self) -> None:
         lowest = {"seed": 0, "num_envs": 1, "resample_every": 0, "checkpoint_every": 1, "eval_episodes": 0}

@@ -28,7 +28,7 @@ INIT_HELP = (
     "folder with several seeds, the run with the same seed"
 )
 IGNORED_HELP = "sensors that the networks do not use, by the names that obs_hide:SENSOR has"
-MEMORY_HELP = "what the policy remembers of an episode: nothing, or the state of gated recurrent units"
+MEMORY_HELP = "memory of the policy within an episode: none, or gated recurrent units"
 
 # options that networks must share to have the same weights, and what they are for algorithms without them
 SHARED_BY_NETWORKS: Mapping[str, Any] = {
@@ -65,7 +65,7 @@ class A2CConfig:
     rollout_steps: int = option(64, "steps of each sub-environment between two updates")
     minibatches: int = option(1, "minibatches per rollout, each with a gradient step of its own")
     gamma: float = option(0.996, "discount factor")
-    gae_lambda: float = option(0.98, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
+    gae_lambda: float = option(0.98, "lambda of generalized advantage estimation: 0 is one step, 1 Monte Carlo")
     entropy_coef: float = option(0.003, "weight of the entropy bonus")
     actor_lr: float = option(0.002, "learning rate of the actor")
     critic_lr: float = option(0.002, "learning rate of the critic")
@@ -77,11 +77,11 @@ class A2CConfig:
     init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
     reward_scale: float = option(0.1, "factor on rewards in the losses; reported returns are unscaled")
     memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "numbers that a memory holds")
-    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    memory_size: int = option(64, "size of the memory's state")
+    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
     critic_context: bool = option(
-        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
     )
     normalize_observations: bool = option(False, "shift and scale observations by their running moments")
     normalize_advantages: bool = option(True, "scale each update's advantages to mean 0 and standard deviation 1")
@@ -115,7 +115,7 @@ class PPOConfig:
     epochs: int = option(10, "passes over each rollout")
     minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
     gamma: float = option(0.99, "discount factor")
-    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 one step, 1 Monte Carlo")
+    gae_lambda: float = option(0.95, "lambda of generalized advantage estimation: 0 is one step, 1 Monte Carlo")
     clip_range: float = option(0.2, "clip probability ratios to [1 - clip_range, 1 + clip_range]")
     value_clip: float = option(0.0, "clip changes of the value function to this; 0 for no clipping")
     target_kl: float = option(0.0, "stop an update's epochs above this mean KL divergence; 0 for no limit")
@@ -131,11 +131,11 @@ class PPOConfig:
         False, "let the standard deviation of continuous actions depend on the observation"
     )
     memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "numbers that a memory holds")
-    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    memory_size: int = option(64, "size of the memory's state")
+    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
     critic_context: bool = option(
-        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
     )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
     ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
@@ -172,7 +172,7 @@ class DistillConfig:
     rollout_steps: int = option(256, "steps of each sub-environment between two updates")
     epochs: int = option(4, "passes over each rollout")
     minibatches: int = option(32, "minibatches per epoch, each with a gradient step of its own")
-    gamma: float = option(0.99, "discount factor, of the critic")
+    gamma: float = option(0.99, "discount factor of the critic")
     gae_lambda: float = option(0.95, "lambda of generalized advantage estimation, for the critic's targets")
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     lr: float = option(0.001, "learning rate of actor and critic (Adam)")
@@ -185,11 +185,11 @@ class DistillConfig:
         False, "let the standard deviation of continuous actions depend on the observation, as the teacher's does"
     )
     memory: str = option("none", MEMORY_HELP, MEMORIES)
-    memory_size: int = option(64, "numbers that a memory holds")
-    sequence_length: int = option(32, "steps that gradients of a memory go back, a divisor of rollout_steps")
-    predict_draw: float = option(0.0, "weight of a loss by which a memory learns to predict the draw; 0 for none")
+    memory_size: int = option(64, "size of the memory's state")
+    sequence_length: int = option(32, "steps through which gradients of a memory flow back; must divide rollout_steps")
+    predict_draw: float = option(0.0, "weight of a loss that trains the memory to predict the draw; 0 for none")
     critic_context: bool = option(
-        False, "let the critic, which is only used in training, observe the draw, in place of a memory of its own"
+        False, "let the critic, which only training uses, observe the draw instead of having a memory of its own"
     )
     normalize_observations: bool = option(True, "shift and scale observations by their running moments")
     ignored_sensors: tuple[str, ...] = option((), IGNORED_HELP)
@@ -225,13 +225,13 @@ class ReinforceConfig:
     # "learned" estimates them
     baseline: str = option(
         "learned",
-        "baseline of returns: none, a learned value function, or normalize to mean 0 and standard deviation 1",
+        "baseline of returns: none, a learned value function, or normalization to mean 0 and standard deviation 1",
         ("none", "normalize", "learned"),
     )
     entropy_coef: float = option(0.0, "weight of the entropy bonus")
     max_grad_norm: float = option(0.0, "clip each network's gradient to this norm; 0 for no clipping")
     hidden_sizes: tuple[int, ...] = option((16, 32), "units of the hidden layers")
-    memory: str = option("none", "none only; ppo and a2c learn policies that remember", MEMORIES)
+    memory: str = option("none", "only none; ppo and a2c train policies that remember", MEMORIES)
 
     def __post_init__(self) -> None:
         _check(
