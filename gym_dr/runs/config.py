@@ -42,6 +42,7 @@ from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
+from gym_dr.wrappers.adapt import OWN_KEYWORDS
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
@@ -350,9 +351,13 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
     """The options of a sampler.
 
     Raises:
-        PluginError: One has the name of another option of ``gymdr train``.
+        PluginError: One has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
     """
     names = [field.name for field in sampler.option_fields()]
+    if taken := sorted({*names} & {*OWN_KEYWORDS}):
+        raise PluginError(
+            f"Sampler {sampler.name!r}: AdaptParams already has a keyword {', '.join(taken)}; rename the sampler's."
+        )
     if taken := sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)}):
         raise PluginError(
             f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
@@ -410,7 +415,9 @@ def _check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[
 
 def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     try:
-        return algorithm.config_class()(**options)
+        made = algorithm.config_class()(**options)
+        check_choices(made)  # a plugin's configuration may leave it to us
+        return made
     except GymDrError:
         raise
     except (TypeError, ValueError) as error:  # a plugin's algorithm may reject a value this way
