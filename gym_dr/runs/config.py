@@ -202,7 +202,9 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         UnknownNameError: Its algorithm or environment is not installed.
     """
     folder = RunFolder.open(path)
-    algorithm = find_algorithm(folder.read_config()["algorithm"])
+    named = folder.read_config()["algorithm"]
+    with located(folder.config):
+        algorithm = find_algorithm(named)
     saved = read_config_file(str(folder.config), algorithm)
     with located(folder.config):
         check_module(saved["settings"].get("env", ""), trust)
@@ -311,7 +313,8 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     written_for = table.pop("algorithm", algorithm.name)
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
-    sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
+    with located(path):
+        sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
     options, of_sampler = table.pop(algorithm.name, {}), table.pop(sampler.name, {})
     others = {"randomization": table.pop("randomization")} if "randomization" in table else {}
     fields = {algorithm.name: dataclasses.fields(algorithm.config_class()), sampler.name: sampler.option_fields()}
