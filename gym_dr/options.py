@@ -22,7 +22,7 @@ def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "
     Args:
         default: Value if none is given.
         help: One line of help.
-        choices: All allowed values, if there are only a few; ``check_choices`` enforces them.
+        choices: All allowed values, if there are only a few; a run refuses others, as ``check_choices`` does.
         run: What it takes from another run, if it names a run's folder unless it is one of the choices: "weights" to
             go on from, or a "teacher" to imitate.
     """

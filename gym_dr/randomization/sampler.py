@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from gym_dr.arrays import Array, Indices, Words
 from gym_dr.errors import CheckpointError, ConfigError, RandomizationError, check_known
+from gym_dr.options import check_choices
 from gym_dr.randomization.draws import draw
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
@@ -207,13 +208,16 @@ class Sampler:
         """An instance of its options; None if it has none.
 
         Raises:
-            UnknownNameError: There is no such option.
+            UnknownNameError: There is no such option, or a value is not among its choices.
             ConfigError: A value is out of range.
         """
         known = [field.name for field in self.option_fields()]
         for name in values:
             check_known(f"option of sampler {self.name!r}", name, known)
-        return load_object(self.options)(**values) if known else None
+        made = load_object(self.options)(**values) if known else None
+        if made is not None:
+            check_choices(made)
+        return made
 
     def for_space(
         self, space: ParamSpace, randomization: Randomization, options: Any = None, task: Task | None = None

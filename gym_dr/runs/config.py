@@ -43,6 +43,7 @@ from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
+from gym_dr.wrappers.adapt import OWN_KEYWORDS
 from gym_dr.wrappers.disturbed_space import split
 from gym_dr.wrappers.past import MAX_STACKED, Past
 
@@ -202,7 +203,9 @@ def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, 
         UnknownNameError: Its algorithm or environment is not installed.
     """
     folder = RunFolder.open(path)
-    algorithm = find_algorithm(folder.read_config()["algorithm"])
+    named = folder.read_config()["algorithm"]
+    with located(folder.config):
+        algorithm = find_algorithm(named)
     saved = read_config_file(str(folder.config), algorithm)
     with located(folder.config):
         check_module(saved["settings"].get("env", ""), trust)
@@ -320,7 +323,8 @@ def read_config_file(path: str, algorithm: Algorithm) -> dict[str, Any]:
     written_for = table.pop("algorithm", algorithm.name)
     if written_for != algorithm.name:
         raise ConfigError(f"{path}: is for algorithm {shortened(written_for)}, not {algorithm.name!r}.")
-    sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
+    with located(path):
+        sampler = SAMPLERS.get(str(table.get("sampler", UNIFORM)))
     options, of_sampler = table.pop(algorithm.name, {}), table.pop(sampler.name, {})
     others = {"randomization": table.pop("randomization")} if "randomization" in table else {}
     fields = {algorithm.name: dataclasses.fields(algorithm.config_class()), sampler.name: sampler.option_fields()}
@@ -360,9 +364,13 @@ def sampler_option_names(sampler: Sampler, algorithm: Algorithm) -> list[str]:
     """The options of a sampler.
 
     Raises:
-        PluginError: One has the name of another option of ``gymdr train``.
+        PluginError: One has the name of another option of ``gymdr train``, or of a keyword of ``AdaptParams``.
     """
     names = [field.name for field in sampler.option_fields()]
+    if taken := sorted({*names} & {*OWN_KEYWORDS}):
+        raise PluginError(
+            f"Sampler {sampler.name!r}: AdaptParams already has a keyword {', '.join(taken)}; rename the sampler's."
+        )
     if taken := sorted({*names} & {*SETTINGS, *KEYWORDS, *option_names(algorithm)}):
         raise PluginError(
             f"Sampler {sampler.name!r}: runs of {algorithm.name} already have an option {', '.join(taken)}; rename the "
@@ -420,7 +428,9 @@ def _check_sampler_options(sampler: Sampler, values: Mapping[str, Any]) -> dict[
 
 def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     try:
-        return algorithm.config_class()(**options)
+        made = algorithm.config_class()(**options)
+        check_choices(made)  # a plugin's configuration may leave it to us
+        return made
     except GymDrError:
         raise
     except (TypeError, ValueError) as error:  # a plugin's algorithm may reject a value this way

@@ -18,7 +18,7 @@ from gymnasium.vector import VectorEnv
 
 from gym_dr.envs.family import described_space, point_camera
 from gym_dr.envs.workers.vector_env import WorkerVectorEnv
-from gym_dr.errors import ConfigError, GymDrError, check_known, shortened, unknown_name
+from gym_dr.errors import ConfigError, GymDrError, UnknownNameError, check_known, shortened, unknown_name
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.randomization.sampler import Task
 from gym_dr.randomization.space import ParamSpace
@@ -66,7 +66,11 @@ def check_env_id(env_id: str) -> None:
         # a missing "gym_dr/" is likelier than a misspelled name
         in_namespaces = [known for known in gym.registry if known.rpartition("/")[2] == name]
         listing = either("gymdr list envs", "gymnasium.pprint_registry()")
-        raise unknown_name("environment", name, in_namespaces or gym.registry, listing=listing)
+        unknown = unknown_name("environment", name, in_namespaces or gym.registry, listing=listing)
+        namespace, slash, _ = name.partition("/")
+        if slash and not colon and not any(known.startswith(f"{namespace}/") for known in gym.registry):
+            raise UnknownNameError(f"{unknown} If a module of yours registers it, put that first: MODULE:ID.")
+        raise unknown
 
 
 def task_of(env_id: str, num_envs: int) -> Task:

@@ -85,7 +85,9 @@ def _to_form(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, list | tuple):
         items = [_to_form(item, f"{where}[{i}]", tensors) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
-    raise TypeError(f"{where}: expected tensors, numbers, text and containers of those, got {type(value).__name__}")
+    plain = "; save what its tolist() returns" if hasattr(value, "tolist") else ""  # numpy's arrays and numbers
+    got = type(value).__name__
+    raise TypeError(f"{where}: expected tensors, numbers, text and containers of those, got {got}{plain}")
 
 
 def _from_form(form: Any, tensors: Mapping[str, Tensor]) -> Any:

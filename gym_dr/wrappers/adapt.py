@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # numba is heavy
     from gym_dr.compiled.steps import Steps
 
 _MAX_UNSCORED = 2**24  # transitions; no rollout has as many
+# of AdaptParams, which takes the options of a sampler beside them
+OWN_KEYWORDS = ("env", "sampler", "every", "callback", "on_update", "masks_fresh")
 _CUTS = 20  # resets of all sub-environments after which too few episodes that end are worth a warning ...
 _ENDING = 0.1  # ... if this share or less of them have ended
 

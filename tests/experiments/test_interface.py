@@ -33,10 +33,13 @@ from gym_dr.evaluation.report import evaluation as report_evaluation
 from gym_dr.experiments.launch import aggregate_runs
 from gym_dr.experiments.pretrained import names
 from gym_dr.options import option
+from gym_dr.randomization.sampler import FixedSampler, Sampler
 from gym_dr.randomization.space import LOG_COLUMNS
-from gym_dr.runs.config import KEYWORDS, option_names
+from gym_dr.runs.config import KEYWORDS, option_names, sampler_option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
+from gym_dr.wrappers.adapt import OWN_KEYWORDS
 from tests.cli import command
 from tests.cli.command import files
 
@@ -150,6 +153,18 @@ def test_an_option_of_an_algorithm_may_not_hide_one_of_every_run() -> None:
     algorithm = Algorithm(name="greedy", summary="", config=config, train=lambda session, config: None)
     with pytest.raises(PluginError, match="'greedy': every run already has an option config, seed"):
         option_names(algorithm)
+
+
+def test_the_keywords_that_no_sampler_may_hide_are_those_of_adapt_params() -> None:
+    parameters = inspect.signature(gym_dr.AdaptParams).parameters.values()
+    assert set(OWN_KEYWORDS) == {p.name for p in parameters if p.kind != p.VAR_KEYWORD}
+
+
+def test_an_option_of_a_sampler_may_not_hide_a_keyword_of_adapt_params() -> None:
+    options = dataclasses.make_dataclass("Options", [("every", int, option(1, ""))])
+    sampler = Sampler(name="greedy", summary="", make=FixedSampler, options=options)
+    with pytest.raises(PluginError, match="'greedy': AdaptParams already has a keyword every; rename"):
+        sampler_option_names(sampler, find_algorithm("a2c"))
 
 
 # an interrupt

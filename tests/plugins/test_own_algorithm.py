@@ -53,3 +53,9 @@ def test_disabled_it_is_unknown(gymdr: Command) -> None:
     result = gymdr("train", "cem", GYMDR_DISABLE_PLUGINS="cem")
     assert result.returncode == 2
     assert "Unknown algorithm 'cem'" in result.stderr
+
+
+def test_a_run_of_it_is_refused_where_it_is_missing_with_the_file_that_names_it(gymdr: Command, trained: Path) -> None:
+    result = gymdr("evaluate", trained, GYMDR_DISABLE_PLUGINS="cem")
+    assert result.returncode == 2
+    assert f"{trained / 'config.json'}: Unknown algorithm 'cem'" in result.stderr

@@ -168,6 +168,19 @@ def test_a_value_that_another_packages_algorithm_refuses_is_a_configuration_erro
         build_config(algorithm, {"updates": 6})
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChoosyConfig:
+    updates: int = option(1, "updates")
+    flavor: str = option("plain", "flavor", choices=("plain", "spicy"))
+
+
+def test_a_value_beyond_the_choices_of_another_packages_algorithm_is_refused_with_the_nearest() -> None:
+    algorithm = Algorithm(name="choosy", summary="", config=ChoosyConfig, train=lambda session, config: None)
+    assert build_config(algorithm, {"flavor": "spicy"}).options.flavor == "spicy"
+    with pytest.raises(UnknownNameError, match=r"Unknown flavor 'spic'\. Did you mean 'spicy'"):
+        build_config(algorithm, {"flavor": "spic"})
+
+
 def test_a_run_of_a_device_that_is_not_here_can_still_be_read() -> None:
     assert build_config(A2C, {"device": "cuda:99"}).settings.device == "cuda:99"
 

@@ -147,6 +147,13 @@ def test_an_id_without_its_namespace_is_answered_with_it() -> None:
         check_env_id("LunarLanderDR-v3")
 
 
+def test_an_id_whose_module_was_left_out_is_answered_with_how_to_name_it() -> None:
+    with pytest.raises(UnknownNameError, match=r"See .* put that first: MODULE:ID"):
+        check_env_id("mine/Anything-v0")
+    with pytest.raises(UnknownNameError, match=r"^(?!.*MODULE)"):
+        check_env_id("gym_dr/LunarLanderDR-v9")
+
+
 def test_an_environment_whose_package_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def need(**kwargs: Any) -> gym.Env[Any, Any]:
         raise gym.error.DependencyNotInstalled("pip install something")

@@ -71,6 +71,11 @@ def test_other_things_are_refused_when_they_are_written(thing: Any) -> None:
         pack({"a": [1, thing]})
 
 
+def test_an_array_of_numpy_is_refused_with_what_to_save_in_its_place() -> None:
+    with pytest.raises(TypeError, match=r"got ndarray; save what its tolist\(\) returns"):
+        pack({"weights": np.zeros(2)})
+
+
 def test_plain_values_beyond_what_is_read_are_refused_when_they_are_written() -> None:
     with pytest.raises(ValueError, match="keep numbers in tensors"):
         pack({"long": "x" * MAX_HEADER})

@@ -107,8 +107,7 @@ class PointMasses(Backend):
 class PointMassVectorEnv(NativeVectorEnv):
     """Many masses."""
 
-    def _make_backend(self, render_mode: str | None, **kwargs: Any) -> Backend:
-        return PointMasses(**kwargs)
+    backend_class = PointMasses
 
 
 @hookimpl
