@@ -19,6 +19,7 @@ import pytest
 from scipy import stats
 
 import gym_dr
+from benchmarks import factors as factors_benchmark
 from gym_dr.errors import (
     BusyFolderError,
     ConfigError,
@@ -31,6 +32,7 @@ from gym_dr.errors import (
 )
 from gym_dr.experiments import launch
 from gym_dr.experiments.study import StudyResult
+from gym_dr.experiments.study_file import read_study
 from gym_dr.runs.lock import FolderLock
 from tests.cli.command import gymdr, refused
 from tests.experiments.study_sample import TINY, outcome, quick_page, tiny, trained_at
@@ -178,6 +180,12 @@ def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_
     for name, table in (("effects.csv", found.effects), ("shares.csv", found.shares)):
         pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / name), table.reset_index(drop=True))
     assert (tmp_path / "out" / "effects.png").stat().st_size > 100
+    # the benchmark that joins the seeds of several machines states the same
+    ours = factors_benchmark.effects(read_study(form), factors_benchmark.rows_of(tmp_path / "out"))
+    for joined, table in zip(ours, (found.effects, found.shares), strict=True):
+        keys = ["statistic", "set", "term", *{"level"} & {*table.columns}]
+        both = (each.sort_values(keys, ignore_index=True)[list(table.columns)] for each in (joined, table))
+        pd.testing.assert_frame_equal(*both, check_dtype=False, atol=1e-3, rtol=1e-3)
     page, text = ((tmp_path / "out" / name).read_text() for name in ("report.html", "tables.md"))
     assert "| sees: critic minus nobody |" in text
     assert found.tables.findings[0] in text

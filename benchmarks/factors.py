@@ -1,0 +1,83 @@
+"""Collects the runs of the study of factors from machines that trained some of its seeds, and states the effects.
+
+Run it with:  python -m benchmarks.factors [FOLDER ...]
+
+Each FOLDER is the output of ``gymdr study examples/studies/factors_lander.toml --output FOLDER`` with some of its
+seeds; its numbers join those in the CSV file. Prints the study's tables and draws its picture from all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gym_dr.evaluation.paired import holm
+from gym_dr.evaluation.results import Evaluation
+from gym_dr.experiments.factor_plots import plot_effects
+from gym_dr.experiments.factor_tables import effect_tables, effects_on, share_findings, shares_on
+from gym_dr.experiments.study_file import Study, read_study
+from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES
+
+ROOT = Path(__file__).parents[1]
+STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"
+CSV = ROOT / "docs" / "data" / "factors.csv"
+PICTURE = ROOT / "docs" / "guides" / "pictures" / "factors.png"
+KEY = ["variant", "seed", "set", "statistic"]
+
+
+def rows_of(folder: Path) -> pd.DataFrame:
+    """A row for each run, set and statistic of a study that is complete."""
+    rows = Evaluation.load(folder / "evaluation").summary
+    rows = rows[rows["statistic"].isin(TITLES)].round({"value": 4})
+    names = rows["policy"].str.extract(r"^(?P<variant>.+)/seed-(?P<seed>\d+)$").astype({"seed": int})
+    return pd.concat([names, rows], axis=1)[[*KEY, "value"]]
+
+
+def effects(plan: Study, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Effects and shares on each set, in each statistic, as ``StudyTables`` states them."""
+    if plan.design is None:
+        raise SystemExit(f"{STUDY} has no factors.")
+    found: list[dict[str, Any]] = []
+    shares: list[dict[str, Any]] = []
+    for statistic in TITLES:
+        family: list[dict[str, Any]] = []
+        for name, rows in table[table["statistic"] == statistic].groupby("set", sort=False):
+            by_variant: dict[str, dict[int, float]] = {variant: {} for variant in plan.design.combinations}
+            for variant, seed, value in rows[["variant", "seed", "value"]].itertuples(index=False):
+                by_variant[variant][seed] = value
+            head = {"set": name, "statistic": statistic}
+            for row in effects_on(plan.design, by_variant):
+                equal = plan.same_budget(*row.pop("variants"))
+                family.append({**row, **head, "budgets": "equal" if equal else "unequal"})
+            shares += [{**row, **head} for row in shares_on(plan.design, by_variant)]
+        p_values = holm([row["p"] for row in family])
+        found += [{**row, "p_holm": p} for row, p in zip(family, p_values, strict=True)]
+    return pd.DataFrame(found), pd.DataFrame(shares)
+
+
+def main() -> None:
+    """Joins the folders' rows to the file, prints tables and draws the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="*")
+    arguments = parser.parse_args()
+    known = [pd.read_csv(CSV)] if CSV.exists() else []
+    table = pd.concat([*known, *map(rows_of, arguments.folders)]).drop_duplicates(KEY, keep="last").sort_values(KEY)
+    table.to_csv(CSV, index=False)
+    found, shares = effects(read_study(STUDY), table)
+    for statistic, title in TITLES.items():
+        parts = (part[part["statistic"] == statistic] for part in (found, shares))
+        for shown in effect_tables(*parts, title, percent=statistic == SOLVED):
+            print(f"\n{shown.caption}\n")
+            print("| " + " | ".join(shown.columns) + " |\n" + "| --- " * len(shown.columns) + "|")
+            for name, cells in shown.rows:
+                print(f"| {name} | " + " | ".join(" ".join(filter(None, [c.value, c.interval])) for c in cells) + " |")
+    of_means = [part[part["statistic"] == MEAN] for part in (found, shares)]
+    print("\n" + "\n".join(share_findings(of_means[1])))
+    plot_effects(*of_means, PICTURE)
+
+
+if __name__ == "__main__":
+    main()
