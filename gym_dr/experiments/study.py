@@ -372,7 +372,10 @@ def _evaluate(
 
     trained = [run for found in done.values() for run in found]
     opened = open_policies([(run.folder, run.config, run.variant.algorithm) for run in trained])
-    policies = [dataclasses.replace(policy, name=run.name) for policy, run in zip(opened, trained, strict=True)]
+    policies = [
+        dataclasses.replace(policy, name=run.name, reference=run.variant.name in plan.references)
+        for policy, run in zip(opened, trained, strict=True)
+    ]
     place = folder / EVALUATION
     with one_thread():
         forget_others(place, policies, plan.sets)

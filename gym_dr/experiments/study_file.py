@@ -92,6 +92,7 @@ class Study:
     unequal_budgets: bool  # whether they are allowed
     gap: Gap | None = None  # to state; None for none
     design: Design | None = None  # the factors whose effects to state; None for none
+    references: tuple[str, ...] = ()  # variants that show what is possible; with any, the study states regret
     notes: tuple[str, ...] = ()  # about the sets
 
     @cached_property
@@ -133,7 +134,11 @@ class Study:
             "reserved_seeds": list(self.reserved_seeds),
             "unequal_budgets": self.unequal_budgets,
             "variants": variants,
-            "evaluation": {"success": self.success, "sets": [cells.to_dict() for cells in self.sets]},
+            "evaluation": {
+                "success": self.success,
+                "sets": [cells.to_dict() for cells in self.sets],
+                "references": list(self.references),
+            },
             "comparisons": [list(pair) for pair in self.pairs],
             "gap": None if self.gap is None else self.gap.to_dict(),
             "design": None if self.design is None else self.design.to_dict(),
@@ -161,6 +166,7 @@ class _Evaluation:
     corners: bool = False
     sobol: int | None = None
     sobol_box: int | None = None
+    references: tuple[str, ...] = ()  # variants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +222,8 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
     evaluation = _Evaluation(**check_fields(_Evaluation, chosen, also=("grid", "sets")))
     notes: list[str] = []
     with located("[evaluation]"):
+        for name in evaluation.references:
+            check_known("variant", name, [variant.name for variant in variants])
         sets = _sets(head.env, variants, evaluation, grid, named, notes.append)
     study = Study(
         env=head.env,
@@ -228,6 +236,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         unequal_budgets=head.unequal_budgets,
         gap=_gap(table, variants),
         design=design,
+        references=evaluation.references,
         notes=tuple(notes),
     )
     if not (study.same_budget() or study.unequal_budgets):
@@ -253,6 +262,7 @@ def _sets(
     space = variants[0].config.space
     trained = _trained(variants, space)
     asked = dataclasses.asdict(evaluation)
+    del asked["references"]
     check_options(env, asked.pop("success"), evaluation.protocol)
     others = asked_sets(env, space, trained, note, grid=grid, sets=named, **asked)
     episodes = episodes_of_each(evaluation.episodes)["draws"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.evaluation.paired import holm, mean_over_seeds
+from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
 from gym_dr.experiments.factor_tables import (
@@ -44,6 +45,7 @@ TITLES = {
     MEAN: "Mean return",
     TAIL: "Mean return of the worst 10 % of episodes",
     WORST: "Mean return in the worst cell",
+    REGRET: "Regret: how much more the best known policy returns",
     SOLVED: "Episodes solved",
 }
 ALPHA = 0.05  # significance level of corrected p-values
@@ -79,6 +81,9 @@ class StudyTables:
                 numbers = dict(zip(statistic_names(success), point_statistics(returns.ravel(), success), strict=True))
                 if cells.num_cells > 1:
                     numbers[WORST] = results[policy, cells.name]["worst_cell"]["mean"]["value"]
+                regret = results[policy, cells.name]["statistics"].get(REGRET)  # none without references
+                if regret is not None and regret["value"] is not None:
+                    numbers[REGRET] = regret["value"]
                 for statistic in TITLES:
                     if statistic in numbers:
                         found.setdefault((statistic, cells.name, variant), {})[seed] = float(numbers[statistic])

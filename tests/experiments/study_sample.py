@@ -54,6 +54,8 @@ def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
     small = copy.deepcopy(form)
     small["seeds"] = small["seeds"][:1]
     small["variants"] = {name: small["variants"][name] for name in list(small["variants"])[:3]}
+    evaluation = small.get("evaluation", {})
+    evaluation |= {"references": [name for name in evaluation.get("references", ()) if name in small["variants"]]}
     used = {variant.get("sampler") for variant in small["variants"].values()}
     small = {key: value for key, value in small.items() if key not in SAMPLERS or key in used}
     small["settings"] = small.get("settings", {}) | {"num_envs": 2}

@@ -266,6 +266,22 @@ def test_another_variant_or_seed_trains_and_plays_only_that(copied: Path) -> Non
     assert set(grown.results["seeds"]) == {3}
 
 
+def test_with_references_the_tables_have_the_regret_of_the_evaluation_until_the_file_names_none(copied: Path) -> None:
+    form = tiny(evaluation=TINY["evaluation"] | {"episodes": 4, "references": ["critic"]})
+    found = study(form, copied)
+    assert found.evaluation.document["references"] == ["critic/seed-1", "critic/seed-2"]
+    regret = found.evaluation.regret.query("set == 'training: wide'").set_index("policy")["regret"]
+    row = found.results.query("variant == 'nominal' and set == 'training: wide' and statistic == 'regret'").iloc[0]
+    assert row["value"] == pytest.approx(regret[["nominal/seed-1", "nominal/seed-2"]].mean())
+    assert "## Regret: how much more the best known policy returns\n" in (copied / "tables.md").read_text()
+    assert "regret" not in set(study(tiny(), copied).results["statistic"])
+
+
+def test_references_are_variants() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'critic'"):
+        read_study(tiny(evaluation={"references": ["critc"]}))
+
+
 def test_a_variant_that_left_the_file_stays_in_its_folder_and_out_of_the_tables(copied: Path) -> None:
     form = tiny()
     del form["variants"]["critic"]
