@@ -12,7 +12,14 @@ from gym_dr.experiments.pretrained import names
 from tests.cli.command import gymdr
 
 # at least, on nominal physics
-RETURNS = {"lander": 200.0, "lander_memory": 200.0, "hopper": 2500.0, "walker2d": 3500.0, "half_cheetah": 5000.0}
+RETURNS = {
+    "lander": 200.0,
+    "lander_memory": 200.0,
+    "hopper": 2500.0,
+    "walker2d": 3500.0,
+    "half_cheetah": 5000.0,
+    "ant": 3500.0,
+}
 
 
 def test_each_has_a_return_that_it_is_held_to() -> None:
