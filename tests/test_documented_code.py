@@ -254,7 +254,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
-        return ",".join(map(shown, value))
+        return ",".join(map(shown, value)) or "none"
     return np.format_float_positional(value, trim="-") if isinstance(value, float) else str(value)
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from gym_dr.experiments.study_file import Variant
 
 SENSORS = "obs_"  # disturbances whose names begin like this change only what a policy observes
-CRITIC = ("critic_context", "hidden_sizes", "activation", "init", "normalize_observations")  # options that make one
+# options that make a critic
+CRITIC = ("critic_context", "hidden_sizes", "activation", "init", "normalize_observations", "ignored_sensors")
 
 
 @dataclass(frozen=True, kw_only=True)
