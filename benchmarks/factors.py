@@ -9,17 +9,17 @@ seeds; its numbers join those in the CSV file. Prints the study's tables and dra
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from gym_dr.evaluation.paired import holm
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.factor_plots import plot_effects
-from gym_dr.experiments.factor_tables import effect_tables, effects_on, share_findings, shares_on
-from gym_dr.experiments.study_file import Study, read_study
-from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES
+from gym_dr.experiments.factor_tables import effect_tables, share_findings
+from gym_dr.experiments.study_file import read_study
+from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES, effects_of, shares_of
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"
@@ -36,26 +36,13 @@ def rows_of(folder: Path) -> pd.DataFrame:
     return pd.concat([names, rows], axis=1)[[*KEY, "value"]]
 
 
-def effects(plan: Study, table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Effects and shares on each set, in each statistic, as ``StudyTables`` states them."""
-    if plan.design is None:
-        raise SystemExit(f"{STUDY} has no factors.")
-    found: list[dict[str, Any]] = []
-    shares: list[dict[str, Any]] = []
-    for statistic in TITLES:
-        family: list[dict[str, Any]] = []
-        for name, rows in table[table["statistic"] == statistic].groupby("set", sort=False):
-            by_variant: dict[str, dict[int, float]] = {variant: {} for variant in plan.design.combinations}
-            for variant, seed, value in rows[["variant", "seed", "value"]].itertuples(index=False):
-                by_variant[variant][seed] = value
-            head = {"set": name, "statistic": statistic}
-            for row in effects_on(plan.design, by_variant):
-                equal = plan.same_budget(*row.pop("variants"))
-                family.append({**row, **head, "budgets": "equal" if equal else "unequal"})
-            shares += [{**row, **head} for row in shares_on(plan.design, by_variant)]
-        p_values = holm([row["p"] for row in family])
-        found += [{**row, "p_holm": p} for row, p in zip(family, p_values, strict=True)]
-    return pd.DataFrame(found), pd.DataFrame(shares)
+def by_variant_of(table: pd.DataFrame, statistic: str) -> dict[str, dict[str, dict[int, float]]]:
+    """The values of a statistic: set -> variant -> seed -> value."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    rows = table[table["statistic"] == statistic]
+    for name, variant, seed, value in rows[["set", "variant", "seed", "value"]].itertuples(index=False):
+        found.setdefault(name, defaultdict(dict))[variant][seed] = value
+    return found
 
 
 def main() -> None:
@@ -64,9 +51,12 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="*")
     arguments = parser.parse_args()
     known = [pd.read_csv(CSV)] if CSV.exists() else []
+    if not known and not arguments.folders:
+        parser.error(f"expected a FOLDER, since {CSV} does not exist yet.")
     table = pd.concat([*known, *map(rows_of, arguments.folders)]).drop_duplicates(KEY, keep="last").sort_values(KEY)
     table.to_csv(CSV, index=False)
-    found, shares = effects(read_study(STUDY), table)
+    study, values = read_study(STUDY), partial(by_variant_of, table)
+    found, shares = effects_of(study, values), shares_of(study, values)
     for statistic, title in TITLES.items():
         parts = (part[part["statistic"] == statistic] for part in (found, shares))
         for shown in effect_tables(*parts, title, percent=statistic == SOLVED):

@@ -37,8 +37,11 @@ def check_choices(config: Any) -> None:
     """
     for field in dataclasses.fields(config):
         known, value = field.metadata.get("choices"), getattr(config, field.name)
-        if known and value not in known and not field.metadata.get("run"):
-            raise unknown_name(field.name, value, known)
+        if not known or value == field.default or field.metadata.get("run"):
+            continue
+        for item in value if isinstance(value, tuple | list) else [value]:
+            if item not in known:
+                raise unknown_name(field.name, item, known)
 
 
 def is_whole(value: object) -> bool:

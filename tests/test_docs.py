@@ -128,8 +128,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(line: str) -> None:
     """Runs a command with a small budget, after those that make what it needs."""
     program, *arguments = shlex.split(line)
-    makers = LOGS if arguments[0] == "train" else LOGS | TRAININGS
-    for path in makers.keys() & {argument.removeprefix("onnx:") for argument in arguments}:
+    makers = LOGS | TRAININGS
+    named = {argument.removeprefix("onnx:") for argument in arguments} - {following(arguments, "--run-dir")}
+    for path in makers.keys() & named:
         if path and makers[path] != line and not Path(path).exists():
             with contextlib.redirect_stdout(None):
                 run(makers[path])
@@ -142,7 +143,7 @@ def run(line: str) -> None:
     if arguments[0] == "record":  # which never overwrites
         shutil.rmtree(arguments[arguments.index("--output") + 1], ignore_errors=True)
     if arguments[0] == "train":
-        arguments = [a for a in arguments if a not in ("--updates", "1000", "--total-steps", "1500000")]
+        arguments = [a for a in arguments if a not in ("--updates", "--total-steps") and not re.fullmatch(r"\d{4,}", a)]
         arguments += ["--overwrite"]
         arguments += TINY if "a2c" in arguments else TINY_REINFORCE
         if line in SHOWN:  # it prints the evaluations

@@ -138,7 +138,8 @@ class NumberList(click.ParamType[Any]):
         if isinstance(value, tuple):
             return value
         try:
-            return tuple(self.item(part) for part in str(value).split(",")) if value or self.item is not str else ()
+            parts = [part.strip() for part in str(value).split(",")]
+            return tuple(self.item(part) for part in parts) if value or self.item is not str else ()
         except ValueError:
             self.fail(f"expected numbers separated by commas, such as 64,64, got {value!r}.", param, ctx)
 

@@ -236,7 +236,7 @@ def _read(table: Mapping[str, Any], file: Path | None) -> Study:
         unequal_budgets=head.unequal_budgets,
         gap=_gap(table, variants),
         design=design,
-        references=evaluation.references,
+        references=tuple(dict.fromkeys(evaluation.references)),
         notes=tuple(notes),
     )
     if not (study.same_budget() or study.unequal_budgets):
@@ -381,7 +381,8 @@ def make_variant(
     # runs are not evaluated after training: the study or tuning evaluates them
     given = {"eval_episodes": 0, **common, **shared, **drawing, **own, "env": env, "seed": seed}
     options_given = {key: value for key, value in given.items() if key not in ("algorithm", *draws)}
-    return Variant(name=name, algorithm=found, config=build_config(found, options_given, **draws))
+    config = build_config(found, options_given, **draws, by_seed=False)  # the same for all seeds
+    return Variant(name=name, algorithm=found, config=config)
 
 
 def _trained(variants: Sequence[Variant], space: ParamSpace | None) -> dict[str, Randomization]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from gym_dr.experiments.factor_tables import (
     undetermined,
 )
 from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, gap_table
-from gym_dr.experiments.study_factors import Design
 from gym_dr.experiments.study_file import Study, describe_budget
 from gym_dr.experiments.study_gap import judged_on
 from gym_dr.experiments.table_cells import SMALLEST, UNEQUAL, cell, p_value
@@ -48,6 +47,8 @@ TITLES = {
     REGRET: "Regret: how much more the best known policy returns",
     SOLVED: "Episodes solved",
 }
+ByVariant: TypeAlias = Mapping[str, Mapping[int, float]]  # variant of the factors -> seed -> value
+
 ALPHA = 0.05  # significance level of corrected p-values
 MOST_APART = 3  # more findings of the same kind share a sentence
 METHOD = (
@@ -115,6 +116,8 @@ class StudyTables:
 
         rows: list[dict[str, Any]] = []
         for statistic in TITLES:
+            if statistic == REGRET:  # its differences are those of mean returns, the other way around
+                continue
             family: list[dict[str, Any]] = []
             for one, other in self.study.pairs:
                 for cells in self.study.sets:
@@ -146,34 +149,12 @@ class StudyTables:
     @cached_property
     def effects(self) -> pd.DataFrame:
         """A row for each effect of the factors, set and statistic, see ``effects_on``; none without factors."""
-        import pandas as pd  # heavy
-
-        rows: list[dict[str, Any]] = []
-        for statistic in TITLES:
-            family = []
-            for design, name, by_variant in self._of_factors(statistic):
-                for row in effects_on(design, by_variant):
-                    budgets = "equal" if self.study.same_budget(*row.pop("variants")) else "unequal"
-                    if statistic == SOLVED:
-                        most = 2.0 if TIMES in row["term"] else 1.0
-                        row |= _within({end: row[end] for end in ("value", "low", "high")}, -most, most)
-                    family.append({**row, "set": name, "statistic": statistic, "budgets": budgets})
-            rows += _corrected(family)
-        frame = pd.DataFrame(rows, columns=list(EFFECTS))
-        return frame.astype(dict.fromkeys(["value", "low", "high", "p", "p_holm"], "float64"))
+        return effects_of(self.study, self._of_factors)
 
     @cached_property
     def shares(self) -> pd.DataFrame:
         """A row for each term, set and statistic, see ``shares_on``; none without factors."""
-        import pandas as pd  # heavy
-
-        rows = [
-            {**row, "set": name, "statistic": statistic}
-            for statistic in TITLES
-            for design, name, by_variant in self._of_factors(statistic)
-            for row in shares_on(design, by_variant)
-        ]
-        return pd.DataFrame(rows, columns=list(SHARES)).astype({"share": "float64"})
+        return shares_of(self.study, self._of_factors)
 
     @property
     def effects_on_means(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -181,16 +162,13 @@ class StudyTables:
         effects, shares = (table[table["statistic"] == MEAN] for table in (self.effects, self.shares))
         return effects, shares
 
-    def _of_factors(self, statistic: str) -> list[tuple[Design, str, dict[str, dict[int, float]]]]:
-        """The factors, each set with values, and these values: variant of the factors -> seed -> value."""
-        design, found = self.study.design, []
-        if design is None:
-            return []
-        for cells in self.study.sets:
-            known = {v: self.values.get((statistic, cells.name, v), {}) for v in design.combinations}
-            if any(known.values()):
-                found.append((design, cells.name, known))
-        return found
+    def _of_factors(self, statistic: str) -> dict[str, ByVariant]:
+        """Each set with values of a statistic, and these."""
+        names = self.study.design.combinations if self.study.design is not None else ()
+        found = {
+            cells.name: {v: self.values.get((statistic, cells.name, v), {}) for v in names} for cells in self.study.sets
+        }
+        return {cells: known for cells, known in found.items() if any(known.values())}
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -213,7 +191,8 @@ class StudyTables:
         """Notes on all tables: the method, budgets, and missing runs."""
         steps = ", ".join(f"{name} {describe_budget(budget)}" for name, budget in self.study.budgets.items())
         unequal = [] if self.study.same_budget() else [f"{UNEQUAL} Budgets are unequal, in environment steps: {steps}."]
-        lost = [text for design, _, runs in self._of_factors(MEAN)[:1] for text in undetermined(design, runs)]
+        design, known = self.study.design, list(self._of_factors(MEAN).values())
+        lost = undetermined(design, known[0]) if design is not None and known else []
         of_effects = [] if self.study.design is None else [EFFECTS_METHOD, SHARES_METHOD, *lost]
         return [METHOD, *of_effects, *unequal, *(f"Missing: {run} ({reason})" for run, reason in self.missing.items())]
 
@@ -258,6 +237,45 @@ class StudyTables:
             few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
             rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:
+    """The effects of a study's factors, a row for each with its set and statistic; none without factors.
+
+    Args:
+        study: The study.
+        values: A statistic -> set -> variant of the factors -> seed -> value.
+    """
+    import pandas as pd  # heavy
+
+    rows: list[dict[str, Any]] = []
+    design = study.design
+    for statistic in TITLES:
+        family: list[dict[str, Any]] = []
+        for name, by_variant in values(statistic).items():
+            for row in effects_on(design, by_variant) if design is not None else ():
+                budgets = "equal" if study.same_budget(*row.pop("variants")) else "unequal"
+                if statistic == SOLVED:
+                    most = 2.0 if TIMES in row["term"] else 1.0
+                    row |= _within({end: row[end] for end in ("value", "low", "high")}, -most, most)
+                family.append({**row, "set": name, "statistic": statistic, "budgets": budgets})
+        rows += _corrected(family)
+    frame = pd.DataFrame(rows, columns=list(EFFECTS))
+    return frame.astype(dict.fromkeys(["value", "low", "high", "p", "p_holm"], "float64"))
+
+
+def shares_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:
+    """The shares of variance, a row for each term, set and statistic; for the arguments see ``effects_of``."""
+    import pandas as pd  # heavy
+
+    design = study.design
+    rows = [
+        {**row, "set": name, "statistic": statistic}
+        for statistic in TITLES
+        for name, by_variant in values(statistic).items()
+        for row in (shares_on(design, by_variant) if design is not None else ())
+    ]
+    return pd.DataFrame(rows, columns=list(SHARES)).astype({"share": "float64"})
 
 
 def findings(comparisons: pd.DataFrame, first: str, noun: str = "variants") -> list[str]:

@@ -163,6 +163,7 @@ def build_config(
     trust: Collection[str] = (),
     randomization: Any = None,
     randomize: Mapping[str, Any] | None = None,
+    by_seed: bool = True,
 ) -> RunConfig:
     """Makes the configuration of a new run: ``given`` overrides a file, which overrides the defaults.
 
@@ -174,6 +175,8 @@ def build_config(
         randomization: None for the file's, or else the preset "default". An environment without parameters needs one
             that draws nothing, since its user may expect a randomization.
         randomize: Rules for single parameters.
+        by_seed: Whether an option that names a run also takes a folder of several seeds, of which it is the run with
+            the same seed.
 
     Raises:
         UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
@@ -188,7 +191,7 @@ def build_config(
         check_module(file.settings.get("env", ""), trust)
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
     _check_sequences(made.settings, made.options)
-    return _with_runs(made)
+    return _with_runs(made, by_seed=by_seed)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -243,7 +246,10 @@ def _make(
     _check_sampler(sampler, algorithm, settings)
     of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
     sampler_options = sampler.make_options({**of_file, **given.sampler_options})
-    options = _make_options(algorithm, {**for_algorithm, **file.options, **given.options})
+    chosen = {**file.options, **given.options}
+    if chosen.get("normalize_observations") is False:  # without it no sensor can be ignored
+        for_algorithm.pop("ignored_sensors", None)
+    options = _make_options(algorithm, {**for_algorithm, **chosen})
 
     space = param_space_of(settings.env)
     check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
@@ -437,7 +443,7 @@ def _make_options(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{algorithm.name}: {error}") from None
 
 
-def _with_runs(config: RunConfig) -> RunConfig:
+def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
     """The configuration of a new run, with full paths of the runs that its options name.
 
     Raises:
@@ -453,7 +459,7 @@ def _with_runs(config: RunConfig) -> RunConfig:
         if not value:  # which would be the current folder
             raise ConfigError(f"{name}: expected {words}, got none. Name one: {spelled(name, 'runs/...')}")
         try:
-            folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed))
+            folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
         except RunFolderError as error:
             close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
             hint = f" Did you mean {close[0]!r}?" if close else ""

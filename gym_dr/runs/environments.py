@@ -150,15 +150,14 @@ def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
 
     Raises:
         UnknownNameError: It has no such sensor.
-        ConfigError: Its observations are no Box, so it has none.
     """
-    if not sensors:
+    if not sensors or (known := _find_sensors(env_id)) is None:
         return
-    known = _find_sensors(env_id)
-    if known is None:
-        raise ConfigError(f"{name}: expected none, since observations of {env_id} are not a Box, got {list(sensors)}.")
     for sensor in sensors:
-        known.span(sensor)
+        try:
+            known.span(sensor)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{name}: {error}") from None
 
 
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:

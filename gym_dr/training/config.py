@@ -27,7 +27,7 @@ INIT_HELP = (
     "initial weights: torch's default, orthogonal (Saxe et al. 2014), or those of a run, named by its folder; of a "
     "folder with several seeds, the run with the same seed"
 )
-IGNORED_HELP = "sensors that the networks do not use, by the names that obs_hide:SENSOR has"
+IGNORED_HELP = "sensors that the networks do not use, by the names that obs_hide:SENSOR has, or empty for none"
 MEMORY_HELP = "memory of the policy within an episode: none, or gated recurrent units"
 
 # options that networks must share to have the same weights, and what they are for algorithms without them
@@ -167,7 +167,11 @@ class DistillConfig:
     The critic learns the values of the student's policy, for algorithms that go on from it.
     """
 
-    teacher: str = option("", "the run to imitate, named by its folder; its policy may observe the draw", run="teacher")
+    teacher: str = option(
+        "",
+        "the run to imitate, named by its folder, or by a folder with several seeds; its policy may observe the draw",
+        run="teacher",
+    )
     updates: int = option(488, "number of updates, each on one rollout of rollout_steps x num_envs transitions")
     rollout_steps: int = option(256, "steps of each sub-environment between two updates")
     epochs: int = option(4, "passes over each rollout")
@@ -270,7 +274,7 @@ def check_same_networks(options: Any, others: Any, name: str, source: str) -> No
     _check_actor(others, name, source)
     for shared, absent in SHARED_BY_NETWORKS.items():
         mine, theirs = getattr(options, shared, absent), getattr(others, shared, absent)
-        if mine != theirs:
+        if mine != theirs and not (shared == "ignored_sensors" and {*mine} == {*theirs}):  # whose order is free
             if not hasattr(options, shared):
                 raise ConfigError(f"{name}: {source} has {shared} {theirs!r}, which this algorithm does not offer.")
             raise ConfigError(

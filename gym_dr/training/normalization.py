@@ -51,7 +51,8 @@ class NormalizeObservations(Moments):
     """A network's first layer: subtracts the mean of its first columns and divides by their standard deviation.
 
     Other columns, which are draws that the policy or the critic observes, are unchanged: they are already scaled.
-    Columns that the network ignores have the variance ``IGNORED``, and so become 0 and never change a weight.
+    Columns that the network ignores have the variance ``IGNORED``. Finite numbers there become 0 and never change a
+    weight.
     """
 
     def ignore(self, columns: Sequence[int]) -> None:

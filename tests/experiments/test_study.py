@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from gym_dr.errors import (
 from gym_dr.experiments import launch
 from gym_dr.experiments.study import StudyResult
 from gym_dr.experiments.study_file import read_study
+from gym_dr.experiments.study_tables import effects_of, shares_of
 from gym_dr.runs.lock import FolderLock
 from tests.cli.command import gymdr, refused
 from tests.experiments.study_sample import TINY, outcome, quick_page, tiny, trained_at
@@ -181,7 +183,8 @@ def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_
         pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "out" / name), table.reset_index(drop=True))
     assert (tmp_path / "out" / "effects.png").stat().st_size > 100
     # the benchmark that joins the seeds of several machines states the same
-    ours = factors_benchmark.effects(read_study(form), factors_benchmark.rows_of(tmp_path / "out"))
+    values = partial(factors_benchmark.by_variant_of, factors_benchmark.rows_of(tmp_path / "out"))
+    ours = effects_of(read_study(form), values), shares_of(read_study(form), values)
     for joined, table in zip(ours, (found.effects, found.shares), strict=True):
         keys = ["statistic", "set", "term", *{"level"} & {*table.columns}]
         both = (each.sort_values(keys, ignore_index=True)[list(table.columns)] for each in (joined, table))

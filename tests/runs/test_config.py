@@ -99,7 +99,10 @@ def test_the_default_randomization_is_the_preset_default() -> None:
 
 
 @pytest.mark.parametrize("env_id", [family.ids[0].id for family in FAMILIES.values() if family.defaults])
-def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(env_id: str) -> None:
+def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(
+    env_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_dr.runs.config._with_runs", lambda config, by_seed: config)  # no teacher is needed
     family = family_of(env_id)
     assert family is not None
     for name, defaults in family.defaults.items():
@@ -120,11 +123,16 @@ def test_what_a_family_sets_today_does_not_change_runs_that_were_saved_before(tm
     assert open_run(run.path)[1].options.target_kl == 0
 
 
+def test_ant_without_normalized_observations_needs_no_other_option() -> None:
+    options = build_config(find_algorithm("ppo"), {"env": "gym_dr/AntDR-v5", "normalize_observations": False}).options
+    assert options.ignored_sensors == ()
+
+
 def test_sensors_to_ignore_are_checked_before_a_run_begins() -> None:
     ppo = find_algorithm("ppo")
     with pytest.raises(ConfigError, match=r"ignored_sensors: .* use normalize_observations=True"):
         build_config(ppo, {"ignored_sensors": ("vx",), "normalize_observations": False})
-    with pytest.raises(UnknownNameError, match="Unknown sensor of gym_dr/LunarLanderDR-v3: 'speed'"):
+    with pytest.raises(UnknownNameError, match=r"^ignored_sensors: Unknown sensor of gym_dr/LunarLanderDR-v3: 'speed'"):
         build_config(ppo, {"ignored_sensors": ("speed",)})
 
 
@@ -172,13 +180,16 @@ def test_a_value_that_another_packages_algorithm_refuses_is_a_configuration_erro
 class ChoosyConfig:
     updates: int = option(1, "updates")
     flavor: str = option("plain", "flavor", choices=("plain", "spicy"))
+    also: tuple[str, ...] | None = option(None, "other flavors", choices=("plain", "spicy"))
 
 
 def test_a_value_beyond_the_choices_of_another_packages_algorithm_is_refused_with_the_nearest() -> None:
     algorithm = Algorithm(name="choosy", summary="", config=ChoosyConfig, train=lambda session, config: None)
     assert build_config(algorithm, {"flavor": "spicy"}).options.flavor == "spicy"
-    with pytest.raises(UnknownNameError, match=r"Unknown flavor 'spic'\. Did you mean 'spicy'"):
-        build_config(algorithm, {"flavor": "spic"})
+    assert build_config(algorithm, {"also": ("plain", "spicy")}).options.also == ("plain", "spicy")
+    for given, name in (({"flavor": "spic"}, "flavor"), ({"also": ("plain", "spic")}, "also")):
+        with pytest.raises(UnknownNameError, match=rf"Unknown {name} 'spic'\. Did you mean 'spicy'"):
+            build_config(algorithm, given)
 
 
 def test_a_run_of_a_device_that_is_not_here_can_still_be_read() -> None:

@@ -212,8 +212,15 @@ def test_of_a_folder_with_several_seeds_each_seed_goes_on_from_its_own_run(tmp_p
         for seed in (3, 4):
             config = build_config(find_algorithm(algorithm), {**given, "seed": seed})
             assert getattr(config.options, name) == str(tmp_path / "both" / f"seed-{seed}")
-        with pytest.raises(ConfigError, match="It holds the runs seed-3, seed-4"):
-            build_config(find_algorithm(algorithm), {**given, "seed": 5})
+        for changes, by_seed in (({"seed": 5}, True), ({}, False)):  # studies and tunings take one run for all seeds
+            with pytest.raises(ConfigError, match="It holds the runs seed-3, seed-4"):
+                build_config(find_algorithm(algorithm), {**given, **changes}, by_seed=by_seed)
+
+
+def test_sensors_that_are_ignored_may_be_named_in_any_order(tmp_path: Path) -> None:
+    train(tmp_path / "run", "ppo", **SMALL, ignored_sensors=("x", "theta"))
+    given = {**SETTINGS, **SMALL, "init": str(tmp_path / "run"), "ignored_sensors": ("theta", "x")}
+    assert build_config(find_algorithm("ppo"), given).options.ignored_sensors == ("theta", "x")
 
 
 def test_a_run_that_would_replace_what_it_goes_on_from_leaves_it(others: Path, tmp_path: Path) -> None:

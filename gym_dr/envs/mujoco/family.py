@@ -24,7 +24,8 @@ _LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers t
 ROBOT_DEFAULTS: dict[str, dict[str, Any]] = {"ppo": {"target_kl": 0.06}}
 # PPO learns several times as fast from 27 positions and velocities as from them and 78 contact forces, which are 0 most
 # of the time
-_ANT = {"Ant": {"ppo": {**ROBOT_DEFAULTS["ppo"], "ignored_sensors": ("cfrc_ext",)}}}
+_FORCES = {"ignored_sensors": ("cfrc_ext",)}
+_ANT = {"Ant": {"ppo": ROBOT_DEFAULTS["ppo"] | _FORCES, "distill": _FORCES}}
 # with ten episodes per update, some trainings learn to balance and then forget it
 _REINFORCE = {"InvertedPendulum": {"reinforce": {"num_envs": 32}}}
 
