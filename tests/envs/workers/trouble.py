@@ -121,3 +121,10 @@ def left_over() -> dict[str, Any]:
         "shared memory": {line.split()[-1] for line in maps if "/dev/shm" in line},
         "in /dev/shm": {path.name for path in Path("/dev/shm").glob(f"*{os.getpid()}*")},
     }
+
+
+def added(before: dict[str, Any]) -> dict[str, Any]:
+    """What is left over and was not before; what earlier tests left may end at any time."""
+    now = left_over()
+    more = {key: now[key] - was if isinstance(was, set) else max(0, now[key] - was) for key, was in before.items()}
+    return {key: found for key, found in more.items() if found}
