@@ -19,7 +19,7 @@ from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.factor_plots import plot_effects
 from gym_dr.experiments.factor_tables import effect_tables, share_findings
 from gym_dr.experiments.study_file import read_study
-from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES, effects_of, shares_of
+from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES, effects_of, markdown_table, shares_of
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"
@@ -60,10 +60,7 @@ def main() -> None:
     for statistic, title in TITLES.items():
         parts = (part[part["statistic"] == statistic] for part in (found, shares))
         for shown in effect_tables(*parts, title, percent=statistic == SOLVED):
-            print(f"\n{shown.caption}\n")
-            print("| " + " | ".join(shown.columns) + " |\n" + "| --- " * len(shown.columns) + "|")
-            for name, cells in shown.rows:
-                print(f"| {name} | " + " | ".join(" ".join(filter(None, [c.value, c.interval])) for c in cells) + " |")
+            print(f"\n{shown.caption}\n\n{markdown_table(shown)}")
     of_means = [part[part["statistic"] == MEAN] for part in (found, shares)]
     print("\n" + "\n".join(share_findings(of_means[1])))
     plot_effects(*of_means, PICTURE)

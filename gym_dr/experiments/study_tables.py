@@ -217,11 +217,7 @@ class StudyTables:
             text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
         text += [*gap_findings(self.gap), *share_findings(self.effects_on_means[1])]
         for table in self.tables:
-            rows = [
-                [name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows
-            ]
-            lines = ["| " + " | ".join(row) + " |" for row in [table.columns, ["---"] * len(table.columns), *rows]]
-            text += [f"## {table.caption}", "\n".join(lines), *table.notes]
+            text += [f"## {table.caption}", markdown_table(table), *table.notes]
         return "\n\n".join(text) + "\n"
 
     def _budget(self, variant: str) -> dict[str, Any]:
@@ -237,6 +233,12 @@ class StudyTables:
             few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
             rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
         return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def markdown_table(table: Table) -> str:
+    """A table in Markdown, without its caption and notes."""
+    rows = [[name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [table.columns, ["---"] * len(table.columns), *rows])
 
 
 def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:

@@ -22,8 +22,7 @@ _LIMITS = {  # name -> episode limit, reward threshold: as Gymnasium registers t
 }
 # without a limit, some updates change the policy of a robot with many joints far too much (KL divergence 0.2 to 0.9)
 ROBOT_DEFAULTS: dict[str, dict[str, Any]] = {"ppo": {"target_kl": 0.06}}
-# PPO learns several times as fast from 27 positions and velocities as from them and 78 contact forces, which are 0 most
-# of the time
+# after a million steps, PPO returns twice as much without 78 contact forces, which are 0 most of the time, as with them
 _FORCES = {"ignored_sensors": ("cfrc_ext",)}
 _ANT = {"Ant": {"ppo": ROBOT_DEFAULTS["ppo"] | _FORCES, "distill": _FORCES}}
 # with ten episodes per update, some trainings learn to balance and then forget it
