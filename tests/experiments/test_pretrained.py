@@ -19,6 +19,7 @@ RETURNS = {
     "walker2d": 3500.0,
     "half_cheetah": 5000.0,
     "ant": 3500.0,
+    "hardcore": 150.0,
 }
 
 
