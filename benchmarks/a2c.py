@@ -25,7 +25,7 @@ from torch import nn
 import gym_dr  # noqa: F401  registers the ids
 from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
-from gym_dr.runs.config import read_config_file
+from gym_dr.runs.given import read_config_file
 from gym_dr.training.a2c import learn, make_agent
 from gym_dr.training.batch import advantages_of, make_batch
 from gym_dr.training.config import A2CConfig

@@ -28,7 +28,7 @@ from gym_dr.envs.family import EnvFamily, EnvId, add_family
 from gym_dr.evaluation.plots import new_figure, save_figure
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.runs.checkpoint import checkpoint_paths
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import CONFIG, RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training.registry import find_algorithm

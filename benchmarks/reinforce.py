@@ -29,7 +29,7 @@ from benchmarks.timing import alternate, report, seconds
 from gym_dr import EpisodeRecord, RecordEpisodes
 from gym_dr.bench.learning import temporary_session
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.session import RunSession
 from gym_dr.training.config import ReinforceConfig
 from gym_dr.training.registry import find_algorithm

@@ -20,7 +20,7 @@ import gym_dr
 from gym_dr.experiments.study_file import read_study
 from gym_dr.experiments.tune_file import read_tuning
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.config import read_config_file
+from gym_dr.runs.given import read_config_file
 from gym_dr.training.registry import find_algorithm
 from tests.envs.box2d.exact import EXACT
 from tests.evaluation.tiny_run import train_tiny_run

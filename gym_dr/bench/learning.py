@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 from gym_dr.bench.settings import BenchSettings
 from gym_dr.envs.family import ENVIRONMENTS
 from gym_dr.errors import TrainingError
-from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import WINDOW, RunSession, UpdateCallback

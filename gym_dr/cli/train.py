@@ -10,7 +10,8 @@ from gym_dr.errors import ConfigError
 from gym_dr.experiments.launch import LAUNCHERS
 from gym_dr.experiments.train import train
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import RunSettings, option_names
+from gym_dr.runs.config import RunSettings
+from gym_dr.runs.given import option_names
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 

@@ -26,7 +26,7 @@ from typing import Any
 from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError, TrainingError, check_known
 from gym_dr.experiments.progress import Display
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals

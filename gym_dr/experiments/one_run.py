@@ -12,7 +12,8 @@ from gym_dr.evaluation.growth import plot_growth
 from gym_dr.evaluation.plots import plot_training
 from gym_dr.evaluation.policies import nominal_and_training, open_policies
 from gym_dr.experiments.progress import Display, Progress
-from gym_dr.runs.config import RunConfig, family_defaults
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.configure import family_defaults
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import EndedEarly, RunSession, TrainingCallback

@@ -14,7 +14,8 @@ from gym_dr.errors import ConfigError, RunFolderError, shortened
 from gym_dr.evaluation.html_tables import TableCell, html_table, listed
 from gym_dr.experiments.launch import aggregate_runs, launch
 from gym_dr.plugins.loading import load_plugins
-from gym_dr.runs.config import RunConfig, check_device, open_run
+from gym_dr.runs.config import RunConfig, check_device
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import CONFIG, RunFolder, expand
 from gym_dr.runs.loggers import check_loggers

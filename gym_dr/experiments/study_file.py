@@ -24,17 +24,10 @@ from gym_dr.randomization.presets import presets, resolve
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.runs.config import (
-    SETTINGS,
-    RunConfig,
-    RunSettings,
-    build_config,
-    check_not_reserved,
-    file_beside,
-    option_names,
-    sampler_option_names,
-)
+from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings, check_not_reserved
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import check_module
+from gym_dr.runs.given import file_beside, option_names, sampler_option_names
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import ALGORITHMS, find_algorithm
 from gym_dr.wording import addressing, counted

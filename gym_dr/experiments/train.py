@@ -14,7 +14,8 @@ from gym_dr.experiments.run import Run, Runs, check_callback
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
-from gym_dr.runs.config import RunConfig, build_config, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with_total_steps
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder, check_seeds
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.training.registry import find_algorithm

@@ -22,7 +22,8 @@ from gym_dr.experiments.launch import call_in_processes
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.tune_file import Tuning, read_tuning
 from gym_dr.randomization.files import read_table
-from gym_dr.runs.config import SETTINGS, build_config, check_device, differences
+from gym_dr.runs.config import SETTINGS, check_device, differences
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.lock import FolderLock

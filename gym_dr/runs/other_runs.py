@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from gym_dr.errors import ConfigError
+from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_env
 from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.wording import spelled
 from gym_dr.wrappers.past import Past
-
-if TYPE_CHECKING:
-    from gym_dr.runs.config import RunConfig
 
 
 def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:

@@ -29,7 +29,8 @@ from gym_dr.runs.checkpoint import (
     load_newest,
     save_checkpoint,
 )
-from gym_dr.runs.config import RunConfig, differences, open_run
+from gym_dr.runs.config import RunConfig, differences
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import make_vector_env, task_of, wrap_for_policy
 from gym_dr.runs.feed import LoggerFeed
 from gym_dr.runs.folder import RunFolder

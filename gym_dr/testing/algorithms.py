@@ -15,7 +15,7 @@ import numpy as np
 from gym_dr.errors import GymDrError
 from gym_dr.evaluation.acting import with_episode_starts
 from gym_dr.runs.checkpoint import load_newest
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.testing.playing import assert_same, refused

@@ -21,7 +21,7 @@ from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)

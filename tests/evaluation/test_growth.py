@@ -13,7 +13,8 @@ from matplotlib.image import imread
 from gym_dr.evaluation.growth import WINDOWS, plot_growth, read_growth
 from gym_dr.evaluation.report.training import draw_growth
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.training.registry import find_algorithm
 

@@ -21,7 +21,7 @@ from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.memories import what_memories_know
 from gym_dr.evaluation.report.style import SERIES
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import make_vector_env
 from gym_dr.training.behavior import RememberingPolicy
 from tests.cli.command import gymdr

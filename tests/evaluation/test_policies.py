@@ -16,7 +16,7 @@ from gym_dr.evaluation import cells, generalization
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from tests.evaluation.tiny_run import train_tiny_run
 
 

@@ -14,7 +14,7 @@ from gym_dr.errors import ConfigError, GymDrError, RandomizationError, Randomiza
 from gym_dr.experiments.chosen_params import choose_params
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import ParamSpace
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.training.registry import find_algorithm
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gym_dr
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.training.registry import find_algorithm
 from tests.cli.command import gymdr, refused, train
 from tests.runs.test_session import assert_same_run, run

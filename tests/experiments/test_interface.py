@@ -35,7 +35,8 @@ from gym_dr.experiments.pretrained import names
 from gym_dr.options import option
 from gym_dr.randomization.sampler import FixedSampler, Sampler
 from gym_dr.randomization.space import LOG_COLUMNS
-from gym_dr.runs.config import KEYWORDS, option_names, sampler_option_names
+from gym_dr.runs.config import KEYWORDS
+from gym_dr.runs.given import option_names, sampler_option_names
 from gym_dr.runs.session import RunSession
 from gym_dr.training.api import Algorithm
 from gym_dr.training.registry import find_algorithm

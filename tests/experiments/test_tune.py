@@ -18,7 +18,7 @@ import gym_dr
 from gym_dr.errors import ConfigError, Interrupted, LostRunError, NotFiniteError, RunFolderError, TrainingError
 from gym_dr.experiments.tune import TuneResult
 from gym_dr.experiments.tune_file import read_tuning
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.lock import FolderLock
 from gym_dr.training.registry import find_algorithm

@@ -19,7 +19,7 @@ from gym_dr.envs.workers.vector_env import WorkerVectorEnv
 from gym_dr.errors import ConfigError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import resolve
 from gym_dr.runs import environments, session
-from gym_dr.runs.config import build_config
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import (
     check_env_id,
     check_vectorization,

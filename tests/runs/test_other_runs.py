@@ -17,7 +17,7 @@ import torch
 import gym_dr
 from gym_dr.errors import CheckpointError, ConfigError, GymDrError, RunFolderError
 from gym_dr.runs.checkpoint import load_newest
-from gym_dr.runs.config import build_config, open_run
+from gym_dr.runs.configure import build_config, open_run
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.session import RunSession
 from gym_dr.training import ppo

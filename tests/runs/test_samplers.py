@@ -16,9 +16,10 @@ from gym_dr.errors import ConfigError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import LOG_COLUMNS
 from gym_dr.runs.checkpoint import load_newest
-from gym_dr.runs.config import build_config, read_config_file
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.environments import param_space_of
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.given import read_config_file
 from gym_dr.runs.session import RunSession
 from gym_dr.testing.algorithms import CutError, rows
 from gym_dr.training.registry import ALGORITHMS

@@ -17,7 +17,8 @@ from gym_dr.errors import CheckpointError, ConfigError, UnknownNameError
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.sampler import SAMPLERS
 from gym_dr.runs.checkpoint import checkpoint_paths, load_newest
-from gym_dr.runs.config import RunConfig, build_config
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.pack import pack, unpack
 from gym_dr.runs.session import RunSession, run_sampler

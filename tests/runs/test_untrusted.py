@@ -21,7 +21,7 @@ from gym_dr.evaluation.results import Evaluation, read_document, read_episodes
 from gym_dr.randomization.files import MAX_FILE, read_table
 from gym_dr.runs import metrics
 from gym_dr.runs.checkpoint import load_checkpoint
-from gym_dr.runs.config import build_config, open_run
+from gym_dr.runs.configure import build_config, open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder, expand
 from gym_dr.runs.pack import pack, unpack

@@ -8,7 +8,7 @@ import gym_dr.evaluation.cells as cells
 from gym_dr.evaluation.evaluate import evaluate_policies
 from gym_dr.evaluation.policies import FrozenPolicy, nominal_and_training, open_policies
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.tiny_run import train_tiny_run
 

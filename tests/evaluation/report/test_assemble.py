@@ -13,7 +13,7 @@ from gym_dr.evaluation.report import curves, maps, training
 from gym_dr.evaluation.report.assemble import assemble
 from gym_dr.evaluation.report.comparison import Comparison, group_policies
 from gym_dr.evaluation.results import Evaluation
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
 from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run

@@ -17,7 +17,7 @@ from gym_dr.evaluation.report.evaluation import complete_evaluation
 from gym_dr.evaluation.report.maps import heat_maps
 from gym_dr.evaluation.report.tables import findings, summary_tables
 from gym_dr.evaluation.results import Evaluation, write_document
-from gym_dr.runs.config import open_run
+from gym_dr.runs.configure import open_run
 from gym_dr.runs.environments import param_space_of
 from tests.evaluation.report.sample import tiny_policies
 from tests.evaluation.tiny_run import train_tiny_run

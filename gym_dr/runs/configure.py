@@ -1,0 +1,252 @@
+"""Makes the configuration of a run: ``build_config`` from keywords and a file, ``open_run`` from a run's folder.
+
+Both check everything before the first step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import warnings
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from gym_dr.envs.families import DEFAULT_ENV
+from gym_dr.envs.family import family_of, randomized_id
+from gym_dr.errors import ConfigError, RunFolderError, located, shortened
+from gym_dr.options import expect
+from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
+from gym_dr.randomization.presets import resolve, with_rules
+from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
+from gym_dr.randomization.space import ParamSpace
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.checkpoint import updates_saved
+from gym_dr.runs.config import SETTINGS, RunConfig, RunSettings
+from gym_dr.runs.environments import (
+    ContextRanges,
+    check_env_id,
+    check_module,
+    check_sensors,
+    check_vectorization,
+    param_space_of,
+    task_of,
+)
+from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.given import Given, check_given, make_options, read_config_file, read_named
+from gym_dr.runs.other_runs import check_imitable, check_weights_fit
+from gym_dr.training.api import Algorithm
+from gym_dr.training.registry import find_algorithm
+from gym_dr.wording import either, spelled
+from gym_dr.wrappers.disturbed_space import split
+
+
+def build_config(
+    algorithm: Algorithm,
+    given: Mapping[str, Any],
+    *,
+    config: str | Path | None = None,
+    trust: Collection[str] = (),
+    randomization: Any = None,
+    randomize: Mapping[str, Any] | None = None,
+    by_seed: bool = True,
+) -> RunConfig:
+    """Makes the configuration of a new run: ``given`` overrides a file, which overrides the defaults.
+
+    Args:
+        algorithm: The algorithm of the run.
+        given: Fields of ``RunSettings`` and of the algorithm's and the sampler's configuration.
+        config: See ``gym_dr.train``, as for the others.
+        trust: Modules that the file may import.
+        randomization: None for the file's, or else the preset "default". An environment without parameters needs one
+            that draws nothing, since its user may expect a randomization.
+        randomize: Rules for single parameters.
+        by_seed: Whether an option that names a run also takes a folder of several seeds, of which it is the run with
+            the same seed.
+
+    Raises:
+        UnknownNameError: A setting, the environment, a preset or a parameter is unknown.
+        ConfigError: A value has the wrong type or is out of range, the file cannot be used, or the environment cannot
+            be randomized.
+        RandomizationError: A range is impossible.
+        PluginError: An option of the algorithm or the sampler has the name of another one.
+    """
+    file = Given({}, {}, {}) if config is None else read_named(Path(config), algorithm)
+    keywords = check_given(algorithm, given, file.settings.get("sampler", UNIFORM))
+    if "env" not in given:
+        check_module(file.settings.get("env", ""), trust)
+    made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
+    _check_sequences(made.settings, made.options)
+    return _with_runs(made, by_seed=by_seed)
+
+
+def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
+    """Opens a run's folder, its configuration and its algorithm; plugins must be loaded.
+
+    The folder may be untrusted: its content is only data, which names no other files and, except for modules in
+    ``trust``, runs no code.
+
+    Raises:
+        RunFolderError: There is no run at the path.
+        ConfigError: Its configuration cannot be read, or names a module or a file.
+        UnknownNameError: Its algorithm or environment is not installed.
+    """
+    folder = RunFolder.open(path)
+    named = folder.read_config()["algorithm"]
+    with located(folder.config):
+        algorithm = find_algorithm(named)
+    saved = read_config_file(str(folder.config), algorithm)
+    with located(folder.config):
+        check_module(saved["settings"].get("env", ""), trust)
+        drawn = saved.pop("randomization", {})  # 0.2 left it out for environments without parameters
+        if isinstance(drawn, str):
+            raise ConfigError("randomization: expected a table in a run's configuration, got a name.")
+        if isinstance(drawn, Mapping):
+            drawn = Randomization.from_dict(drawn, saved=True)
+        config = _make(algorithm, Given(**saved, randomization=drawn), Given({}, {}, {}), saved=True)
+    return folder, config, algorithm
+
+
+def _make(
+    algorithm: Algorithm,
+    file: Given,
+    given: Given,
+    randomize: Mapping[str, Any] | None = None,
+    *,
+    saved: bool = False,
+) -> RunConfig:
+    """Makes a configuration. If several of these give a value, the last one wins:
+
+    the dataclasses, the algorithm (its number of environments), the environment's family, a file, the user. A file that
+    a run ``saved`` has all settings but later ones, which the family does not set: the run was made without them.
+    """
+    named = {**file.settings, **given.settings}
+    env_id = named.get("env", DEFAULT_ENV)
+    if isinstance(env_id, str):  # else refused below
+        check_env_id(env_id)  # imports its module, which registers the family
+    family = family_defaults(algorithm, env_id) if isinstance(env_id, str) and not saved else {}
+    for_run = {name: value for name, value in family.items() if name in SETTINGS}
+    for_algorithm = {name: value for name, value in family.items() if name not in SETTINGS}
+    settings = RunSettings(**{"num_envs": algorithm.num_envs, **for_run, **named})
+    sampler = SAMPLERS.get(settings.sampler)
+    _check_sampler(sampler, algorithm, settings)
+    of_file = file.sampler_options if file.settings.get("sampler", UNIFORM) == sampler.name else {}
+    sampler_options = sampler.make_options({**of_file, **given.sampler_options})
+    chosen = {**file.options, **given.options}
+    if chosen.get("normalize_observations") is False:  # without it no sensor can be ignored
+        for_algorithm.pop("ignored_sensors", None)
+    options = make_options(algorithm, {**for_algorithm, **chosen})
+
+    space = param_space_of(settings.env)
+    check_sensors(settings.env, "ignored_sensors", getattr(options, "ignored_sensors", ()))
+    check_vectorization(settings.env, settings.vectorization)
+    drawn = file.randomization if given.randomization is None else given.randomization
+    if randomize:
+        drawn = randomize if space is None else with_rules(drawn, randomize, space)
+    if space is None:
+        _check_nothing_varies(settings, drawn)
+        return RunConfig(algorithm=algorithm.name, settings=settings, randomization=None, options=options)
+    resolved = resolve("default" if drawn is None else drawn, space)
+    if isinstance(drawn, Randomization) and drawn.switched_on is not None:
+        space.check_randomization(resolved)  # it comes from a file, so nothing has warned yet
+    with warnings.catch_warnings():  # the run itself warns
+        warnings.simplefilter("ignore")
+        sampler.for_space(space, split(resolved)[0], sampler_options, task_of(settings.env, settings.num_envs))
+    return RunConfig(
+        algorithm=algorithm.name,
+        settings=settings,
+        randomization=resolved,
+        options=options,
+        sampler_options=sampler_options,
+        context_ranges=_observed(space, resolved) if settings.context == OBSERVATION else None,
+        space=space,
+    )
+
+
+def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
+    """Settings and options for which this environment overrides the algorithm's defaults."""
+    family = family_of(env_id)
+    return family.defaults.get(algorithm.name, {}) if family is not None else {}
+
+
+# ---- what fits together ----------------------------------------------------------------------------------------------
+
+
+def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
+    """The configuration of a new run, with full paths of the runs that its options name.
+
+    Raises:
+        ConfigError: There is no such run, or this algorithm cannot go on from it or imitate it.
+    """
+    paths = {}
+    for field in dataclasses.fields(config.options):
+        name, value, choices = field.name, getattr(config.options, field.name), field.metadata.get("choices", ())
+        kind = field.metadata.get("run")
+        if not kind or value in choices:
+            continue
+        words = f"{', '.join(choices)} or a run's folder" if choices else "a run's folder"
+        if not value:  # which would be the current folder
+            raise ConfigError(f"{name}: expected {words}, got none. Name one: {spelled(name, 'runs/...')}")
+        try:
+            folder, other, _ = open_run(_with_the_seed(Path(value), config.settings.seed) if by_seed else value)
+        except RunFolderError as error:
+            close = difflib.get_close_matches(value, choices, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
+        source = str(folder.path)
+        (check_weights_fit if kind == "weights" else check_imitable)(config, other, name, source)
+        if not updates_saved(folder):
+            raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
+        paths[name] = str(folder.path.resolve())
+    return dataclasses.replace(config, options=dataclasses.replace(config.options, **paths)) if paths else config
+
+
+def _with_the_seed(path: Path, seed: int) -> Path:
+    """The run with the same seed, if a folder holds one for each of several seeds; else the folder itself."""
+    own = path / f"seed-{seed}"
+    return own if own.is_dir() and not RunFolder(path).config.exists() else path
+
+
+def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings) -> None:
+    """Checks that a sampler fits the algorithm and the other settings."""
+    if missing := [needed for needed in sampler.needs if needed not in algorithm.offers]:
+        raise ConfigError(
+            f"sampler: {sampler.name!r} needs {' and '.join(missing)}, which {algorithm.name} does not offer. Use "
+            "another sampler or algorithm."
+        )
+    fixed_draws = sampler.name == UNIFORM or not settings.resample_every
+    expected = f"0 with sampler {sampler.name}, which draws at each reset"
+    expect(fixed_draws, "resample_every", expected, settings.resample_every)
+
+
+def _check_sequences(settings: RunSettings, options: Any) -> None:
+    """Checks that each minibatch of an algorithm with memory gets a sequence."""
+    needed = ("rollout_steps", "sequence_length", "minibatches")
+    if getattr(options, "memory", "none") == "none" or not all(hasattr(options, name) for name in needed):
+        return
+    sequences = settings.num_envs * options.rollout_steps // options.sequence_length
+    most = (
+        f"at most {sequences}, the sequences of an update (num_envs {settings.num_envs} x rollout_steps "
+        f"{options.rollout_steps} / sequence_length {options.sequence_length})"
+    )
+    expect(options.minibatches <= sequences, "minibatches", most, options.minibatches)
+
+
+def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:
+    """Checks that a run on an environment without parameters wants none."""
+    drawn = settings.resample_every or settings.sampler != UNIFORM
+    none = randomization == "none" or (isinstance(randomization, Mapping) and not randomization)
+    if drawn or settings.context != INFO or not none:
+        listing = either("gymdr list envs", "gymnasium.pprint_registry()")
+        raise ConfigError(
+            f"env: {settings.env} has no parameters, so nothing would be randomized. Use "
+            f"{randomized_id(settings.env) or f'a gym_dr/... id ({listing})'}, or train it as it is, with "
+            f"{spelled('randomization', 'none')}."
+        )
+
+
+def _observed(space: ParamSpace, randomization: Randomization) -> ContextRanges:
+    """The ranges of the parameters that a policy observes with ``context="observation"``."""
+    if not randomization:
+        raise ConfigError("context: expected a randomization with 'observation', which adds the draw to it; got none.")
+    return {r.name: (r.low, r.high) for r in context_ranges(space, randomization)}

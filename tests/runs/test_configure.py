@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gym_dr
+from gym_dr.envs.family import FAMILIES, family_of
+from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.randomization.spec import Randomization
+from gym_dr.runs.config import RunSettings, differences
+from gym_dr.runs.configure import build_config, family_defaults, open_run
+from gym_dr.training.registry import find_algorithm
+
+A2C = find_algorithm("a2c")
+SMALL: dict[str, Any] = {"num_envs": 2, "rollout_steps": 8, "minibatches": 2, "eval_episodes": 0, "progress": False}
+
+
+def test_a_run_without_parameters_says_that_it_draws_nothing_and_one_of_0_2_said_nothing() -> None:
+    config = build_config(A2C, {"env": "CartPole-v1"}, randomization="none")
+    form = json.loads(config.to_json())
+    assert form.pop("randomization") == {}
+    assert differences(form, config) == []
+
+
+@pytest.mark.parametrize("randomization", ["none", {}, Randomization()])
+def test_an_environment_without_parameters_trains_only_if_nothing_is_to_be_drawn(randomization: Any) -> None:
+    assert build_config(A2C, {"env": "CartPole-v1"}, randomization=randomization).randomization is None
+    for wanted in (None, "default", {"length": (0.3, 0.7)}):
+        with pytest.raises(ConfigError, match=r"CartPole-v1 has no parameters.* Use gym_dr/CartPoleDR-v1, or"):
+            build_config(A2C, {"env": "CartPole-v1"}, randomization=wanted)
+
+
+def test_the_default_randomization_is_the_preset_default() -> None:
+    assert build_config(A2C, {}) == build_config(A2C, {}, randomization="default")
+
+
+@pytest.mark.parametrize("env_id", [family.ids[0].id for family in FAMILIES.values() if family.defaults])
+def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(
+    env_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_dr.runs.configure._with_runs", lambda config, by_seed: config)  # no teacher is needed
+    family = family_of(env_id)
+    assert family is not None
+    for name, defaults in family.defaults.items():
+        algorithm = find_algorithm(name)
+        config = build_config(algorithm, {"env": env_id})
+        values = {**vars(config.settings), **vars(config.options)}
+        assert {key: values[key] for key in defaults} == defaults
+        given = build_config(algorithm, {"env": env_id, "num_envs": 3, "gamma": 0.5})
+        assert (given.settings.num_envs, given.options.gamma) == (3, 0.5)
+
+
+def test_what_a_family_sets_today_does_not_change_runs_that_were_saved_before(tmp_path: Path) -> None:
+    run = gym_dr.train("ppo", env="gym_dr/AntDR-v5", updates=1, run_dir=tmp_path / "run", **SMALL)
+    path = run.path / "config.json"
+    saved = json.loads(path.read_text())
+    assert saved["ppo"].pop("target_kl") == family_defaults(find_algorithm("ppo"), "gym_dr/AntDR-v5")["target_kl"] > 0
+    path.write_text(json.dumps(saved))  # an older version's
+    assert open_run(run.path)[1].options.target_kl == 0
+
+
+def test_ant_without_normalized_observations_needs_no_other_option() -> None:
+    options = build_config(find_algorithm("ppo"), {"env": "gym_dr/AntDR-v5", "normalize_observations": False}).options
+    assert options.ignored_sensors == ()
+
+
+def test_sensors_to_ignore_are_checked_before_a_run_begins() -> None:
+    ppo = find_algorithm("ppo")
+    with pytest.raises(ConfigError, match=r"ignored_sensors: .* use normalize_observations=True"):
+        build_config(ppo, {"ignored_sensors": ("vx",), "normalize_observations": False})
+    with pytest.raises(UnknownNameError, match=r"^ignored_sensors: Unknown sensor of gym_dr/LunarLanderDR-v3: 'speed'"):
+        build_config(ppo, {"ignored_sensors": ("speed",)})
+
+
+def test_what_a_user_gives_wins_over_a_file_which_wins_over_family_algorithm_and_defaults(tmp_path: Path) -> None:
+    ppo, env_id = find_algorithm("ppo"), "gym_dr/LunarLanderDR-v3"
+    family = family_defaults(ppo, env_id)
+    assert {"num_envs", "updates", "gamma"} <= family.keys()
+    (tmp_path / "c.toml").write_text("seed = 5\n[ppo]\ngamma = 0.5\nlr = 0.1\n")
+    config = build_config(ppo, {"env": env_id, "gamma": 0.25}, config=tmp_path / "c.toml")
+    plain = build_config(ppo, {"env": "CartPole-v1"}, randomization="none")
+    assert (config.options.gamma, config.options.lr, config.settings.seed) == (0.25, 0.1, 5)
+    assert (config.options.updates, config.settings.num_envs) == (family["updates"], family["num_envs"])
+    assert config.options.clip_range == ppo.config_class().clip_range  # that nobody gives
+    assert plain.settings.num_envs == ppo.num_envs != RunSettings.num_envs
+
+
+def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
+    given = {"memory": "gru", "num_envs": 4, "rollout_steps": 64, "sequence_length": 32}
+    assert build_config(A2C, {**given, "minibatches": 8}).options.minibatches == 8
+    expected = (
+        r"minibatches: expected at most 8, the sequences of an update \(num_envs 4 x rollout_steps 64 / "
+        r"sequence_length 32\), got 9"
+    )
+    with pytest.raises(ConfigError, match=expected):
+        build_config(A2C, {**given, "minibatches": 9})
