@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ import numpy as np
 import pytest
 
 import gym_dr
-from gym_dr.errors import GymDrError
+from gym_dr.errors import GymDrError, RandomizationWarning
 from gym_dr.evaluation.play import play_policy
 from gym_dr.experiments.launch import _call_in_worker, train_folder
 from gym_dr.runs.config import RunSettings
 from gym_dr.training.config import A2CConfig, DistillConfig
-from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, spelled
+from gym_dr.wording import addressing, at_command_line, counted, either, how_to_resume, short_warnings, spelled
 from tests.cli.command import gymdr, refused
 from tests.evaluation.tiny_run import train_tiny_run
 from tests.experiments.study_sample import tiny
@@ -242,3 +243,12 @@ def test_every_keyword_that_a_message_spells_is_one() -> None:
                 spelt |= {n.value for n in [node.args[0]] if isinstance(n, ast.Constant) and isinstance(n.value, str)}
     assert spelt
     assert spelt - known == set()
+
+
+def test_a_warning_takes_a_line_and_is_shown_once_whatever_filters_change(capsys: pytest.CaptureFixture[str]) -> None:
+    with short_warnings("runs/seed-1", known=["known"]):
+        for text in ("known", "new", "new", "other"):
+            with warnings.catch_warnings():
+                pass
+            warnings.warn(text, RandomizationWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: runs/seed-1: new\nWarning: runs/seed-1: other\n"

@@ -6,14 +6,12 @@ import importlib
 import shlex
 import signal
 import sys
-import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
-from gym_dr.errors import GymDrError, Interrupted, RandomizationWarning, unknown_name
-from gym_dr.wording import addressing
+from gym_dr.errors import GymDrError, Interrupted, unknown_name
+from gym_dr.wording import addressing, short_warnings
 
 _COMMANDS = {  # name -> one line for --help; each is the function ``command`` of a module of that name
     "train": "Train an algorithm on a randomized environment.",
@@ -68,10 +66,8 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command line; user errors end with a message and exit code 2, not with a traceback."""
     typed = list(sys.argv[1:] if args is None else args)
-    warnings.formatwarning = _short_warning
-    warnings.simplefilter("once", RandomizationWarning)  # the environment is made more than once
     try:
-        with addressing(command_line=True):
+        with addressing(command_line=True), short_warnings():
             # the root context has the command line, which run folders record
             cli.main(args=typed, prog_name="gymdr", standalone_mode=False, obj=shlex.join(["gymdr", *typed]))
     except click.exceptions.Exit as stop:
@@ -92,7 +88,3 @@ def main(args: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()
         sys.exit(0)
-
-
-def _short_warning(message: Warning | str, *_: Any, **__: Any) -> str:
-    return f"Warning: {message}\n"

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -30,7 +31,7 @@ from gym_dr.runs.configure import open_run
 from gym_dr.runs.durable import write_atomically
 from gym_dr.runs.folder import RunFolder
 from gym_dr.runs.stopping import StopRequest, children_end_with_us, explain_interrupt, stop_signals
-from gym_dr.wording import addressing, at_command_line, how_to_resume, spelled
+from gym_dr.wording import addressing, at_command_line, how_to_resume, short_warnings, spelled
 
 LAUNCHERS = ("local", "ray")
 RETRIES = 3  # of a Ray task whose worker was lost
@@ -109,7 +110,11 @@ def train_folder(path: str, trust: Collection[str], display: Display, stop: Stop
 
     try:
         load_plugins()
-        train_run(*open_run(path, trust), resume=True, display=display, stop=stop)
+        with warnings.catch_warnings(record=True) as found:  # the launching process has shown them
+            warnings.simplefilter("always")
+            opened = open_run(path, trust)
+        with short_warnings("/".join(Path(path).parts[-2:]), known=[str(warning.message) for warning in found]):
+            train_run(*opened, resume=True, display=display, stop=stop)
     except Interrupted as stopped:  # the launching process says how to continue all runs
         print(stopped, file=sys.stderr, flush=True)
         raise

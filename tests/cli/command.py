@@ -24,16 +24,12 @@ def gymdr(*args: str | Path) -> Result:
     """What ``gymdr ARGS`` prints and exits with; an exception other than SystemExit reaches the test."""
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
-    before = warnings.formatwarning
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
-            warnings.simplefilter("default")  # pytest makes errors of warnings; the command prints them
-            try:
-                main([str(arg) for arg in args])
-            except SystemExit as stop:
-                code = stop.code or 0
-    finally:
-        warnings.formatwarning = before
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("default")  # pytest makes errors of warnings; the command prints them
+        try:
+            main([str(arg) for arg in args])
+        except SystemExit as stop:
+            code = stop.code or 0
     assert isinstance(code, int)
     return Result(code, out.getvalue(), err.getvalue())
 

@@ -210,6 +210,23 @@ def test_a_signal_while_the_seeds_are_summed_up_says_how_to_go_on(one_by_one: Pa
     assert result(one_by_one) == before
 
 
+def test_warnings_take_a_line_each_and_those_of_a_process_name_its_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    drawn = ("--randomize", "gravity=uniform:-9:-8")  # without the nominal value, in all configurations
+    adapted = ("--sampler", "doraemon", "--success", "200")  # and draws of each run start at the end of the box
+    result = gymdr(
+        "train", "a2c", *TINY, *drawn, *adapted, "--seeds", "1,2", "--workers", "1", "--run-dir", tmp_path / "runs"
+    )
+    assert result.code == 0, result.err
+    said = [line for line in (result.err + capfd.readouterr().err).splitlines() if "arning" in line]
+    assert [line.partition("Parameter")[0] for line in said] == [
+        "Warning: ",
+        "Warning: runs/seed-1: ",
+        "Warning: runs/seed-2: ",
+    ]
+
+
 def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
