@@ -23,6 +23,7 @@ from gym_dr.evaluation.report.tables import (
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
 from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.other_runs import folders_of_seeds
 from gym_dr.runs.plain import read_plain
 from gym_dr.wording import flag
 
@@ -124,9 +125,20 @@ def _provenance(group: Group) -> Provenance:
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
         repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
-        text += " The configuration is that of the first seed; the others differ only in the seed."
+        text += " The configuration is that of the first seed; the others differ only in the seed"
+        folders = _folders_by_seed(group)
+        for name, folder in folders.items():
+            repeat += [flag(name), folder]
+        text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
+
+
+def _folders_by_seed(group: Group) -> dict[str, str]:
+    """The options that name another run for each seed -> the folder of all of them."""
+    first, *others = [vars(run.config.options) for run in group.runs]
+    folders = folders_of_seeds(group.runs[0].config)
+    return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
 
 
 def _typed(folder: RunFolder) -> str | None:
