@@ -214,7 +214,9 @@ class StudyTables:
         seeds = ", ".join(map(str, self.study.seeds))
         text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
         if self.study.same_budget():
-            text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
+            budget = next(iter(self.study.budgets.values()))
+            unit = "" if budget is None else " environment steps"
+            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
         text += [*gap_findings(self.gap), *share_findings(self.effects_on_means[1])]
         for table in self.tables:
             text += [f"## {table.caption}", markdown_table(table), *table.notes]
