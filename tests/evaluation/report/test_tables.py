@@ -98,6 +98,18 @@ def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> Non
     assert "too few seeds" in tables.findings(seeds)[0]
 
 
+def test_several_seeds_that_all_return_the_same_are_not_called_too_few(comparison: Comparison) -> None:
+    seeds: Any = Seeds(comparison, [[[500.0], [500.0]], [[500.0], [500.0], [500.0]]])
+    assert tables.findings(seeds)[0].endswith("; seeds do not show how much this varies, so there is no interval.")
+
+
+def test_single_runs_without_an_interval_have_too_few_episodes_not_seeds(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "difference", lambda *_: {"value": 5.0, "low": None, "high": None})
+    assert tables.findings(comparison)[0].endswith("; there are too few episodes for an interval.")
+
+
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
