@@ -23,7 +23,6 @@ from gym_dr.evaluation.report.tables import (
 )
 from gym_dr.evaluation.report.training import draw_growth, draw_history, learning_curves
 from gym_dr.runs.folder import RunFolder
-from gym_dr.runs.other_runs import folders_of_seeds
 from gym_dr.runs.plain import read_plain
 from gym_dr.wording import flag
 
@@ -126,19 +125,12 @@ def _provenance(group: Group) -> Provenance:
     if several:
         repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
         text += " The configuration is that of the first seed; the others differ only in the seed"
-        folders = _folders_by_seed(group)
+        folders = group.folders_by_seed
         for name, folder in folders.items():
             repeat += [flag(name), folder]
         text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
-
-
-def _folders_by_seed(group: Group) -> dict[str, str]:
-    """The options that name another run for each seed -> the folder of all of them."""
-    first, *others = [vars(run.config.options) for run in group.runs]
-    folders = folders_of_seeds(group.runs[0].config)
-    return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
 
 
 def _typed(folder: RunFolder) -> str | None:

@@ -49,6 +49,13 @@ class Group:
         """The seeds of the runs."""
         return [run.config.settings.seed for run in self.runs]
 
+    @property
+    def folders_by_seed(self) -> dict[str, str]:
+        """Options that name another run for each seed -> the folder of all of these."""
+        first, *others = [vars(run.config.options) for run in self.runs]
+        folders = folders_of_seeds(self.runs[0].config)
+        return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
+
 
 def without_runs(groups: Sequence[Group], what: str) -> str:
     """A sentence, to follow others, on policies that are not runs and so lack something; empty if there are none."""

@@ -320,6 +320,8 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     configs = [group.runs[0].config for group in trained]
     one_algorithm = len({config.algorithm for config in configs}) == 1
     settings = [_settings(config, with_options=one_algorithm) for config in configs]
+    for shown, group in zip(settings, trained, strict=True):
+        shown |= {name: folder for name, folder in group.folders_by_seed.items() if name in shown}
     rows = _differing_rows(settings, missing="none")
     rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
     notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]

@@ -231,6 +231,17 @@ def test_settings_options_and_draws_that_differ_are_named_and_no_others(policy: 
     }
 
 
+def test_runs_that_each_went_on_from_the_run_with_their_seed_went_on_from_the_folder_of_these(
+    policy: FrozenPolicy,
+) -> None:
+    own, first = [
+        [group(policy, name, seed=s, init=f"/base/seed-{s if name == 'own' else 1}").policies[0] for s in (1, 2)]
+        for name in ("own", "first")
+    ]
+    groups = [Group(name="own", policies=tuple(own)), Group(name="first", policies=tuple(first))]
+    assert rows(groups) == {"init": ["/base", "/base/seed-1"]}
+
+
 def test_other_algorithms_are_named_without_their_own_settings(policy: FrozenPolicy) -> None:
     other = RunConfig(
         algorithm="reinforce", settings=run_of(policy).config.settings, randomization=None, options=ReinforceConfig()
