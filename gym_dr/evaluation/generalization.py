@@ -7,7 +7,7 @@ is D on D, Interpolation R on R, Extrapolation the geometric mean of D on R, D o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def dre(space: ParamSpace, episodes: int) -> list[CellSet]:
 
 
 def generalization(
-    policies: Sequence[Mapping[str, Any]], success: Mapping[tuple[str, str], float]
+    policies: Sequence[Mapping[str, Any]], success: Mapping[tuple[str, str], float], references: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """The paper's scores, one row for each algorithm, averaged over seeds.
 
@@ -38,13 +38,14 @@ def generalization(
         policies: With ``name``, ``algorithm`` and ``trained_on``. Policies that were not trained on D, R or E, whose
             algorithm is unknown, or with an adaptive ``sampler``, which changes the draws, are ignored.
         success: (policy's name, set's name) -> success rate.
+        references: Names of policies that only show what is possible; ignored too.
 
     Returns:
         For each algorithm ``success`` (trained on -> tested on -> rate) and the three scores; a score is None if runs
         for it are missing.
     """
     rows = []
-    policies = [policy for policy in policies if "sampler" not in policy]
+    policies = [policy for policy in policies if "sampler" not in policy and policy["name"] not in references]
     for algorithm in dict.fromkeys(policy["algorithm"] for policy in policies if policy["algorithm"]):
         alike = [policy for policy in policies if policy["algorithm"] == algorithm]
         rates = {}

@@ -30,6 +30,8 @@ Interval = dict[str, Any]  # value, low and high; low and high are None if there
 
 # what an interval does not cover: the policies are given, and their training is not repeated
 ONE_TRAINING = "Intervals over episodes say nothing about another training: for that, compare several seeds."
+# why several seeds have no interval: all values are the same, or no two runs that could differ share a seed
+NO_SPREAD = "seeds do not show how much this varies, so there is no interval"
 
 
 def statistic_names(success: float | None) -> list[str]:

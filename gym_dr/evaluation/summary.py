@@ -128,6 +128,6 @@ def summarize(evaluation: Evaluation, fresh: pd.DataFrame) -> dict[str, Any]:
     scores = None
     if success is not None and {cells.name for cells in evaluation.sets} >= set(VERSIONS.values()):
         rates = {(row["policy"], row["set"]): row["statistics"]["success_rate"]["value"] for row in results}
-        scores = generalization(document["policies"], rates)
+        scores = generalization(document["policies"], rates, document["references"])
     summary = {"results": results, "differences": differences, "best_known": best, "generalization": scores}
     return {"complete": True, **summary}

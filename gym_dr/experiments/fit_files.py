@@ -32,12 +32,14 @@ class FitFiles:
         """Checks that the randomization can be written.
 
         Raises:
-            ConfigError: The path does not end in .toml, or its folder does not exist.
+            ConfigError: The path does not end in .toml or is a folder, or its own folder does not exist.
         """
         if path.suffix != ".toml":
             raise ConfigError(f"{spelled('output')}: expected a file that ends in .toml, got {str(path)!r}.")
         if not path.parent.is_dir():
             raise ConfigError(f"{spelled('output')}: expected a file in an existing folder, got {str(path)!r}.")
+        if path.is_dir():  # which would show only once all is fitted, and particles and report are written
+            raise ConfigError(f"{spelled('output')}: expected a file, got the folder {str(path)!r}.")
         self.loggers = path.with_suffix(".loggers")
         self.randomization, self.particles, self.report = path, path.with_suffix(".npz"), path.with_suffix(".html")
         self._unfinished = path.with_name(f".{path.stem}.unfinished.npz")

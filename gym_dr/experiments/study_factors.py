@@ -123,7 +123,7 @@ def _check_names(tables: Mapping[str, Mapping[str, Any]]) -> None:
     owners = {BASELINE: "the baseline"}
     for factor, levels in tables.items():
         for name in (factor, *levels):
-            if not NAME.fullmatch(name):
+            if not isinstance(name, str) or not NAME.fullmatch(name):  # a mapping of Python may have any key
                 raise ConfigError(f"{factor}: expected names of letters, digits and _.- (at most 64), got {name!r}.")
         for level in list(levels)[1:]:
             owner = owners.setdefault(level.casefold(), factor)  # some file systems ignore case

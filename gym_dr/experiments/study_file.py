@@ -298,14 +298,15 @@ def _variants(
     named = inner_table(table, "variants")
     if not (named or combined):
         raise ConfigError("variants: expected at least one table, such as [variants.nominal]; got none.")
+    for name in (*combined, *named):
+        if not isinstance(name, str) or not NAME.fullmatch(name):  # a mapping of Python may have any key
+            raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
     for spelled, count in Counter(name.casefold() for name in (*combined, *named)).items():
         if count > 1:  # some file systems ignore case
             raise ConfigError(f"variants: expected names that differ in more than case, got {spelled!r} {count} times.")
     variants: list[Variant] = []
     given = {**combined, **named}
     for name in given:
-        if not NAME.fullmatch(name):
-            raise ConfigError(f"variants: expected a name of letters, digits and _.+- (at most 64), got {name!r}.")
         place = f"[factors]: {name}" if name in combined else f"[variants.{name}]"
         with located(place):
             own = inner_table(given, name)

@@ -14,7 +14,7 @@ import numpy as np
 from gym_dr.evaluation.paired import holm, mean_over_seeds
 from gym_dr.evaluation.regret import REGRET
 from gym_dr.evaluation.report.page import Table
-from gym_dr.evaluation.statistics import Interval, point_statistics, statistic_names
+from gym_dr.evaluation.statistics import NO_SPREAD, Interval, point_statistics, statistic_names
 from gym_dr.experiments.factor_tables import (
     EFFECTS,
     EFFECTS_METHOD,
@@ -214,7 +214,9 @@ class StudyTables:
         seeds = ", ".join(map(str, self.study.seeds))
         text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
         if self.study.same_budget():
-            text.append(f"Budget of each run: {next(iter(self.study.budgets.values())):,} environment steps.")
+            budget = next(iter(self.study.budgets.values()))
+            unit = "" if budget is None else " environment steps"
+            text.append(f"Budget of each run: {describe_budget(budget)}{unit}.")
         text += [*gap_findings(self.gap), *share_findings(self.effects_on_means[1])]
         for table in self.tables:
             text += [f"## {table.caption}", markdown_table(table), *table.notes]
@@ -328,7 +330,7 @@ def _finding(row: Mapping[Any, Any]) -> str:
     what = f"{did} {scale * abs(row['value']):.1f}{unit} {more}"
     text = f"On {row['set']}, {row['variant']} {what} than {row['other']}"
     if math.isnan(row["p_holm"]):
-        text += "; there are too few seeds for an interval"
+        text += f"; {'there are too few seeds for an interval' if row['seeds'] < 2 else NO_SPREAD}"
     else:
         low, high = scale * row["low"], scale * row["high"]
         text += f" (95 % interval of the difference {low:.1f} to {high:.1f}, corrected {p_value(row)}"

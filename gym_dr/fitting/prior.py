@@ -64,14 +64,17 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         known: Parameters that are known not to be nominal.
 
     Raises:
-        RandomizationError: Nothing is asked for, a parameter has only a few possible values, or a disturbance cannot be
-            found.
+        RandomizationError: Nothing is asked for, a parameter has only a few possible values or is known as well, or a
+            disturbance cannot be found.
         UnknownNameError: There is no such parameter.
     """
     with nominal_may_be_outside():
         rules = _asked(space, randomize, randomization)
         disturbances = {name: rules[name] for name in rules if name in DISTURBANCES}
         own = resolve(rules.without(disturbances), space)
+    if both := [name for name in randomize or () if name in known]:
+        places = f"expected in {either(RANDOMIZE, 'randomize')} or in {either(SET, 'params')}"
+        raise RandomizationError(f"{', '.join(both)}: {places}, got both: a value that is known is not to be found.")
     checked = space.check(known)
     constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
     for name, rule in constants.items():

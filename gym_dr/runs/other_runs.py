@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Collection
+from pathlib import Path
 
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
@@ -11,6 +13,16 @@ from gym_dr.runs.environments import make_env
 from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.wording import spelled
 from gym_dr.wrappers.past import Past
+
+
+def folders_of_seeds(config: RunConfig) -> dict[str, str]:
+    """Options that name a run with this run's seed -> the folder of several seeds that it is in.
+
+    That is what a user named who trained several seeds, each from a run of its own.
+    """
+    names = [field.name for field in dataclasses.fields(config.options) if field.metadata.get("run")]
+    paths = {name: Path(str(getattr(config.options, name))) for name in names}
+    return {name: str(path.parent) for name, path in paths.items() if path.name == f"seed-{config.settings.seed}"}
 
 
 def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:

@@ -32,6 +32,13 @@ def test_scores_are_those_of_the_paper() -> None:
     assert row["extrapolation"] == pytest.approx(0.032 ** (1 / 3))
 
 
+def test_a_reference_is_no_seed_of_what_is_scored() -> None:
+    policies = [{"name": name, "algorithm": "a2c", "trained_on": "random"} for name in ("r", "oracle")]
+    success = {(name, cells): rate for name, rate in (("r", 0.5), ("oracle", 0.9)) for cells in SETS}
+    (row,) = generalization(policies, success, references=["oracle"])
+    assert row["interpolation"] == 0.5
+
+
 def test_each_algorithm_has_its_own_scores_and_missing_runs_leave_gaps() -> None:
     policies = [
         {"name": "d", "algorithm": "a2c", "trained_on": "none"},

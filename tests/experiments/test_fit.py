@@ -371,11 +371,18 @@ def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("fitted.json", "expected a file that ends in .toml"), ("no/fitted.toml", "existing folder")]
+    ("name", "message"),
+    [
+        ("fitted.json", "expected a file that ends in .toml"),
+        ("no/fitted.toml", "existing folder"),
+        ("folder.toml", "expected a file, got the folder"),
+    ],
 )
 def test_an_output_that_cannot_be_written_is_refused(name: str, message: str, short: Any, tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
     with pytest.raises(ConfigError, match=message):
         fit(short, output=tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.toml"]
 
 
 # ---- files ----

@@ -367,6 +367,13 @@ def test_unequal_budgets_are_marked_in_every_table(tmp_path: Path) -> None:
     assert "† Budgets are unequal, in environment steps: nominal 384, long 512." in found.tables.markdown()
 
 
+def test_a_single_variant_may_have_a_budget_that_depends_on_its_episodes(tmp_path: Path) -> None:
+    form = {**tiny(seeds=[1], algorithm="reinforce", evaluation={"episodes": 1}), "variants": {"alone": {}}}
+    del form["a2c"]
+    found = study(form | {"reinforce": {"updates": 2, "hidden_sizes": [8]}}, tmp_path / "out")
+    assert "Budget of each run: by episodes." in found.tables.markdown()
+
+
 # ---- refused before anything is trained ------------------------------------------------------------------------------
 
 

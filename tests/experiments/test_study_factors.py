@@ -102,6 +102,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a level of the baseline's name": ({"factors": {"net": {"a": {}, "baseline": {"gamma": 0.9}}}}, "the baseline has"),
     "two levels of one name": ({"factors": {"net": {"a": {}, "A": {"gamma": 0.9}}}}, "'A', which net has too"),
     "a level that names no folder": ({"factors": {"net": {"a": {}, "b+c": {"gamma": 0.9}}}}, "got 'b.c'"),
+    "levels that are numbers": (
+        {"factors": {"net": {0.9: {"gamma": 0.9}, 0.99: {"gamma": 0.99}}}},
+        r"\[factors\]: net: expected names of letters, .*, got 0.9\.",
+    ),
+    "a factor that is a number": ({"factors": {3: LEVELS}}, r"\[factors\]: 3: expected names of letters, .*, got 3\."),
     "a single level": ({"factors": {"net": {"a": {}}}}, r"net: expected a table of at least two levels"),
     "a level that is no table": ({"factors": {"net": {"a": {}, "b": 3}}}, "net: b: expected a table of settings"),
     "an unknown option": ({"factors": {"net": {"a": {}, "b": {"gama": 3}}}}, r"\[factors\]: b: .*mean 'gamma'"),

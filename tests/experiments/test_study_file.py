@@ -134,6 +134,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two variants of one name": ({"variants": {"Wide": {}}}, "'wide' 2 times"),
     "a name that is no folder's": ({"variants": {"../a": {}}}, "expected a name of letters"),
+    "a name that is a number": ({"variants": {64: {"gamma": 0.9}}}, "expected a name of letters, .*, got 64"),
     "no seeds": ({"seeds": []}, "seeds: expected at least one"),
     "a seed twice": ({"seeds": [1, 1]}, "seeds: expected distinct whole numbers of at least 0"),
     "a negative seed": ({"seeds": [-1]}, "seeds: expected distinct whole numbers"),

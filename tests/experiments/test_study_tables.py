@@ -13,7 +13,7 @@ from gym_dr.experiments.study_tables import cell, findings
 
 def difference(**changes: Any) -> dict[str, Any]:
     """A row of ``StudyTables.comparisons``."""
-    row = {"variant": "adr", "other": "uniform", "set": "nominal", "statistic": "mean", "budgets": "equal"}
+    row = {"variant": "adr", "other": "uniform", "set": "nominal", "statistic": "mean", "seeds": 5, "budgets": "equal"}
     return row | {"value": 20.0, "low": 12.5, "high": 27.5, "p_holm": 0.01} | changes
 
 
@@ -81,8 +81,16 @@ def test_if_no_other_difference_is_significant_it_says_so() -> None:
 
 @pytest.mark.parametrize(("budgets", "mark"), [("equal", ""), ("unequal", " †")])
 def test_too_few_seeds_and_unequal_budgets_are_marked(budgets: str, mark: str) -> None:
-    (found,) = said(difference(low=math.nan, high=math.nan, p_holm=math.nan, budgets=budgets))
+    (found,) = said(difference(seeds=1, low=math.nan, high=math.nan, p_holm=math.nan, budgets=budgets))
     assert found == f"On nominal, adr returns 20.0 more than uniform; there are too few seeds for an interval{mark}."
+
+
+def test_enough_seeds_without_a_spread_are_not_called_too_few() -> None:
+    (found,) = said(difference(value=0.0, low=math.nan, high=math.nan, p_holm=math.nan))
+    assert found == (
+        "On nominal, adr returns 0.0 more than uniform; seeds do not show how much this varies, so there is no "
+        "interval."
+    )
 
 
 def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:

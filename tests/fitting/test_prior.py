@@ -33,6 +33,14 @@ def prior(known: Any = None, **asked: Any) -> Prior:
 
 # ---- what is refused ----
 
+
+def test_a_parameter_is_either_to_be_found_or_known() -> None:
+    asked = {"length": (0.4, 0.6), "gravity": (-12.0, -8.0)}
+    with pytest.raises(RandomizationError, match=r"length: expected in randomize or in params, got both"):
+        make_prior(SPACE, asked, None, {"length": 0.5})
+    assert make_prior(SPACE, None, asked, {"length": 0.5}).names == ("gravity",)  # a preset has them all
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "nothing": ({}, "Expected parameters to find, each with the range in which it may be, such as"),
     "constants alone": ({"length": 0.7}, "Expected parameters to find"),

@@ -124,7 +124,11 @@ def _provenance(group: Group) -> Provenance:
     text = f"{config.algorithm} on {config.settings.env}, seed{'s' if several else ''} {seeds}."
     if several:
         repeat += [flag("seeds"), ",".join(map(str, group.seeds))]
-        text += " The configuration is that of the first seed; the others differ only in the seed."
+        text += " The configuration is that of the first seed; the others differ only in the seed"
+        folders = group.folders_by_seed
+        for name, folder in folders.items():
+            repeat += [flag(name), folder]
+        text += f", and in the run with the same seed that {' and '.join(folders)} names." if folders else "."
     commands.append(("Reproduce with", shlex.join(repeat)))
     return Provenance(name=group.name, text=text, commands=commands, config=config.to_json())
 

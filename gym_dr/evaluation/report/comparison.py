@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -17,6 +17,8 @@ from gym_dr.evaluation.cells import CellSet
 from gym_dr.evaluation.policies import UNKNOWN, FrozenPolicy, TrainedRun
 from gym_dr.evaluation.regret import BestKnown, best_known
 from gym_dr.evaluation.results import Evaluation
+from gym_dr.runs.config import RunConfig
+from gym_dr.runs.other_runs import folders_of_seeds
 
 MAIN_FIRST = ("sobol", "sobol-box", "grid", "corners", "distribution", "fixed", "nominal")  # kinds of sets
 PLACES = {  # kind of a set -> preposition, label
@@ -47,6 +49,13 @@ class Group:
         """The seeds of the runs."""
         return [run.config.settings.seed for run in self.runs]
 
+    @property
+    def folders_by_seed(self) -> dict[str, str]:
+        """Options that name another run for each seed -> the folder of all of these."""
+        first, *others = [vars(run.config.options) for run in self.runs]
+        folders = folders_of_seeds(self.runs[0].config)
+        return {name: folder for name, folder in folders.items() if any(one[name] != first[name] for one in others)}
+
 
 def without_runs(groups: Sequence[Group], what: str) -> str:
     """A sentence, to follow others, on policies that are not runs and so lack something; empty if there are none."""
@@ -59,17 +68,20 @@ def without_runs(groups: Sequence[Group], what: str) -> str:
 def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
     """Groups runs by their configuration without the seed, in the order given; other policies stay single.
 
-    A single run keeps its name. Several are named after the folder that holds them, or its whole path if that name is
-    not unique.
+    Runs may each go on from, or imitate, the run with their own seed in a folder of several. A single run keeps its
+    name. Several are named after the folder that holds them, or its whole path if that name is not unique.
     """
-    alike = defaultdict(list)
+    alike, forms = defaultdict(list), defaultdict(set)
+    for run in [policy.run for policy in policies if policy.run is not None]:
+        forms[_by_seed(run)].add(_form(run.config))
     for policy in policies:
         if policy.run is None:
             alike[policy.digest, policy.name].append((0, policy))
         else:
-            form = policy.run.config.to_dict()
-            seed = form.pop("seed")
-            alike[json.dumps(form, sort_keys=True), ""].append((seed, policy))
+            config, by_seed = policy.run.config, _by_seed(policy.run)
+            # a run that happens to have its own seed may be named by all
+            key = by_seed if len(forms[by_seed]) > 1 else (_form(config), "")
+            alike[key].append((config.settings.seed, policy))
     groups = [[policy for _, policy in sorted(group, key=lambda pair: pair[0])] for group in alike.values()]
     # a policy that is not a run has no folder but a source
     folders = [Path(one.source) if one.run is None else one.run.folder.path.resolve().parent for one, *_ in groups]
@@ -78,6 +90,19 @@ def group_policies(policies: Sequence[FrozenPolicy]) -> list[Group]:
         Group(name=name if short.count(name) == 1 else str(folder), policies=tuple(group))
         for name, folder, group in zip(short, folders, groups, strict=True)
     ]
+
+
+def _form(config: RunConfig, options: Mapping[str, str] | None = None) -> str:
+    """A configuration without the seed, with other values of some options."""
+    form = config.to_dict()
+    del form["seed"]
+    form[config.algorithm] |= options or {}
+    return json.dumps(form, sort_keys=True)
+
+
+def _by_seed(run: TrainedRun) -> tuple[str, str]:
+    """What runs in one folder share that each name the run with their own seed in another one."""
+    return _form(run.config, folders_of_seeds(run.config)), str(run.folder.path.resolve().parent)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from gym_dr.evaluation.regret import REGRET, WORST_REGRET, best_entry, impossibl
 from gym_dr.evaluation.report.comparison import Comparison, Group, without_runs
 from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import sampler_notes
-from gym_dr.evaluation.statistics import CONFIDENCE, ONE_TRAINING, Interval
+from gym_dr.evaluation.statistics import CONFIDENCE, NO_SPREAD, ONE_TRAINING, Interval
 from gym_dr.evaluation.worst_cells import FIRST_MEAN
 from gym_dr.randomization.context import OBSERVATION
 from gym_dr.runs.config import RunConfig
@@ -121,7 +121,9 @@ def _comparison(comparison: Comparison, first: int, second: int, set_name: str) 
     place = comparison.place(set_name)
     text = f"{place}, {a} returns {abs(value):.1f} {'more' if value >= 0 else 'less'} than {b} on average"
     if low is None:
-        return f"{text}; there are too few seeds for an interval."
+        several = [len(comparison.entries(group)) > 1 for group in (first, second)]
+        few = f"there are too few {'seeds' if any(several) else 'episodes'} for an interval"
+        return f"{text}; {NO_SPREAD if all(several) else few}."
     if low <= 0 <= high:
         return (
             f"{place}, there is no significant difference between {a} and {b}: their mean returns differ by "
@@ -318,6 +320,8 @@ def config_diff(groups: Sequence[Group]) -> list[Table]:
     configs = [group.runs[0].config for group in trained]
     one_algorithm = len({config.algorithm for config in configs}) == 1
     settings = [_settings(config, with_options=one_algorithm) for config in configs]
+    for shown, group in zip(settings, trained, strict=True):
+        shown |= {name: folder for name, folder in group.folders_by_seed.items() if name in shown}
     rows = _differing_rows(settings, missing="none")
     rows += _differing_rows([_draws(config) for config in configs], missing="nominal")
     notes = [] if one_algorithm else ["The algorithms' settings are at the end of the page."]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,10 @@ import pytest
 
 from gym_dr.errors import RunFolderError
 from gym_dr.evaluation.evaluate import evaluate_policies
-from gym_dr.evaluation.policies import nominal_and_training, open_policies
+from gym_dr.evaluation.policies import TrainedRun, nominal_and_training, open_policies
 from gym_dr.evaluation.report import curves, maps, training
-from gym_dr.evaluation.report.assemble import assemble
-from gym_dr.evaluation.report.comparison import Comparison, group_policies
+from gym_dr.evaluation.report.assemble import _provenance, assemble
+from gym_dr.evaluation.report.comparison import Comparison, Group, group_policies
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.runs.configure import open_run
 from gym_dr.runs.folder import RunFolder
@@ -45,6 +46,22 @@ def test_a_reference_has_its_origin_on_the_page(judged: Comparison) -> None:
     report = assemble(judged, "gymdr report", lambda text: None)
     assert [origin.name for origin in report.provenance] == names
     assert [table.caption for table in report.tables].count("Regret") == 1
+
+
+def test_runs_that_each_went_on_from_the_run_with_their_seed_are_reproduced_from_the_folder_of_these(
+    comparison: Comparison,
+) -> None:
+    (policy,) = comparison.groups[0].policies
+    assert policy.run is not None
+    config, runs = policy.run.config, []
+    for seed in (1, 2):
+        options = dataclasses.replace(config.options, init=f"/runs/base/seed-{seed}")
+        one = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=seed), options=options)
+        runs.append(TrainedRun(folder=RunFolder(f"/runs/own/seed-{seed}"), config=one))
+    group = Group(name="own", policies=tuple(dataclasses.replace(policy, run=run) for run in runs))
+    origin = _provenance(group)
+    assert origin.text.endswith("differ only in the seed, and in the run with the same seed that init names.")
+    assert dict(origin.commands)["Reproduce with"].endswith("--seeds 1,2 --init /runs/base")
 
 
 def test_the_training_range_is_drawn_on_heat_maps(comparison: Comparison) -> None:

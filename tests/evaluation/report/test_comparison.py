@@ -30,6 +30,26 @@ def test_runs_that_differ_in_their_seed_are_one_group_in_the_order_of_seeds(poli
     assert [(group.name, group.seeds) for group in groups] == [("wide", [1, 3]), ("slow", [1])]
 
 
+def from_weights(policy: FrozenPolicy, source: str) -> FrozenPolicy:
+    """A run that went on from the weights of another one."""
+    assert policy.run is not None
+    config = policy.run.config
+    config = dataclasses.replace(config, options=dataclasses.replace(config.options, init=source))
+    return dataclasses.replace(policy, run=TrainedRun(folder=policy.run.folder, config=config))
+
+
+def test_runs_that_each_went_on_from_the_run_with_their_seed_are_one_group(policy: FrozenPolicy) -> None:
+    own = [from_weights(with_seed(policy, f"own/seed-{s}", s), f"/runs/base/seed-{s}") for s in (1, 2)]
+    first = [from_weights(with_seed(policy, f"first/seed-{s}", s), "/runs/base/seed-1") for s in (1, 2)]
+    groups = group_policies([*own, *first])
+    assert [(group.name, group.seeds) for group in groups] == [("own", [1, 2]), ("first", [1, 2])]
+
+
+def test_runs_that_went_on_from_different_runs_are_apart(policy: FrozenPolicy) -> None:
+    runs = [from_weights(with_seed(policy, f"x{s}", s), f"/runs/{top}/seed-{s}") for s, top in ((1, "a"), (2, "b"))]
+    assert [group.seeds for group in group_policies(runs)] == [[1], [2]]
+
+
 def test_groups_with_the_same_name_are_told_apart_by_their_paths(policy: FrozenPolicy) -> None:
     runs = [with_seed(policy, f"{top}/a/seed-{s}", s, num_envs=n) for top, n in (("x", 2), ("y", 3)) for s in (1, 2)]
     assert [group.name for group in group_policies(runs)] == ["/runs/x/a", "/runs/y/a"]

@@ -98,6 +98,18 @@ def test_one_seed_against_several_has_no_interval(comparison: Comparison) -> Non
     assert "too few seeds" in tables.findings(seeds)[0]
 
 
+def test_several_seeds_that_all_return_the_same_are_not_called_too_few(comparison: Comparison) -> None:
+    seeds: Any = Seeds(comparison, [[[500.0], [500.0]], [[500.0], [500.0], [500.0]]])
+    assert tables.findings(seeds)[0].endswith("; seeds do not show how much this varies, so there is no interval.")
+
+
+def test_single_runs_without_an_interval_have_too_few_episodes_not_seeds(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "difference", lambda *_: {"value": 5.0, "low": None, "high": None})
+    assert tables.findings(comparison)[0].endswith("; there are too few episodes for an interval.")
+
+
 @pytest.mark.parametrize(
     ("found", "answer"),
     [
@@ -217,6 +229,17 @@ def test_settings_options_and_draws_that_differ_are_named_and_no_others(policy: 
         "draws of gravity": ["Uniform(-12.0, -8.0)", "Uniform(-11.0, -9.0)", "nominal"],
         "draws of wind_power": ["Constant(3.0)", "nominal", "nominal"],
     }
+
+
+def test_runs_that_each_went_on_from_the_run_with_their_seed_went_on_from_the_folder_of_these(
+    policy: FrozenPolicy,
+) -> None:
+    own, first = [
+        [group(policy, name, seed=s, init=f"/base/seed-{s if name == 'own' else 1}").policies[0] for s in (1, 2)]
+        for name in ("own", "first")
+    ]
+    groups = [Group(name="own", policies=tuple(own)), Group(name="first", policies=tuple(first))]
+    assert rows(groups) == {"init": ["/base", "/base/seed-1"]}
 
 
 def test_other_algorithms_are_named_without_their_own_settings(policy: FrozenPolicy) -> None:
