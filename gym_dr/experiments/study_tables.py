@@ -32,6 +32,7 @@ from gym_dr.experiments.gap_tables import COLUMNS, gap_findings, gap_numbers, ga
 from gym_dr.experiments.study_file import Study, describe_budget
 from gym_dr.experiments.study_gap import judged_on
 from gym_dr.experiments.table_cells import SMALLEST, UNEQUAL, cell, p_value
+from gym_dr.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +213,7 @@ class StudyTables:
     def markdown(self) -> str:
         """All tables in Markdown."""
         seeds = ", ".join(map(str, self.study.seeds))
-        text = [f"# {self.study.env}", f"{len(self.study.variants)} variants, seeds {seeds}."]
+        text = [f"# {self.study.env}", f"{counted(len(self.study.variants), 'variant')}, seeds {seeds}."]
         if self.study.same_budget():
             budget = next(iter(self.study.budgets.values()))
             unit = "" if budget is None else " environment steps"
