@@ -223,6 +223,34 @@ def test_without_a_seed_draws_differ_between_runs() -> None:
     assert (one.reset()[1]["params"]["gravity"] != two.reset()[1]["params"]["gravity"]).any()
 
 
+def test_sub_environments_that_are_first_reset_later_have_seeds_of_their_own() -> None:
+    first, rest = np.array([True, False, False]), np.array([False, True, True])
+    seen = []
+    for _ in range(2):
+        envs = make("native")  # Gymnasium's sync environment must reset all of them at first
+        envs.reset(seed=[1, None, None], options={"reset_mask": first})
+        envs.reset(options={"reset_mask": rest})
+        assert (envs.params["gravity"] == envs.pending["gravity"]).all()
+        assert envs.draw_seeds == envs.unwrapped.np_random_seed
+        envs.resample()
+        seen.append(envs.pending["gravity"])
+        assert len(np.unique(seen[-1])) == 3
+    assert seen[0][0] == seen[1][0]
+    assert (seen[0][1:] != seen[1][1:]).all()
+
+
+def test_a_shared_draw_has_a_seed_of_its_own_before_the_first_sub_environment_is_reset() -> None:
+    rest = {"reset_mask": np.array([False, True, True])}
+    seen = []
+    for _ in range(2):
+        envs = make("native", shared=True)
+        envs.reset(options=dict(rest))
+        envs.reset(options={"reset_mask": np.array([True, False, False])})
+        assert len(np.unique(envs.params["gravity"])) == 1
+        seen.append(envs.params["gravity"][0])
+    assert seen[0] != seen[1]
+
+
 def test_it_works_around_randomize_attributes() -> None:
     envs: Any = ResampleParams(
         gym.vector.SyncVectorEnv([lambda: RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.3, 0.9)})] * 2),
