@@ -261,6 +261,17 @@ class ParamSpace(Mapping[str, Param]):
                         stacklevel=5,
                     )
 
+    def warn_of_scaled_zeros(self, rules: Mapping[str, Rule]) -> None:
+        """Warns of each parameter that stays at 0, its nominal value, because its rule is a Scale."""
+        for name, rule in rules.items():
+            if rule.operation == "scale" and self[name].nominal == 0:
+                warnings.warn(
+                    f"Parameter {name!r} has no effect here: Scale multiplies its nominal value, which is 0. Use Add, "
+                    "or a distribution of its values.",
+                    RandomizationWarning,
+                    stacklevel=4,
+                )
+
     def check(self, values: Any) -> dict[str, float]:
         """Checks parameter values of one environment before any of them is used.
 
