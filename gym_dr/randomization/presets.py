@@ -30,9 +30,12 @@ def add_preset(space_name: str, name: str, randomization: Randomization, owner: 
         owner: The package that it comes from.
 
     Raises:
-        RandomizationError: The space already has a different preset with this name.
+        RandomizationError: It is no ``Randomization``, or the space already has a different preset with this name.
         NameClashError: Another package has already added this name.
     """
+    if not isinstance(randomization, Randomization):
+        got = shortened(randomization)
+        raise RandomizationError(f"Preset {name!r}: expected a Randomization, got {got}. Use Randomization({{...}}).")
     if name == NONE or (owner == PROGRAM and presets(space_name).get(name, randomization) != randomization):
         raise RandomizationError(f"{space_name} already has a preset {name!r}. Choose another name.")
     PRESETS.add(f"{name} of {space_name}", (space_name, name, randomization), owner)

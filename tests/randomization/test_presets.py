@@ -192,6 +192,13 @@ def test_the_name_none_is_taken(space: ParamSpace) -> None:
         add_preset(space.name, "none", Randomization())
 
 
+def test_a_preset_that_is_no_randomization_is_refused(space: ParamSpace) -> None:
+    rules: Any = {"mass": (1, 5)}
+    with pytest.raises(RandomizationError, match="'heavy': expected a Randomization, got"):
+        add_preset(space.name, "heavy", rules)
+    assert "heavy" not in presets(space.name)
+
+
 def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen(space: ParamSpace) -> None:
     add_preset(space.name, "broken", Randomization({"mass": (1, 50)}))
     with pytest.raises(RandomizationError, match="Parameter 'mass'"):
