@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask, Words
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.states import (
     EnvState,
     check_layout,
@@ -59,7 +60,8 @@ class ResampleParams(ParamsWrapper):
             shared: Whether all sub-environments share one draw, keyed by the first one's seed.
 
         Raises:
-            RandomizationError: A number is not a whole number above 0, or the environment has no parameters.
+            RandomizationError: A number is not a whole number above 0, the environment has no parameters, or its draws
+                come from this wrapper already, or from a sampler that learns.
         """
         by_hand = rollout_steps is None
         for name, value in (("rollout_steps", 1 if by_hand else rollout_steps), ("every", every)):
@@ -67,9 +69,14 @@ class ResampleParams(ParamsWrapper):
                 raise RandomizationError(
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
                 )
-        if isinstance(env, ResampleParams):
+        if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
             raise RandomizationError("ResampleParams: the environment already has this wrapper.")
         self._params_env = cast(Any, with_params(env))
+        if self._params_env.sampler.version is not None:
+            raise RandomizationError(
+                "ResampleParams: expected draws that never change, got those of a sampler that learns from "
+                "episodes (AdaptParams). Use one of the two."
+            )
         super().__init__(self._params_env)
         # vector steps between draws; None to draw only by hand
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
+from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
 from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 
@@ -153,6 +153,18 @@ def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str)
 def test_two_around_one_environment_are_refused() -> None:
     with pytest.raises(RandomizationError, match="already has this wrapper"):
         ResampleParams(make(), rollout_steps=4)
+    envs: Any = RecordEpisodes(make(), lambda record: None)
+    with pytest.raises(RandomizationError, match="already has this wrapper"):
+        ResampleParams(envs, rollout_steps=5)
+
+
+@pytest.mark.parametrize("sampler", ["adr", "plr"])
+def test_draws_that_a_sampler_learns_are_not_held(sampler: str) -> None:
+    envs: Any = AdaptParams(gym.make_vec(ENV_ID, 2), sampler)
+    with pytest.raises(
+        RandomizationError, match="expected draws that never change, got those of a sampler that learns"
+    ):
+        ResampleParams(envs, rollout_steps=5)
 
 
 def test_resample_with_a_mask_leaves_the_others_alone() -> None:
