@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gym_dr.errors import RandomizationError, RandomizationWarning, shortened, unknown_name
@@ -30,9 +30,12 @@ def add_preset(space_name: str, name: str, randomization: Randomization, owner: 
         owner: The package that it comes from.
 
     Raises:
-        RandomizationError: The space already has a different preset with this name.
+        RandomizationError: It is no ``Randomization``, or the space already has a different preset with this name.
         NameClashError: Another package has already added this name.
     """
+    if not isinstance(randomization, Randomization):
+        got = shortened(randomization)
+        raise RandomizationError(f"Preset {name!r}: expected a Randomization, got {got}. Use Randomization({{...}}).")
     if name == NONE or (owner == PROGRAM and presets(space_name).get(name, randomization) != randomization):
         raise RandomizationError(f"{space_name} already has a preset {name!r}. Choose another name.")
     PRESETS.add(f"{name} of {space_name}", (space_name, name, randomization), owner)
@@ -106,14 +109,17 @@ def with_rules(whole: Any, randomize: Any, space: ParamSpace) -> Randomization:
     own = space.expand(Randomization.from_dict(randomize)).to_dict()
     rules = resolve(whole, space).to_dict()
     rules.pop("switched_on", None)  # decided again
-    return resolve({**rules, **own}, space)
+    return _checked(Randomization.from_dict({**rules, **own}), space, written=randomize)
 
 
-def _checked(randomization: Randomization, space: ParamSpace) -> Randomization:
+def _checked(randomization: Randomization, space: ParamSpace, written: Collection[str] | None = None) -> Randomization:
+    """Expands and checks a randomization, in which only some names are those that a user has written, if not all."""
     expanded = space.expand(randomization)
+    named = [name for name in (randomization if written is None else written) if name in expanded]
     with warnings.catch_warnings():
         if randomization.switched_on is not None:  # it comes from an environment, which has warned
             warnings.simplefilter("ignore", RandomizationWarning)
         decided = space.decide_switches(expanded)
         space.check_randomization(decided)
+        space.warn_of_scaled_zeros({name: expanded[name] for name in named})
     return decided

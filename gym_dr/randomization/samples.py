@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gym_dr.errors import RandomizationError, shortened
+from gym_dr.options import is_whole
 from gym_dr.randomization.draws import draw, seed_word
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
@@ -28,6 +29,8 @@ def sample(randomization: Randomization, n: int, seed: int, space: ParamSpace | 
 
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise RandomizationError(f"Expected a number of draws of at least 1, got {n!r}.")
+    if not is_whole(seed) or seed < 0:
+        raise RandomizationError(f"Expected a seed that is a whole number of at least 0, got {seed!r}.")
     found, known = _with_space(randomization, space)
     words = np.full(int(n), seed_word(seed), np.uint64)
     return pd.DataFrame(draw(found, known, words, np.arange(n)), index=pd.RangeIndex(int(n), name="draw_index"))

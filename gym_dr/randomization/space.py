@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import NominalNotDrawnWarning, RandomizationError, RandomizationWarning, check_known, unknown_name
+from gym_dr.errors import (
+    NominalNotDrawnWarning,
+    RandomizationError,
+    RandomizationWarning,
+    check_known,
+    shortened,
+    unknown_name,
+)
 from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
 from gym_dr.randomization.spec import Randomization
@@ -119,8 +126,14 @@ class ParamSpace(Mapping[str, Param]):
             params: In the order in which tables show them.
 
         Raises:
-            RandomizationError: Two parameters have the same name, or a switch is not a "bool" parameter.
+            RandomizationError: Something is no parameter, two have the same name, or a switch is not a "bool"
+                parameter.
         """
+        given = list(params) if isinstance(params, Iterable) else [params]
+        if not all(isinstance(param, Param) for param in given):
+            raise RandomizationError(
+                f"Parameter space {name!r}: expected a list of Param(...), got {shortened(params)}."
+            )
         self.name = name
         self._params = {param.name: param for param in params}
         if len(self._params) != len(params):
@@ -260,6 +273,17 @@ class ParamSpace(Mapping[str, Param]):
                         RandomizationWarning,
                         stacklevel=5,
                     )
+
+    def warn_of_scaled_zeros(self, rules: Mapping[str, Rule]) -> None:
+        """Warns of each parameter that stays at 0, its nominal value, because its rule is a Scale."""
+        for name, rule in rules.items():
+            if rule.operation == "scale" and self[name].nominal == 0:
+                warnings.warn(
+                    f"Parameter {name!r} has no effect here: Scale multiplies its nominal value, which is 0. Use Add, "
+                    "or a distribution of its values.",
+                    RandomizationWarning,
+                    stacklevel=4,
+                )
 
     def check(self, values: Any) -> dict[str, float]:
         """Checks parameter values of one environment before any of them is used.

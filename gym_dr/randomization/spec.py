@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class Correlation:
     """Correlation of some parameters' normal scores (a Gaussian copula); each keeps its own distribution.
 
-    The first parameter keeps the draws that it would have without correlation; the others follow it.
+    The first parameter keeps the draws that it would have without correlation; the others follow it. It links draws
+    before Scale and Add apply, so for a Scale of a negative nominal value its sign turns around. The values of a Choice
+    count in their order.
     """
 
     names: tuple[str, ...]  # of the parameters, in the order of the matrix

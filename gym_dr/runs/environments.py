@@ -224,9 +224,7 @@ def make_vector_env(
     if vectorization == "async":
         with children_end_with_us():
             env_fns = [partial(gym.make, env_id, **kwargs)] * num_envs
-            workers = WorkerVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
-        workers.spec = gym.spec(env_id.rpartition(":")[2])  # as make_vec does
-        return workers
+            return WorkerVectorEnv(env_fns, timeout=worker_timeout, restart=restart_workers)
     envs = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **kwargs)
     if kwargs.get("render_mode") == "rgb_array":
         for env in getattr(envs, "envs", ()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import gymnasium as gym
@@ -14,13 +14,14 @@ from gymnasium.vector.utils import batch_space
 
 from gym_dr.arrays import Indices, Mask
 from gym_dr.envs.autoreset import AutoresetState
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.states import EnvState, check_layout, part_of, put_under, set_state_inside, split_state, state_inside
 from gym_dr.envs.vector_arguments import Options, Seeds, check_mask, check_seeds
 from gym_dr.errors import EnvStateError, RandomizationError, shortened
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.wrappers.disturbances import Disturbances
+from gym_dr.wrappers.disturbances import DISTURBANCES, Disturbances
 from gym_dr.wrappers.disturbed_space import DisturbedSpace
 from gym_dr.wrappers.vector_params import ParamsWrapper, spaces_of
 
@@ -77,7 +78,7 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             RandomizationError: An impossible value in ``options``; nothing has changed.
         """
-        exact, rest = _split(options, self._state)
+        exact, rest = _split(options, self._state, self._takes)
         checked = self._state.space.check_vector(exact, 1)
         observation, info = self.env.reset(seed=seed, options=rest)
         if seed is not None or not self._begun:
@@ -133,6 +134,12 @@ class Disturb(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._begun = True
         self._state.set_state(own, np.zeros(1, np.int64))
         return self._state.observe(np.asarray(observation)[None], fresh=np.zeros(1, np.bool_))[0]
+
+    def _takes(self, name: str) -> bool:
+        """Whether something inside takes exact values of a disturbance."""
+        if self.env.has_wrapper_attr("disturbances"):
+            return True
+        return self.env.has_wrapper_attr("param_space") and name in self.env.get_wrapper_attr("param_space")
 
     def _offering(self, call: str) -> Any:
         """A method of the environment inside, if that offers its state."""
@@ -227,7 +234,7 @@ class DisturbVector(ParamsWrapper):
             RandomizationError: An impossible value or mask in ``options``; nothing has changed.
         """
         mask = check_mask((options or {}).get("reset_mask"), self.num_envs)
-        exact, rest = _split(options, self._state)
+        exact, rest = _split(options, self._state, self._takes)
         checked = self._state.space.check_vector(exact, self.num_envs)
         observations, info = self.env.reset(seed=seed, options=rest)  # type: ignore[arg-type]
         given = np.array([s is not None for s in check_seeds(seed, self.num_envs)])
@@ -286,6 +293,17 @@ class DisturbVector(ParamsWrapper):
         self._autoreset.set_state(episodes, envs)
         return self._state.observe(observations, fresh=np.zeros(self.num_envs, np.bool_))
 
+    def _takes(self, name: str) -> bool:
+        """Whether something inside may take exact values of a disturbance."""
+        *layers, base = stack_of(self.env)
+        if any(isinstance(layer, DisturbVector) for layer in layers):
+            return True
+        if isinstance(base, SyncVectorEnv):
+            inside = any(env.has_wrapper_attr("disturbances") for env in base.envs)
+        else:
+            inside = hasattr(base, "env_fns")  # worker processes, whose environments are not looked at here
+        return inside or name in self._inner()[0]
+
     def _push(self) -> None:
         envs, velocities = self._state.pushes(self._autoreset.will_step)  # skips those about to be reset
         if len(envs) == 0:
@@ -332,13 +350,27 @@ def _id_of(env: Any) -> str:
     return "" if spec is None else str(spec.id)
 
 
-def _split(options: Mapping[str, Any] | None, state: Disturbances) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Takes the wrapper's own exact values out of ``options``."""
+def _split(
+    options: Mapping[str, Any] | None, state: Disturbances, takes: Callable[[str], bool]
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Takes the wrapper's own exact values out of ``options``.
+
+    Raises:
+        RandomizationError: There is one of a disturbance that neither this wrapper nor the environment ``takes``, which
+            environments of others would ignore.
+    """
     rest = dict(options or {})
     params = rest.get("params")
     if not isinstance(params, Mapping):
         return {}, rest or None
     others = {name: value for name, value in params.items() if name not in state.space}
+    for name in others:
+        if name in DISTURBANCES and not takes(name):
+            known = ", ".join(state.space) or "of which there is none"
+            raise RandomizationError(
+                f"Parameter {name!r}: expected a disturbance that varies here, {known}. "
+                f"To set another one for an episode, make the wrapper with it: {{{name!r}: 0}}."
+            )
     rest.pop("params")
     if others:
         rest["params"] = others

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 
 from gym_dr.arrays import Array, Floats, Mask, Words
+from gym_dr.envs.stack import stack_of
 from gym_dr.envs.states import (
     EnvState,
     check_layout,
@@ -60,7 +60,8 @@ class ResampleParams(ParamsWrapper):
             shared: Whether all sub-environments share one draw, keyed by the first one's seed.
 
         Raises:
-            RandomizationError: A number is not a whole number above 0, or the environment has no parameters.
+            RandomizationError: A number is not a whole number above 0, the environment has no parameters, or its draws
+                come from this wrapper already, or from a sampler that learns.
         """
         by_hand = rollout_steps is None
         for name, value in (("rollout_steps", 1 if by_hand else rollout_steps), ("every", every)):
@@ -68,14 +69,20 @@ class ResampleParams(ParamsWrapper):
                 raise RandomizationError(
                     f"ResampleParams: expected {name} to be a whole number above 0, got {value!r}."
                 )
-        if isinstance(env, ResampleParams):
+        if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
             raise RandomizationError("ResampleParams: the environment already has this wrapper.")
         self._params_env = cast(Any, with_params(env))
+        if self._params_env.sampler.version is not None:
+            raise RandomizationError(
+                "ResampleParams: expected draws that never change, got those of a sampler that learns from "
+                "episodes (AdaptParams). Use one of the two."
+            )
         super().__init__(self._params_env)
         # vector steps between draws; None to draw only by hand
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
         self.shared = shared
         self._seeds: Words | None = None  # (num_envs,), None before the first reset
+        self._seeded: Mask = np.zeros(self.num_envs, np.bool_)  # those with a draw from here
         self.draw_seeds: tuple[int | None, ...] = (None,) * self.num_envs  # seeds in the keys of draws
         self._steps = 0  # vector steps since the last seeded reset
         self._next_index = np.zeros(self.num_envs, dtype=np.int64)  # the draw that each next reset uses
@@ -125,14 +132,12 @@ class ResampleParams(ParamsWrapper):
             RandomizationError: An impossible seed, or an impossible value or mask in ``options``; nothing has changed.
         """
         mask = check_reset_mask(options, self.num_envs)
-        check_seeds(seed, self.num_envs)
+        seeds = check_seeds(seed, self.num_envs)
         options = dict(options) if options else {}  # a copy: Gymnasium removes reset_mask from it
         if options.get("params") is not None:
             self.param_space.check_vector(options["params"], self.num_envs)
-        if seed is None and self._seeds is None:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
-        if seed is not None:
-            seed = self._reseed(seed, mask)
+        if seed is not None or not self._seeded[mask].all():
+            seed = self._reseed(seeds, mask)
         return self.env.reset(seed=seed, options=options or None)  # type: ignore[arg-type]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -193,6 +198,7 @@ class ResampleParams(ParamsWrapper):
         self.draw_seeds = tuple(seeds[i] if chosen[i] else seed for i, seed in enumerate(self.draw_seeds))
         for name, values in part_of("drawn", own).items():
             self._drawn[name] = np.where(chosen, values, self._drawn.get(name, values))
+        self._seeded |= chosen
         if chosen.all():
             self._steps = int(own["steps"][0])
         return observations
@@ -203,18 +209,23 @@ class ResampleParams(ParamsWrapper):
         if self.interval is not None and self._steps % self.interval == 0:
             self.resample()
 
-    def _reseed(self, seed: int | Sequence[int | None], mask: Mask) -> list[int | None]:
-        """Restarts the draws of the masked sub-environments; returns a seed for each."""
-        seeds = check_seeds(seed, self.num_envs)
+    def _reseed(self, seeds: list[int | None], mask: Mask) -> list[int | None]:
+        """Restarts the draws of masked sub-environments with a seed, given or new; returns a seed for each."""
         words = np.zeros(self.num_envs, dtype=np.uint64) if self._seeds is None else self._seeds.copy()
-        for i, s in enumerate(seeds):
-            if s is None and self._seeds is None:  # never seeded: choose a seed, so that draws have a key
-                s = seeds[i] = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
-            if s is not None and mask[i]:
-                words[i] = seed_word(s)
+        chosen, keyed, known = mask.copy(), self._seeded.copy(), list(self.draw_seeds)
+        if self.shared:  # the first one's seed is in the key of all draws, from the first reset of any of them on
+            chosen[0], keyed[0] = mask[0] or self._seeds is None, self._seeds is not None
+        for i in np.flatnonzero(chosen).tolist():
+            if seeds[i] is None and keyed[i]:
+                continue
+            if seeds[i] is not None or not self.shared:
                 self._next_index[i] = 0
+            if seeds[i] is None:  # never seeded: choose a seed, so that draws have a key
+                seeds[i] = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(2))
+            known[i] = seeds[i]
+            words[i] = seed_word(cast(int, seeds[i]))
         self._seeds = words
-        known = [s if s is not None and mask[i] else self.draw_seeds[i] for i, s in enumerate(seeds)]
+        self._seeded |= mask
         self.draw_seeds = (known[0],) * self.num_envs if self.shared else tuple(known)
         if mask.all():
             self._steps = 0

@@ -86,7 +86,12 @@ def test_a_rule_that_would_replace_a_keyword_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"gravty": -5.0}, r"LunarLander has no keyword 'gravty'\. Known: gravity, enable_wind"),
+        (
+            {"gravty": -5.0},
+            r"LunarLander has no keyword 'gravty'\. Did you mean 'gravity'\? Known: gravity, enable_wind",
+        ),
+        ({"randomisation": "none"}, r"has no keyword 'randomisation'\. Did you mean 'randomization'\?"),
+        ({"enable_wnd": True}, r"Did you mean 'enable_wind'\?.*, and of every environment randomization, context"),
         ({"main_engine_power": 9.0}, r"Use randomization={'main_engine_power': ...}"),
     ],
 )

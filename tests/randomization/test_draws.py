@@ -334,6 +334,15 @@ def test_every_pair_of_three_has_its_own_correlation() -> None:
         assert got == pytest.approx(expected, abs=4 / math.sqrt(N))
 
 
+def test_a_correlation_links_factors_and_the_order_of_choices_as_the_guide_says() -> None:
+    rules = {"gravity": Scale((0.9, 1.1)), "main_engine_power": (12.0, 14.0), "leg_spring_torque": Choice((60, 20))}
+    correlation = Correlation(tuple(rules), ((1.0, 0.8, 0.5), (0.8, 1.0, 0.5), (0.5, 0.5, 1.0)))
+    drawn = draw(Randomization(rules, correlation=correlation), LUNAR_LANDER, np.arange(2000, dtype=np.uint64), 0)
+    found = np.corrcoef([drawn[name] for name in rules])
+    assert found[0, 1] < -0.7  # nominal gravity is negative
+    assert found[1, 2] < -0.3  # 60 comes before 20
+
+
 def test_the_first_name_keeps_its_draws_bit_for_bit() -> None:
     for first in "acd":
         rest = [name for name in "acd" if name != first]

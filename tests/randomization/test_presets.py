@@ -7,16 +7,18 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 import gym_dr  # noqa: F401  files the presets of its environments
-from gym_dr import Bernoulli, Normal, Param, ParamSpace, Randomization, Uniform, add_preset
+from gym_dr import Add, Bernoulli, Normal, Param, ParamSpace, Randomization, Scale, Uniform, add_preset
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
 from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mountain_car_continuous, pendulum
+from gym_dr.envs.mujoco.space import model_space
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.draws import draw
-from gym_dr.randomization.presets import presets, resolve
+from gym_dr.randomization.presets import presets, resolve, with_rules
 
 CLASSIC = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
 SPACES = [LUNAR_LANDER, *(module.SPACE for module in CLASSIC)]
@@ -190,6 +192,13 @@ def test_the_name_none_is_taken(space: ParamSpace) -> None:
         add_preset(space.name, "none", Randomization())
 
 
+def test_a_preset_that_is_no_randomization_is_refused(space: ParamSpace) -> None:
+    rules: Any = {"mass": (1, 5)}
+    with pytest.raises(RandomizationError, match="'heavy': expected a Randomization, got"):
+        add_preset(space.name, "heavy", rules)
+    assert "heavy" not in presets(space.name)
+
+
 def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen(space: ParamSpace) -> None:
     add_preset(space.name, "broken", Randomization({"mass": (1, 50)}))
     with pytest.raises(RandomizationError, match="Parameter 'mass'"):
@@ -199,3 +208,23 @@ def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen(space: 
 def test_what_presets_returns_may_be_changed_without_harm() -> None:
     presets("LunarLander").clear()
     assert "default" in presets("LunarLander")
+
+
+# rules without an effect
+
+
+def test_a_scale_of_a_nominal_value_of_0_warns_unless_a_pattern_matched_it() -> None:
+    space = model_space("Hopper", gym.make("Hopper-v5").unwrapped.model)  # type: ignore[attr-defined]
+    message = "'density' has no effect here: Scale multiplies its nominal value, which is 0"
+    with pytest.warns(RandomizationWarning, match=message):
+        resolve({"density": Scale((0.5, 2.0))}, space)
+    with pytest.warns(RandomizationWarning, match=message):
+        with_rules("none", {"density": Scale((0.5, 2.0))}, space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rules = {"density": Add((0.0, 2.0)), "dof_damping:*": Scale((0.5, 2.0)), "gravity.z": Scale((0.5, 2.0))}
+        decided = resolve(rules, space)
+        with_rules("none", {"dof_damping:*": Scale((0.5, 2.0))}, space)
+        resolve(decided, space)
+    assert space["dof_damping:rootx"].nominal == 0.0
+    assert "dof_damping:rootx" in decided

@@ -57,6 +57,9 @@ def test_samples_have_their_distributions_and_correlations() -> None:
     assert set(table["c"]) == {1.0, 2.0, 3.0}
 
 
+BAD_SEEDS: tuple[Any, ...] = (-1, None, "1", 1.7, True)
+
+
 @pytest.mark.parametrize(
     ("rules", "keywords", "error", "message"),
     [
@@ -64,7 +67,10 @@ def test_samples_have_their_distributions_and_correlations() -> None:
         ({"body_mass:*": (1, 2)}, {}, RandomizationError, "stands for several parameters. Pass the environment's"),
         ({"a": (0, 1)}, {"n": 0}, RandomizationError, "number of draws of at least 1, got 0"),
         ({"a": (0, 1)}, {"n": 2.5}, RandomizationError, "number of draws of at least 1, got 2.5"),
-        ({"a": (0, 1)}, {"seed": -1}, RandomizationError, "Expected a seed >= 0"),
+        *(
+            ({"a": (0, 1)}, {"seed": s}, RandomizationError, "Expected a seed that is a whole number")
+            for s in BAD_SEEDS
+        ),
     ],
     ids=str,
 )

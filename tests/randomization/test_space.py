@@ -138,6 +138,12 @@ def test_a_switch_that_is_none_is_refused(switch: str) -> None:
         ParamSpace("Lander", [GRAVITY, Param(name="x", nominal=0.0, low=0.0, high=1.0, switch=switch)])
 
 
+@pytest.mark.parametrize("params", [["mass"], {"mass": Param(name="mass", nominal=1, low=0, high=2)}, None])
+def test_a_space_of_something_else_than_parameters_is_refused(params: Any) -> None:
+    with pytest.raises(RandomizationError, match=r"Parameter space 'things': expected a list of Param\(\.\.\.\), got"):
+        ParamSpace("things", params)
+
+
 def test_two_parameters_of_one_name_are_refused() -> None:
     with pytest.raises(RandomizationError, match="'Lander': two parameters have the same name"):
         ParamSpace("Lander", [GRAVITY, WIND, GRAVITY])

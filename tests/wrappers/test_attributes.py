@@ -106,6 +106,22 @@ def test_a_parameter_that_is_no_attribute_names_the_nearest() -> None:
         RandomizeAttributes(gym.make("MountainCar-v0"), {}, space=space)
 
 
+@pytest.mark.parametrize("value", [None, "heavy", np.ones(3)])
+def test_an_attribute_that_is_no_number_is_named(value: Any) -> None:
+    env: Any = gym.make("CartPole-v1")
+    env.unwrapped.masscart = value
+    with pytest.raises(
+        RandomizationError, match="'masscart': expected an attribute of CartPoleEnv that is a number, got"
+    ):
+        RandomizeAttributes(env, "none")
+
+
+@pytest.mark.parametrize("space", [{"length": (0.1, 1.0)}, [Param(name="length", nominal=0.5, low=0.1, high=2.0)]])
+def test_a_space_of_another_type_is_refused(space: Any) -> None:
+    with pytest.raises(RandomizationError, match=r"expected space=ParamSpace\(\.\.\.\), got"):
+        RandomizeAttributes(gym.make("CartPole-v1"), {"length": (0.2, 0.4)}, space)
+
+
 def test_an_unknown_parameter_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'gravity'"):
         RandomizeAttributes(gym.make("CartPole-v1"), {"gravty": 9.0})

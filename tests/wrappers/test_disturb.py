@@ -312,6 +312,26 @@ def test_exact_values_go_to_whom_they_belong() -> None:
     assert env.reset(options={"params": {"gravity": -3.0, "obs_noise": 0.25}})[1]["params"]["obs_noise"] == 0.25
 
 
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
+def test_exact_values_of_disturbances_that_do_not_vary_are_refused(env_id: str) -> None:
+    options: Any = {"params": {"obs_delay": 2}}
+    single = gym.make(env_id)
+    modes = [gym.make_vec(env_id, 2, vectorization_mode=mode) for mode in ("sync", "vector_entry_point")]
+    wrapped: list[Any] = [
+        Disturb(single, {"obs_noise": 0.1}),
+        *(DisturbVector(envs, {"obs_noise": 0.1}) for envs in modes),
+    ]
+    for env in wrapped:
+        with pytest.raises(RandomizationError, match="'obs_delay': expected a disturbance that varies here, obs_noise"):
+            env.reset(seed=1, options=options)
+    inside: list[Any] = [
+        Disturb(Disturb(single, {"obs_delay": 0}), {"obs_noise": 0.1}),
+        DisturbVector(DisturbVector(modes[0], {"obs_delay": 0}), {"obs_noise": 0.1}),
+    ]
+    for env in inside:
+        assert np.all(env.reset(seed=1, options=options)[1]["params"]["obs_delay"] == 2)
+
+
 def test_other_wrappers_see_the_wrappers_values() -> None:
     records: list[EpisodeRecord] = []
     envs: Any = gym.make_vec(LANDER, 2, vectorization_mode="sync", max_episode_steps=5, randomization="default")

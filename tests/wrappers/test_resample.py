@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from gym_dr import EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
+from gym_dr import AdaptParams, EpisodeRecord, RandomizeAttributes, RecordEpisodes, ResampleParams, VectorParams
 from gym_dr.errors import EnvStateError, RandomizationError, UnknownNameError
 from gym_dr.randomization.draws import draw
 
@@ -153,6 +153,18 @@ def test_values_fixed_before_or_after_stay_until_they_are_handed_back(kind: str)
 def test_two_around_one_environment_are_refused() -> None:
     with pytest.raises(RandomizationError, match="already has this wrapper"):
         ResampleParams(make(), rollout_steps=4)
+    envs: Any = RecordEpisodes(make(), lambda record: None)
+    with pytest.raises(RandomizationError, match="already has this wrapper"):
+        ResampleParams(envs, rollout_steps=5)
+
+
+@pytest.mark.parametrize("sampler", ["adr", "plr"])
+def test_draws_that_a_sampler_learns_are_not_held(sampler: str) -> None:
+    envs: Any = AdaptParams(gym.make_vec(ENV_ID, 2), sampler)
+    with pytest.raises(
+        RandomizationError, match="expected draws that never change, got those of a sampler that learns"
+    ):
+        ResampleParams(envs, rollout_steps=5)
 
 
 def test_resample_with_a_mask_leaves_the_others_alone() -> None:
@@ -221,6 +233,34 @@ def test_a_list_of_seeds_keys_each_sub_environment() -> None:
 def test_without_a_seed_draws_differ_between_runs() -> None:
     one, two = make(), make()
     assert (one.reset()[1]["params"]["gravity"] != two.reset()[1]["params"]["gravity"]).any()
+
+
+def test_sub_environments_that_are_first_reset_later_have_seeds_of_their_own() -> None:
+    first, rest = np.array([True, False, False]), np.array([False, True, True])
+    seen = []
+    for _ in range(2):
+        envs = make("native")  # Gymnasium's sync environment must reset all of them at first
+        envs.reset(seed=[1, None, None], options={"reset_mask": first})
+        envs.reset(options={"reset_mask": rest})
+        assert (envs.params["gravity"] == envs.pending["gravity"]).all()
+        assert envs.draw_seeds == envs.unwrapped.np_random_seed
+        envs.resample()
+        seen.append(envs.pending["gravity"])
+        assert len(np.unique(seen[-1])) == 3
+    assert seen[0][0] == seen[1][0]
+    assert (seen[0][1:] != seen[1][1:]).all()
+
+
+def test_a_shared_draw_has_a_seed_of_its_own_before_the_first_sub_environment_is_reset() -> None:
+    rest = {"reset_mask": np.array([False, True, True])}
+    seen = []
+    for _ in range(2):
+        envs = make("native", shared=True)
+        envs.reset(options=dict(rest))
+        envs.reset(options={"reset_mask": np.array([True, False, False])})
+        assert len(np.unique(envs.params["gravity"])) == 1
+        seen.append(envs.params["gravity"][0])
+    assert seen[0] != seen[1]
 
 
 def test_it_works_around_randomize_attributes() -> None:

@@ -15,6 +15,8 @@ from gym_dr.envs.stock import stock_class
 
 # name -> fields of the state that Gymnasium keeps outside ``env.state``; nan for its None
 ATTRIBUTES = {"Pendulum": ("last_u",)}
+# name -> numbers of ``env.state`` in Gymnasium, where the state has more fields
+STATE_SIZES = {"Pendulum": 2, "MountainCarContinuous": 2}
 
 
 class ClassicControlBackend(EquationsBackend):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from gym_dr.arrays import Array
-from gym_dr.envs.classic_control.backend import ATTRIBUTES, ClassicControlBackend
+from gym_dr.envs.classic_control.backend import ATTRIBUTES, STATE_SIZES, ClassicControlBackend
 from gym_dr.envs.classic_control.family import IDS
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
@@ -37,6 +38,12 @@ class ClassicControlEnv(CompiledEnv):
         vars(self).update(self._backend.attributes(0))
         return result
 
+    def set_state(self, state: Mapping[str, Any]) -> Any:
+        """See ``CompiledEnv.set_state``."""
+        observation = super().set_state(state)
+        vars(self).update(self._backend.attributes(0))
+        return observation
+
     def _go_on(self, call: str) -> None:
         self._check_begun(call)
         if self.state is None:  # a user may have set it
@@ -44,9 +51,10 @@ class ClassicControlEnv(CompiledEnv):
         self._backend.simulation.state(0)[: len(self.state)] = self.state
 
     def _moved(self) -> None:
-        self.state = self._backend.simulation.state(0).copy()
+        state = self._backend.simulation.state(0)
+        self.state = state[: STATE_SIZES.get(self._backend.name)].copy()
         if self._backend.name in ATTRIBUTES:
-            vars(self).update(self._backend.moving(self.state))
+            vars(self).update(self._backend.moving(state))
 
 
 def _constants_of(env: str) -> dict[str, Any]:

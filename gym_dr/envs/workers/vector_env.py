@@ -104,6 +104,7 @@ class WorkerVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = mode
         self.metadata = {**template.metadata, "autoreset_mode": mode}
         self.render_mode = template.render_mode
+        self.spec = template.spec  # wrappers look up what sensors are called, and the reward threshold
         self.single_observation_space, self.single_action_space = template.observation_space, template.action_space
         template.close()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)

@@ -176,6 +176,30 @@ def test_each_reset_sets_the_attributes_of_its_episode_whatever_a_user_did_to_th
     assert env.last_u == 0.5
 
 
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_state_has_the_numbers_of_gymnasiums(env_id: str) -> None:
+    stock: Any = gym.make(env_id).unwrapped
+    env: Any = gym.make(f"gym_dr/{env_id.replace('-v', 'DR-v')}", randomization="none").unwrapped
+    for each in (stock, env):
+        each.reset(seed=4)
+    np.testing.assert_array_equal(env.state, stock.state)
+    action = stock.action_space.sample()
+    for each in (stock, env):
+        each.step(action)
+    np.testing.assert_array_equal(env.state, stock.state)
+
+
+def test_a_restored_state_brings_back_the_attributes_of_its_episode() -> None:
+    env: Any = gym.make("gym_dr/CartPoleDR-v1", randomization="wide").unwrapped
+    env.reset(seed=1)
+    state, length = env.get_state(), env.length
+    env.reset()
+    assert env.length != length
+    env.set_state(state)
+    assert env.length == env.params["length"] == length
+    assert env.polemass_length == env.masspole * length
+
+
 def test_a_state_that_was_taken_away_is_an_error_of_ours() -> None:
     env: Any = gym.make("gym_dr/CartPoleDR-v1").unwrapped
     env.reset(seed=1)

@@ -14,9 +14,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from gym_dr import RecordEpisodes, ResampleParams, VectorParams, WorkerVectorEnv
+from gym_dr import AdaptParams, DisturbVector, RecordEpisodes, ResampleParams, VectorParams, WorkerVectorEnv
 from gym_dr.errors import ConfigError, EnvStateError, InvalidActionError, RandomizationError, WorkerError, WorkerWarning
 from gym_dr.randomization.draws import draw
 from tests.envs.workers.trouble import FAULTS, Trouble, actions, added, left_over, make
@@ -339,6 +340,17 @@ def test_what_an_environment_refuses_costs_no_worker() -> None:
     for call in (envs.reset, envs.render, lambda: envs.get_attr("x"), lambda: envs.set_attr("x", 1)):
         with pytest.raises(EnvStateError, match="closed"):
             call()
+
+
+def test_sensors_and_thresholds_are_those_of_the_sub_environments_id() -> None:
+    envs: Any = WorkerVectorEnv([lambda: gym.make("gym_dr/CartPoleDR-v1")] * 2)
+    assert envs.spec.id == "gym_dr/CartPoleDR-v1"
+    assert DisturbVector(envs, {"obs_hide:theta": 1}).reset(seed=1)[0][:, 2].tolist() == [0, 0]
+    AdaptParams(envs, "doraemon")  # which needs the reward threshold
+    envs.close()
+    unregistered: Any = WorkerVectorEnv([CartPoleEnv])
+    assert unregistered.spec is None
+    unregistered.close()
 
 
 def test_dictionary_observations() -> None:
