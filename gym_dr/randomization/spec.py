@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -236,5 +237,6 @@ def _as_correlation(value: Any, rules: Mapping[str, Rule]) -> Correlation | None
     if not isinstance(value, Correlation):
         raise RandomizationError(f"Expected a Correlation or a table with names and matrix, got {value!r}.")
     for name in value.names:
-        check_known("parameter in the correlation (it must be randomized):", name, rules)
+        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in rules):  # as body_mass:* stands for several
+            check_known("parameter in the correlation (it must be randomized):", name, rules)
     return value

@@ -8,7 +8,7 @@ import mujoco  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
-from gym_dr import Add, Randomization, Scale, Uniform
+from gym_dr import Add, Correlation, Randomization, Scale, Uniform
 from gym_dr.envs.mujoco.editor import ModelEditor, ModelFields, needs_set_const
 from gym_dr.envs.mujoco.fields import FIELDS, element_names
 from gym_dr.envs.mujoco.presets import PRESETS
@@ -83,6 +83,19 @@ def test_a_pattern_gives_each_match_its_own_draw() -> None:
         *(f"body_mass:{body}" for body in ("foot", "leg", "thigh", "torso")),
         *(f"dof_damping:{joint}_joint" for joint in ("foot", "leg", "thigh")),
     ]
+
+
+def test_parameters_that_a_pattern_stands_for_can_be_correlated() -> None:
+    drawn = Randomization(
+        {"body_mass:*": Scale((0.5, 2.0))},
+        correlation=Correlation(("body_mass:leg", "body_mass:foot"), ((1.0, 0.9), (0.9, 1.0))),
+    )
+    assert HOPPER.expand(drawn).correlation == drawn.correlation
+    values = drawn.sample(500, seed=1, space=HOPPER)
+    assert values["body_mass:leg"].corr(values["body_mass:foot"]) > 0.8
+    assert abs(values["body_mass:leg"].corr(values["body_mass:torso"])) < 0.2
+    with pytest.raises(UnknownNameError, match="'body_mass:arm'"):
+        HOPPER.expand(Randomization(drawn, correlation=Correlation(("body_mass:arm", "body_mass:leg"), np.eye(2))))
 
 
 def test_a_pattern_for_vectors_scales_elements_or_draws_components() -> None:
