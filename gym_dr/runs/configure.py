@@ -77,6 +77,7 @@ def build_config(
         check_module(file.settings.get("env", ""), trust)
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
     _check_sequences(made.settings, made.options)
+    _check_draws_to_observe(made)
     return _with_runs(made, by_seed=by_seed)
 
 
@@ -230,6 +231,15 @@ def _check_sequences(settings: RunSettings, options: Any) -> None:
         f"{options.rollout_steps} / sequence_length {options.sequence_length})"
     )
     expect(options.minibatches <= sequences, "minibatches", most, options.minibatches)
+
+
+def _check_draws_to_observe(config: RunConfig) -> None:
+    """Checks that there are draws for a critic to observe, or for a memory to predict."""
+    if config.randomization:
+        return
+    for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
+        if getattr(config.options, name, 0):
+            raise ConfigError(f"{name}: expected a randomization, whose draws to {what}; got none.")
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:

@@ -97,3 +97,11 @@ def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
     )
     with pytest.raises(ConfigError, match=expected):
         build_config(A2C, {**given, "minibatches": 9})
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
+@pytest.mark.parametrize("given", [{"critic_context": True}, {"memory": "gru", "predict_draw": 1.0}])
+def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: dict[str, Any]) -> None:
+    name = next(name for name in given if name != "memory")
+    with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, whose draws to"):
+        build_config(A2C, {"env": env_id, **given}, randomization="none")
