@@ -105,7 +105,7 @@ def train(
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
-    check_launcher(launcher)
+    check_launcher(launcher, ray_address)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
     runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
