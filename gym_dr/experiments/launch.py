@@ -39,14 +39,18 @@ RETRIES = 3  # of a Ray task whose worker was lost
 Failures = dict[str, TrainingError]  # by the path of the run
 
 
-def check_launcher(launcher: str) -> None:
+def check_launcher(launcher: str, ray_address: str | None = None) -> None:
     """Checks that a launcher is available, before any folder is touched.
 
     Raises:
         UnknownNameError: There is no such launcher.
-        ConfigError: Ray is not installed.
+        ConfigError: Ray is not installed, or another launcher gets an address of Ray.
     """
     check_known("launcher", launcher, LAUNCHERS)
+    if launcher != "ray" and ray_address is not None:
+        raise ConfigError(
+            f"{spelled('ray_address')}: expected with {spelled('launcher', 'ray')}, got another launcher."
+        )
     if launcher == "ray" and importlib.util.find_spec("ray") is None:
         raise ConfigError(f"{spelled('launcher', 'ray')} needs Ray: pip install 'gym-dr[ray]'.")
 

@@ -187,11 +187,7 @@ def study(
     from gym_dr.evaluation.report.page import check_installed  # heavy
 
     check_installed()
-    check_launcher(launcher)
-    if launcher != "ray" and ray_address is not None:
-        raise ConfigError(
-            f"{spelled('ray_address')}: expected with {spelled('launcher', 'ray')}, got another launcher."
-        )
+    check_launcher(launcher, ray_address)
     plan = read_study(study, trust)
     for name in overwrite:
         check_known("variant", name, plan.budgets)

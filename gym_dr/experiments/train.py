@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gym_dr.errors import ConfigError, GymDrError, LostRunError
+from gym_dr.errors import ConfigError, GymDrError, Interrupted, LostRunError
 from gym_dr.experiments.launch import aggregate_runs, check_launcher, launch
 from gym_dr.experiments.progress import Progress
 from gym_dr.experiments.run import Run, Runs, check_callback
@@ -105,7 +105,7 @@ def train(
         configs = [with_total_steps(one, total_steps) for one in configs]
     check_device(configs[0].settings.device)
     check_loggers(configs[0].settings.loggers)
-    check_launcher(launcher)
+    check_launcher(launcher, ray_address)
     root = Path(run_dir or _default_folder(configs[0], several=seeds is not None))
     folders = _make_folders(root, configs, several=seeds is not None, overwrite=overwrite, command=command)
     runs = [Run(folder, one, found) for folder, one in zip(folders, configs, strict=True)]
@@ -121,9 +121,9 @@ def train(
         launch(folders, **launching, trust=trusted, display="lines" if progress else "nothing")
         aggregate_runs(folders, root)
         return Runs(root, runs, trusted)
-    except LostRunError:
+    except (LostRunError, Interrupted):
         raise  # keep runs that have not started: gymdr resume starts them
-    except GymDrError:
+    except (GymDrError, KeyboardInterrupt):  # Ctrl-C before anything answers it, as while torch is imported
         for folder in folders:
             folder.discard_if_unused()
         raise

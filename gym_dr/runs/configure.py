@@ -77,7 +77,8 @@ def build_config(
         check_module(file.settings.get("env", ""), trust)
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
     _check_sequences(made.settings, made.options)
-    return _with_runs(made, by_seed=by_seed)
+    _check_draws_to_observe(made)
+    return _with_runs(made, keywords.options, by_seed=by_seed)
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -172,11 +173,11 @@ def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
 # ---- what fits together ----------------------------------------------------------------------------------------------
 
 
-def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
-    """The configuration of a new run, with full paths of the runs that its options name.
+def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> RunConfig:
+    """The configuration of a new run, with full paths of the runs that its options name; ``given`` are options' names.
 
     Raises:
-        ConfigError: There is no such run, or this algorithm cannot go on from it or imitate it.
+        ConfigError: There is no such run, this algorithm cannot go on from it or imitate it, or it overrules an option.
     """
     paths = {}
     for field in dataclasses.fields(config.options):
@@ -194,6 +195,11 @@ def _with_runs(config: RunConfig, *, by_seed: bool) -> RunConfig:
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"{name}: expected {words}, got {shortened(value)}: {error}{hint}") from None
         source = str(folder.path)
+        if kind == "weights" and "initial_std" in given:
+            raise ConfigError(
+                f"initial_std: has no effect with {spelled(name, value)}, whose standard deviation goes on. Leave it "
+                "out."
+            )
         (check_weights_fit if kind == "weights" else check_imitable)(config, other, name, source)
         if not updates_saved(folder):
             raise ConfigError(f"{name}: {source} has no checkpoint: it has learned nothing yet. Train it first.")
@@ -230,6 +236,15 @@ def _check_sequences(settings: RunSettings, options: Any) -> None:
         f"{options.rollout_steps} / sequence_length {options.sequence_length})"
     )
     expect(options.minibatches <= sequences, "minibatches", most, options.minibatches)
+
+
+def _check_draws_to_observe(config: RunConfig) -> None:
+    """Checks that there are draws for a critic to observe, or for a memory to predict."""
+    if config.randomization:
+        return
+    for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
+        if getattr(config.options, name, 0):
+            raise ConfigError(f"{name}: expected a randomization, whose draws to {what}; got none.")
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:

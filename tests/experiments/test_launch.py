@@ -237,6 +237,13 @@ def test_an_unknown_launcher_names_the_nearest_and_leaves_no_folder(
     assert not (tmp_path / "runs").exists()
 
 
+def test_what_is_for_the_other_launcher_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
+    seeds = ["train", "a2c", *TINY, "--seeds", "1,2", "--run-dir", tmp_path / "runs"]
+    message = refused(gymdr(*seeds, "--ray-address", "auto"))
+    assert message == "--ray-address: expected with --launcher ray, got another launcher."
+    assert not (tmp_path / "runs").exists()
+
+
 def test_run_folders_are_held_while_ray_trains_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
 

@@ -41,7 +41,7 @@ def test_the_default_randomization_is_the_preset_default() -> None:
 def test_a_familys_defaults_stand_between_the_algorithms_and_the_users(
     env_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gym_dr.runs.configure._with_runs", lambda config, by_seed: config)  # no teacher is needed
+    monkeypatch.setattr("gym_dr.runs.configure._with_runs", lambda config, *_, **__: config)  # no teacher is needed
     family = family_of(env_id)
     assert family is not None
     for name, defaults in family.defaults.items():
@@ -97,3 +97,11 @@ def test_each_minibatch_of_a_memory_gets_a_sequence() -> None:
     )
     with pytest.raises(ConfigError, match=expected):
         build_config(A2C, {**given, "minibatches": 9})
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gym_dr/CartPoleDR-v1"])
+@pytest.mark.parametrize("given", [{"critic_context": True}, {"memory": "gru", "predict_draw": 1.0}])
+def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: dict[str, Any]) -> None:
+    name = next(name for name in given if name != "memory")
+    with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, whose draws to"):
+        build_config(A2C, {"env": env_id, **given}, randomization="none")

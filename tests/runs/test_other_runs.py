@@ -154,6 +154,7 @@ MISTAKES = {
     "observations as they are": init(
         "plain", "has normalize_observations True, and this run False", normalize_observations=False
     ),
+    "a spread that the other run has learned": init("plain", "initial_std: has no effect with ", initial_std=0.1),
     "rewards as they are": init("plain", "has normalize_rewards True, and this run False", normalize_rewards=False),
     "what an algorithm cannot do": init(
         "plain",
