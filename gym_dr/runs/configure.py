@@ -76,7 +76,7 @@ def build_config(
     if "env" not in given:
         check_module(file.settings.get("env", ""), trust)
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
-    _check_sequences(made.settings, made.options)
+    _check_minibatches(made.settings, made.options)
     _check_draws_to_observe(made)
     return _with_runs(made, keywords.options, by_seed=by_seed)
 
@@ -225,17 +225,24 @@ def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings
     expect(fixed_draws, "resample_every", expected, settings.resample_every)
 
 
-def _check_sequences(settings: RunSettings, options: Any) -> None:
-    """Checks that each minibatch of an algorithm with memory gets a sequence."""
-    needed = ("rollout_steps", "sequence_length", "minibatches")
-    if getattr(options, "memory", "none") == "none" or not all(hasattr(options, name) for name in needed):
+def _check_minibatches(settings: RunSettings, options: Any) -> None:
+    """Checks that each minibatch gets a sequence or, without memory, steps to learn from.
+
+    PPO scales the advantages of each minibatch: those of a single step would be 0.
+    """
+    needed = ("rollout_steps", "minibatches")
+    if not all(hasattr(options, name) for name in needed):
         return
-    sequences = settings.num_envs * options.rollout_steps // options.sequence_length
-    most = (
-        f"at most {sequences}, the sequences of an update (num_envs {settings.num_envs} x rollout_steps "
-        f"{options.rollout_steps} / sequence_length {options.sequence_length})"
-    )
-    expect(options.minibatches <= sequences, "minibatches", most, options.minibatches)
+    of = f"num_envs {settings.num_envs} x rollout_steps {options.rollout_steps}"
+    steps = settings.num_envs * options.rollout_steps
+    if getattr(options, "memory", "none") == "none" or not hasattr(options, "sequence_length"):
+        alone = hasattr(options, "epochs") and getattr(options, "normalize_advantages", False)
+        most = steps // 2 if alone else steps
+        what = f"for {'two steps' if alone else 'a step'} each ({of})"
+    else:
+        most = steps // options.sequence_length
+        what = f"the sequences of an update ({of} / sequence_length {options.sequence_length})"
+    expect(options.minibatches <= most, "minibatches", f"at most {most}, {what}", options.minibatches)
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:

@@ -105,3 +105,15 @@ def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: di
     name = next(name for name in given if name != "memory")
     with pytest.raises(ConfigError, match=rf"^{name}: expected a randomization, whose draws to"):
         build_config(A2C, {"env": env_id, **given}, randomization="none")
+
+
+def test_each_minibatch_of_ppo_has_two_steps_since_the_advantage_of_one_would_be_scaled_to_0() -> None:
+    ppo, given = find_algorithm("ppo"), {"num_envs": 2, "rollout_steps": 8}
+    assert build_config(ppo, {**given, "minibatches": 8}).options.minibatches == 8
+    unscaled = {"minibatches": 16, "normalize_advantages": False}
+    assert build_config(ppo, {**given, **unscaled}).options.minibatches == 16
+    expected = r"minibatches: expected at most 8, for two steps each \(num_envs 2 x rollout_steps 8\), got 9"
+    with pytest.raises(ConfigError, match=expected):
+        build_config(ppo, {**given, "minibatches": 9})
+    with pytest.raises(ConfigError, match="minibatches: expected at most 16, for a step each"):
+        build_config(A2C, {**given, "minibatches": 17})
