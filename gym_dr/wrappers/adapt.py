@@ -16,7 +16,7 @@ from gym_dr.envs.stack import stack_of
 from gym_dr.envs.states import EnvState
 from gym_dr.envs.vector_arguments import Options, Seeds, check_reset_mask
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationError, RandomizationWarning
-from gym_dr.options import expect
+from gym_dr.options import expect, is_whole
 from gym_dr.randomization.sampler import (
     MASKS,
     SAMPLERS,
@@ -98,7 +98,8 @@ class AdaptParams(RecordEpisodes):
             RandomizationError: The environment has no parameters or does not draw at each reset, or the sampler cannot
                 learn its randomization.
         """
-        expect(every is None or (isinstance(every, int) and every >= 1), "every", "at least 1, or None", every)
+        whole = every is None or (is_whole(every) and every >= 1)
+        expect(whole, "every", "a whole number of at least 1, or None", every)
         env = with_params(env)
         for inner in stack_of(env):
             if isinstance(inner, AdaptParams | ResampleParams):
@@ -126,7 +127,7 @@ class AdaptParams(RecordEpisodes):
                 f"AdaptParams: expected a sampler for {self.num_envs} sub-environments, got one for "
                 f"{learner.task.num_envs}. Make it with Task(num_envs={self.num_envs})."
             )
-        self.interval = every
+        self.interval = None if every is None else int(every)
         self.fresh: Mask = np.ones(self.num_envs, np.bool_)
         self._learner: ParamSampler = learner
         self._scorer: ScoringSampler | None = learner if offers(learner, ScoringSampler) else None

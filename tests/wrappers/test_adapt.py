@@ -323,7 +323,12 @@ def test_what_was_learned_can_be_taken_over() -> None:
         (lambda: AdaptParams(make(), "doraemon", alfa=0.4), UnknownNameError, "Did you mean 'alpha'"),
         (lambda: AdaptParams(make(), "uniform", alpha=0.4), UnknownNameError, "alpha"),
         (lambda: AdaptParams(make(), "doraemon", alpha=2.0), ConfigError, "alpha: expected between 0 and 1"),
-        (lambda: AdaptParams(make(), "doraemon", every=0), ConfigError, "every: expected at least 1"),
+        (lambda: AdaptParams(make(), "doraemon", every=0), ConfigError, "every: expected a whole number of at least 1"),
+        (
+            lambda: AdaptParams(make(), "doraemon", every=True),
+            ConfigError,
+            "every: expected a whole number of at least 1",
+        ),
         (lambda: AdaptParams(make(), "robust_plr"), ConfigError, "needs losses without fresh draws"),
         (lambda: AdaptParams(make(), watched()[1], alpha=0.5), ConfigError, "options only with a sampler's name"),
         (
