@@ -9,6 +9,7 @@ seeds; its numbers join those in the CSV file. Prints the study's tables and dra
 from __future__ import annotations
 
 import argparse
+import math
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,8 @@ def results_table(sets: dict[str, dict[str, dict[int, float]]], title: str, *, p
     for by_variant in sets.values():
         for variant, by_seed in by_variant.items():
             interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
-            rows[f"{variant} ({len(by_seed)} seeds)"].append(cell(interval, percent=percent))
+            known = {end: math.nan if value is None else value for end, value in interval.items()}
+            rows[f"{variant} ({len(by_seed)} seeds)"].append(cell(known, percent=percent))
     return Table(caption=title, columns=["Variant", *sets], rows=list(rows.items()))
 
 
