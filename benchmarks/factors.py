@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"
 CSV = ROOT / "docs" / "data" / "factors.csv"
 PICTURE = ROOT / "docs" / "guides" / "pictures" / "factors.png"
+SHOWN = ("box", "nominal")  # sets in the picture
 KEY = ["variant", "seed", "set", "statistic"]
 
 
@@ -82,7 +83,7 @@ def main() -> None:
             print(f"\n{shown.caption}\n\n{markdown_table(shown)}")
     of_means = [part[part["statistic"] == MEAN] for part in (found, shares)]
     print("\n" + "\n".join(share_findings(of_means[1])))
-    plot_effects(*of_means, PICTURE)
+    plot_effects(*(part[part["set"].isin(SHOWN)] for part in of_means), PICTURE)
 
 
 if __name__ == "__main__":
