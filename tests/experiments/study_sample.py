@@ -50,17 +50,22 @@ def tiny(**changes: Any) -> dict[str, Any]:
 
 
 def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
-    """The first three variants of a study, with one seed and a budget of a moment."""
+    """The first three variants of a study, or two levels of two factors, with one seed and a budget of a moment."""
     small = copy.deepcopy(form)
     small["seeds"] = small["seeds"][:1]
-    small["variants"] = {name: small["variants"][name] for name in list(small["variants"])[:3]}
+    short = {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
+    if "factors" in small:
+        small["factors"] = {factor: _first(levels, 2) for factor, levels in _first(small["factors"], 2).items()}
+        small.pop("design")
+        levels = [level for levels in small["factors"].values() for level in levels.values()]
+        small |= {level["algorithm"]: short for level in levels if "algorithm" in level}
+    small["variants"] = _first(small.get("variants", {}), 3)
     evaluation = small.get("evaluation", {})
     evaluation |= {"references": [name for name in evaluation.get("references", ()) if name in small["variants"]]}
     used = {variant.get("sampler") for variant in small["variants"].values()}
     small = {key: value for key, value in small.items() if key not in SAMPLERS or key in used}
     small["settings"] = small.get("settings", {}) | {"num_envs": 2}
     algorithm = small.get("algorithm", "a2c")  # or ppo, which has these options too
-    short = {"updates": 2, "rollout_steps": 8, "minibatches": 1, "hidden_sizes": [8]}
     small[algorithm] = small.get(algorithm, {}) | short
     for variant in small["variants"].values():
         if "memory" in variant:
@@ -73,6 +78,11 @@ def tiny_study(form: dict[str, Any]) -> dict[str, Any]:
     evaluation["episodes"] = 1
     evaluation |= {"grid": {name: [low, high, 2] for name, (low, high, _) in evaluation.get("grid", {}).items()}}
     return small | {"evaluation": evaluation | ({"sobol": 2} if "sobol" in evaluation else {})}
+
+
+def _first(table: dict[str, Any], count: int) -> dict[str, Any]:
+    """The first entries of a table."""
+    return dict(list(table.items())[:count])
 
 
 def outcome(folder: Path) -> dict[str, Any]:
