@@ -70,6 +70,8 @@ class AdaptParams(RecordEpisodes):
             except with ``plr`` and ``robust_plr``.
     """
 
+    adapts = True  # for ResampleParams, which must not hold these draws for longer
+
     def __init__(
         self,
         env: VectorEnv[Any, Any, Any],

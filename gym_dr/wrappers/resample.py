@@ -71,12 +71,12 @@ class ResampleParams(ParamsWrapper):
                 )
         if any(isinstance(layer, ResampleParams) for layer in stack_of(env)):
             raise RandomizationError("ResampleParams: the environment already has this wrapper.")
-        self._params_env = cast(Any, with_params(env))
-        if self._params_env.sampler.version is not None:
+        if getattr(env, "adapts", False):  # AdaptParams, which imports this module, or a wrapper around it
             raise RandomizationError(
                 "ResampleParams: expected draws that never change, got those of a sampler that learns from "
                 "episodes (AdaptParams). Use one of the two."
             )
+        self._params_env = cast(Any, with_params(env))
         super().__init__(self._params_env)
         # vector steps between draws; None to draw only by hand
         self.interval = None if rollout_steps is None else int(rollout_steps) * int(every)
