@@ -9,23 +9,26 @@ seeds; its numbers join those in the CSV file. Prints the study's tables and dra
 from __future__ import annotations
 
 import argparse
-import math
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from gym_dr.evaluation.html_tables import TableCell
-from gym_dr.evaluation.paired import mean_over_seeds
-from gym_dr.evaluation.report.page import Table
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.experiments.factor_plots import plot_effects
 from gym_dr.experiments.factor_tables import effect_tables, share_findings
 from gym_dr.experiments.study_file import read_study
-from gym_dr.experiments.study_tables import MEAN, SOLVED, TITLES, effects_of, markdown_table, shares_of
-from gym_dr.experiments.table_cells import cell
+from gym_dr.experiments.study_tables import (
+    MEAN,
+    SOLVED,
+    TITLES,
+    effects_of,
+    markdown_table,
+    results_of,
+    results_table,
+    shares_of,
+)
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "studies" / "factors_lander.toml"
@@ -52,17 +55,6 @@ def by_variant_of(table: pd.DataFrame, statistic: str) -> dict[str, dict[str, di
     return found
 
 
-def results_table(sets: dict[str, dict[str, dict[int, float]]], title: str, *, percent: bool) -> Table:
-    """Means over seeds of each variant on each set."""
-    rows: dict[str, list[TableCell]] = defaultdict(list)
-    for by_variant in sets.values():
-        for variant, by_seed in by_variant.items():
-            interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
-            known = {end: math.nan if value is None else value for end, value in interval.items()}
-            rows[f"{variant} ({len(by_seed)} seeds)"].append(cell(known, percent=percent))
-    return Table(caption=title, columns=["Variant", *sets], rows=list(rows.items()))
-
-
 def main() -> None:
     """Joins the folders' rows to the file, prints tables and draws the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -71,13 +63,14 @@ def main() -> None:
     known = [pd.read_csv(CSV)] if CSV.exists() else []
     if not known and not arguments.folders:
         parser.error(f"expected a FOLDER, since {CSV} does not exist yet.")
-    table = pd.concat([*known, *map(rows_of, arguments.folders)]).drop_duplicates(KEY, keep="last").sort_values(KEY)
-    table.to_csv(CSV, index=False)
-    study, values = read_study(STUDY), partial(by_variant_of, table)
-    found, shares = effects_of(study, values), shares_of(study, values)
+    rows = pd.concat([*known, *map(rows_of, arguments.folders)]).drop_duplicates(KEY, keep="last").sort_values(KEY)
+    rows.to_csv(CSV, index=False)
+    study, values = read_study(STUDY), partial(by_variant_of, rows)
+    results, found, shares = results_of(study, values), effects_of(study, values), shares_of(study, values)
     for statistic, title in TITLES.items():
-        if sets := values(statistic):
-            print(f"\n{title}\n\n{markdown_table(results_table(sets, title, percent=statistic == SOLVED))}")
+        if len(chosen := results[results["statistic"] == statistic]):
+            table = results_table(study, title, chosen, "variant", percent=statistic == SOLVED)
+            print(f"\n{title}\n\n{markdown_table(table)}")
         parts = (part[part["statistic"] == statistic] for part in (found, shares))
         for shown in effect_tables(*parts, title, percent=statistic == SOLVED):
             print(f"\n{shown.caption}\n\n{markdown_table(shown)}")

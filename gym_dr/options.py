@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin
 from gym_dr.errors import ConfigError, shortened, unknown_name
 
 
-def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "") -> Any:
+def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "", continuous: bool = False) -> Any:
     """A documented configuration field; it becomes a command-line option with this help text.
 
     Args:
@@ -25,8 +25,11 @@ def option(default: Any, help: str, choices: Sequence[str] = (), *, run: str = "
         choices: All allowed values, if there are only a few; a run refuses others, as ``check_choices`` does.
         run: What it takes from another run, if it names a run's folder unless it is one of the choices: "weights" to
             go on from, or a "teacher" to imitate.
+        continuous: Whether it concerns continuous actions only; a run with discrete ones refuses other values than the
+            default.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "choices": tuple(choices), "run": run})
+    metadata = {"help": help, "choices": tuple(choices), "run": run, "continuous": continuous}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def check_choices(config: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import shlex
 import signal
@@ -88,3 +89,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader closed our output, as in `gymdr list envs | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        click.echo(f"Error: Output cannot be written: {error.strerror}.", err=True)
+        sys.exit(2)

@@ -48,7 +48,7 @@ TITLES = {
     REGRET: "Regret: how much more the best known policy returns",
     SOLVED: "Episodes solved",
 }
-ByVariant: TypeAlias = Mapping[str, Mapping[int, float]]  # variant of the factors -> seed -> value
+ByVariant: TypeAlias = Mapping[str, Mapping[int, float]]  # variant -> seed -> value
 
 ALPHA = 0.05  # significance level of corrected p-values
 MOST_APART = 3  # more findings of the same kind share a sentence
@@ -93,22 +93,8 @@ class StudyTables:
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """A row for each variant, set and statistic: its mean over seeds with interval, and the budget."""
-        import pandas as pd  # heavy
-
-        rows = []
-        for (statistic, name, variant), by_seed in self.values.items():
-            interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
-            if statistic == SOLVED:
-                interval = _within(interval, 0.0, 1.0)
-            head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
-            head["seeds_missing"] = len(self.study.seeds_of[variant]) - len(by_seed)
-            rows.append({**head, **interval, **self._budget(variant)})
-        return (
-            pd.DataFrame(rows)
-            .astype({"low": "float64", "high": "float64"})
-            .sort_values("statistic", key=lambda s: s.map(list(TITLES).index), kind="stable")
-        )
+        """See ``results_of``."""
+        return results_of(self.study, self._on_sets)
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
@@ -130,10 +116,13 @@ class StudyTables:
                     if statistic == SOLVED:
                         interval = _within(interval, -1.0, 1.0)
                     head = {"variant": one, "other": other, "set": cells.name, "statistic": statistic}
+                    planned = {*self.study.seeds_of[one]} & {*self.study.seeds_of[other]}
+                    seeds = {"seeds": len(both), "seeds_missing": len(planned) - len(both)}
                     budget = "equal" if self.study.same_budget(one, other) else "unequal"
-                    family.append({**head, "seeds": len(both), **interval, "p": p, "budgets": budget})
+                    family.append({**head, **seeds, **interval, "p": p, "budgets": budget})
             rows += _corrected(family)
-        columns = ["variant", "other", "set", "statistic", "seeds", "value", "low", "high", "p", "p_holm", "budgets"]
+        columns = ["variant", "other", "set", "statistic", "seeds", "seeds_missing"]
+        columns += ["value", "low", "high", "p", "p_holm", "budgets"]
         return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(["low", "high", "p", "p_holm"], "float64"))
 
     @cached_property
@@ -163,11 +152,19 @@ class StudyTables:
         effects, shares = (table[table["statistic"] == MEAN] for table in (self.effects, self.shares))
         return effects, shares
 
-    def _of_factors(self, statistic: str) -> dict[str, ByVariant]:
+    def _on_sets(self, statistic: str) -> Mapping[str, ByVariant]:
         """Each set with values of a statistic, and these."""
+        found: dict[str, dict[str, dict[int, float]]] = {}
+        for (known, cells, variant), by_seed in self.values.items():
+            if known == statistic:
+                found.setdefault(cells, {})[variant] = by_seed
+        return found
+
+    def _of_factors(self, statistic: str) -> dict[str, ByVariant]:
+        """As ``_on_sets``, of the variants that the factors define."""
         names = self.study.design.combinations if self.study.design is not None else ()
         found = {
-            cells.name: {v: self.values.get((statistic, cells.name, v), {}) for v in names} for cells in self.study.sets
+            cells: {v: by_variant.get(v, {}) for v in names} for cells, by_variant in self._on_sets(statistic).items()
         }
         return {cells: known for cells, known in found.items() if any(known.values())}
 
@@ -184,7 +181,7 @@ class StudyTables:
             for caption, table, key in ((title, self.results, "variant"), (f"{title}: differences", pairs, "pair")):
                 chosen = table[table["statistic"] == statistic]
                 if len(chosen):
-                    tables.append(self._table(caption, chosen, key, percent=statistic == SOLVED))
+                    tables.append(results_table(self.study, caption, chosen, key, percent=statistic == SOLVED))
         return [dataclasses.replace(table, notes=self.notes) if table is tables[-1] else table for table in tables]
 
     @property
@@ -223,19 +220,55 @@ class StudyTables:
             text += [f"## {table.caption}", markdown_table(table), *table.notes]
         return "\n\n".join(text) + "\n"
 
-    def _budget(self, variant: str) -> dict[str, Any]:
-        budget = self.study.budgets[variant]
-        return {"steps": budget, "budgets": "equal" if self.study.same_budget() else "unequal"}
 
-    def _table(self, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
-        """A row for each variant or pair, a column for each set; marks missing seeds and unequal budgets."""
-        sets, total, rows = list(dict.fromkeys(table["set"])), len(self.study.seeds), []
-        for name, group in table.groupby(key, sort=False):
-            cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
-            unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
-            few = f" ({min(group['seeds'])} of {total} seeds)" if min(group["seeds"]) < total else ""
-            rows.append((f"{name}{unequal}{few}", [cells[one] for one in sets]))
-        return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+def results_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:
+    """A row for each variant, set and statistic: its mean over seeds with interval, and the budget.
+
+    Args:
+        study: The study.
+        values: A statistic -> set -> variant -> seed -> value.
+    """
+    import pandas as pd  # heavy
+
+    rows: list[dict[str, Any]] = []
+    budgets = "equal" if study.same_budget() else "unequal"
+    for statistic in TITLES:
+        for name, by_variant in values(statistic).items():
+            for variant, by_seed in by_variant.items():
+                interval, _ = mean_over_seeds(np.array(list(by_seed.values())))
+                if statistic == SOLVED:
+                    interval = _within(interval, 0.0, 1.0)
+                head = {"variant": variant, "set": name, "statistic": statistic, "seeds": len(by_seed)}
+                head["seeds_missing"] = len(study.seeds_of[variant]) - len(by_seed)
+                rows.append({**head, **interval, "steps": study.budgets[variant], "budgets": budgets})
+    return pd.DataFrame(rows).astype({"low": "float64", "high": "float64"})
+
+
+def results_table(study: Study, caption: str, table: pd.DataFrame, key: str, *, percent: bool) -> Table:
+    """A row for each variant or pair, a column for each set; marks fewer seeds than others have, and unequal budgets.
+
+    Args:
+        study: The study.
+        caption: Of the table.
+        table: Rows of ``results_of``, or of ``StudyTables.comparisons``, with one statistic.
+        key: The column of the table that names its rows.
+        percent: Whether the numbers are shares.
+    """
+    sets, rows = list(dict.fromkeys(table["set"])), []
+    for name, group in table.groupby(key, sort=False):
+        cells = {row["set"]: cell(row, percent=percent) for row in group.to_dict("records")}
+        unequal = f" {UNEQUAL}" if "unequal" in set(group["budgets"]) else ""
+        rows.append((f"{name}{unequal}{_few(group, len(study.seeds))}", [cells[one] for one in sets]))
+    return Table(caption=caption, columns=[key.capitalize(), *sets], rows=rows)
+
+
+def _few(group: pd.DataFrame, total: int) -> str:
+    """Marks a variant or a pair with fewer seeds than the study has, because of its plan or since runs are missing."""
+    seeds = min(group["seeds"])
+    planned = max(group["seeds"] + group["seeds_missing"])
+    if seeds < planned:
+        return f" ({seeds} of {planned} seeds)"
+    return f" ({counted(seeds, 'seed')})" if seeds < total else ""
 
 
 def markdown_table(table: Table) -> str:
@@ -249,7 +282,7 @@ def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -
 
     Args:
         study: The study.
-        values: A statistic -> set -> variant of the factors -> seed -> value.
+        values: As ``results_of``, of the variants that the factors define.
     """
     import pandas as pd  # heavy
 

@@ -29,6 +29,7 @@ from gym_dr.runs.environments import (
     check_module,
     check_sensors,
     check_vectorization,
+    has_discrete_actions,
     param_space_of,
     task_of,
 )
@@ -78,6 +79,7 @@ def build_config(
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
     _check_minibatches(made.settings, made.options)
     _check_draws_to_observe(made)
+    _check_actions(made, {*file.options, *keywords.options})
     return _with_runs(made, keywords.options, by_seed=by_seed)
 
 
@@ -252,6 +254,16 @@ def _check_draws_to_observe(config: RunConfig) -> None:
     for name, what in (("critic_context", "observe"), ("predict_draw", "predict")):
         if getattr(config.options, name, 0):
             raise ConfigError(f"{name}: expected a randomization, whose draws to {what}; got none.")
+
+
+def _check_actions(config: RunConfig, given: Collection[str]) -> None:
+    """Checks that options that were given do not concern continuous actions where there are none."""
+    fields = [field for field in dataclasses.fields(config.options) if field.metadata.get("continuous")]
+    chosen = [f.name for f in fields if f.name in given and getattr(config.options, f.name) != f.default]
+    if chosen and has_discrete_actions(config.settings.env):
+        raise ConfigError(
+            f"{', '.join(chosen)}: has no effect on {config.settings.env}, whose actions are discrete. Leave it out."
+        )
 
 
 def _check_nothing_varies(settings: RunSettings, randomization: Any) -> None:

@@ -160,6 +160,15 @@ def check_sensors(env_id: str, name: str, sensors: Sequence[str]) -> None:
             raise UnknownNameError(f"{name}: {error}") from None
 
 
+def has_discrete_actions(env_id: str) -> bool:
+    """Whether an environment's actions are discrete; it is made only if its family does not say."""
+    found = described_space(env_id)
+    if found is not None:
+        return bool(found[1].discrete)
+    with contextlib.closing(make_env(env_id, None)) as env:
+        return not isinstance(env.action_space, gym.spaces.Box)
+
+
 def make_env(env_id: str, randomization: Randomization | None, **kwargs: Any) -> gym.Env[Any, Any]:
     """Makes one environment, in ``Disturb`` if there are disturbances.
 

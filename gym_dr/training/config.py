@@ -126,9 +126,11 @@ class PPOConfig:
     hidden_sizes: tuple[int, ...] = option((64, 64), "units of the hidden layers of both networks")
     activation: str = option("tanh", "activation between layers", ACTIVATIONS)
     init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
-    initial_std: float = option(0.5, "initial standard deviation of continuous actions; 1 is half of their range")
+    initial_std: float = option(
+        0.5, "initial standard deviation of continuous actions; 1 is half of their range", continuous=True
+    )
     state_dependent_std: bool = option(
-        False, "let the standard deviation of continuous actions depend on the observation"
+        False, "let the standard deviation of continuous actions depend on the observation", continuous=True
     )
     memory: str = option("none", MEMORY_HELP, MEMORIES)
     memory_size: int = option(64, "size of the memory's state")
@@ -186,7 +188,9 @@ class DistillConfig:
     activation: str = option("tanh", "activation between layers", ACTIVATIONS)
     init: str = option("orthogonal", INIT_HELP, INITS, run="weights")
     state_dependent_std: bool = option(
-        False, "let the standard deviation of continuous actions depend on the observation, as the teacher's does"
+        False,
+        "let the standard deviation of continuous actions depend on the observation, as the teacher's does",
+        continuous=True,
     )
     memory: str = option("none", MEMORY_HELP, MEMORIES)
     memory_size: int = option(64, "size of the memory's state")

@@ -154,6 +154,15 @@ def test_a_reader_that_stops_early_gets_no_traceback() -> None:
         assert result.stderr == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_gets_no_traceback() -> None:
+    program = [sys.executable, "-c", "from gym_dr.cli.main import main\nmain(['list', 'envs'])"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.stderr == "Error: Output cannot be written: No space left on device.\n"
+    assert result.returncode == 2
+
+
 def test_randomize_options_are_split_at_the_first_equals_sign() -> None:
     assert read_randomize((" a = uniform:0:1 ", "b=1")) == {"a": "uniform:0:1", "b": "1"}
 

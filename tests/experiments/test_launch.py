@@ -210,9 +210,12 @@ def test_a_signal_while_the_seeds_are_summed_up_says_how_to_go_on(one_by_one: Pa
     assert result(one_by_one) == before
 
 
-def test_warnings_take_a_line_each_and_those_of_a_process_name_its_run(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("launched", ["here", pytest.param("in a process", marks=pytest.mark.slow)])
+def test_warnings_take_a_line_each_and_those_of_a_run_name_it(
+    launched: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
+    if launched == "here":
+        request.getfixturevalue("seeds_in_this_process")
     drawn = ("--randomize", "gravity=uniform:-9:-8")  # without the nominal value, in all configurations
     adapted = ("--sampler", "doraemon", "--success", "200")  # and draws of each run start at the end of the box
     result = gymdr(

@@ -172,6 +172,7 @@ def test_effects_of_factors_are_in_the_tables_the_page_and_files_for_as_long_as_
     found = study(form, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.glob("out/runs/*/*")) == ["seed-1"] * 3 + ["seed-2"] * 2
     assert list(found.results.query("variant == 'none'")["seeds_missing"].unique()) == [0]  # none were asked for
+    assert "| none (1 seed) |" in found.tables.markdown()
     critic = found.effects.query("level == 'critic' and set == 'training: wide' and statistic == 'mean'").iloc[0]
     means = found.evaluation.returns("training: wide").mean(axis=(1, 2))  # baseline 1 and 2, none 1, critic 1 and 2
     assert critic["value"] == pytest.approx(np.mean(means[3:] - means[:2]))

@@ -107,6 +107,16 @@ def test_draws_to_observe_or_predict_need_a_randomization(env_id: str, given: di
         build_config(A2C, {"env": env_id, **given}, randomization="none")
 
 
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "CartPole-v1"])
+def test_options_of_continuous_actions_are_refused_for_discrete_ones(env_id: str) -> None:
+    given: dict[str, Any] = {"env": env_id, "initial_std": 0.3, "state_dependent_std": True}
+    with pytest.raises(ConfigError, match=rf"initial_std, state_dependent_std: has no effect on {env_id}, whose act"):
+        build_config(find_algorithm("ppo"), given, randomization="none")
+    defaults = {"initial_std": 0.5, "state_dependent_std": False}
+    build_config(find_algorithm("ppo"), given | defaults, randomization="none")
+    build_config(find_algorithm("ppo"), given | {"env": "gym_dr/PendulumDR-v1"})
+
+
 def test_each_minibatch_of_ppo_has_two_steps_since_the_advantage_of_one_would_be_scaled_to_0() -> None:
     ppo, given = find_algorithm("ppo"), {"num_envs": 2, "rollout_steps": 8}
     assert build_config(ppo, {**given, "minibatches": 8}).options.minibatches == 8
