@@ -24,7 +24,7 @@ from gym_dr.runs.checkpoint import updates_saved
 from gym_dr.runs.config import RunConfig, check_device, differences
 from gym_dr.runs.durable import os_errors, write_atomically
 from gym_dr.runs.feed import show_results
-from gym_dr.runs.folder import CONFIG, RunFolder, written_by_us
+from gym_dr.runs.folder import CONFIG, RunFolder, seed_name, written_by_us
 from gym_dr.runs.lock import OWNER, FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain, read_plain
@@ -119,7 +119,7 @@ class _StudyRun:
 
     @property
     def name(self) -> str:
-        return f"{self.variant.name}/seed-{self.seed}"
+        return f"{self.variant.name}/{seed_name(self.seed)}"
 
     @property
     def config(self) -> RunConfig:
@@ -206,7 +206,7 @@ def study(
         _check_folder(folder, plan)  # again: another process may have changed it
         _clean(folder)
         runs = [
-            _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / f"seed-{seed}"))
+            _StudyRun(variant, seed, RunFolder(folder / RUNS / variant.name / seed_name(seed)))
             for seed in plan.seeds  # all variants with the first seed come first
             for variant in plan.variants
             if seed in plan.seeds_of[variant.name]
@@ -261,7 +261,7 @@ def _check_links(folder: Path, plan: Study) -> None:
     """Checks that nothing in a study's folder, which may be a stranger's, leads elsewhere."""
     evaluation = folder / EVALUATION
     inside = list(evaluation.iterdir()) if evaluation.is_dir() else []
-    runs = [folder / RUNS / name / f"seed-{seed}" for name, seeds in plan.seeds_of.items() for seed in seeds]
+    runs = [folder / RUNS / name / seed_name(seed) for name, seeds in plan.seeds_of.items() for seed in seeds]
     within = [folder / RUNS, *dict.fromkeys(run.parent for run in runs), *runs, evaluation]
     check_plain(folder, [folder / DOCUMENT, *within, *inside], within)
     for run in runs:

@@ -16,7 +16,7 @@ from gym_dr.randomization.presets import preset_of
 from gym_dr.randomization.sampler import UNIFORM
 from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with_total_steps
 from gym_dr.runs.configure import build_config
-from gym_dr.runs.folder import RunFolder, check_seeds
+from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
@@ -163,7 +163,7 @@ def _make_folders(
     root: Path, configs: Sequence[RunConfig], *, several: bool, overwrite: bool, command: str
 ) -> list[RunFolder]:
     """Makes the folders of new runs with their configurations, or none if one cannot be made."""
-    paths = [root / f"seed-{config.settings.seed}" for config in configs] if several else [root]
+    paths = [root / seed_name(config.settings.seed) for config in configs] if several else [root]
     if several and (root / "config.json").is_file():
         raise ConfigError(
             f"{root}: is the run folder of a single seed; choose another {spelled('run_dir')} for several seeds."

@@ -25,7 +25,7 @@ from gym_dr.randomization.files import read_table
 from gym_dr.runs.config import SETTINGS, check_device, differences
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.durable import os_errors, write_atomically
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.loggers import check_loggers
 from gym_dr.runs.plain import check_plain
@@ -276,7 +276,7 @@ class _Search:
 
         config = self.plan.config(trial.params)
         config = dataclasses.replace(config, settings=dataclasses.replace(config.settings, seed=self.plan.seeds[place]))
-        run = RunFolder(self.folder / RUNS / f"trial-{trial.number}" / f"seed-{config.settings.seed}")
+        run = RunFolder(self.folder / RUNS / f"trial-{trial.number}" / seed_name(config.settings.seed))
         if not run.config.exists():
             RunFolder.create(run.path, config.to_json(), overwrite=False, command=command)
         elif changes := differences(RunFolder.open(run.path).read_config(), config):
@@ -334,7 +334,7 @@ class _Search:
             reason, state = trial.user_attrs.get("reason", ""), trial.state.name.lower()
             value = trial.value if state == "complete" else math.nan  # a pruned one has that of its last report
             returns = trial.user_attrs.get("returns", [math.nan] * len(self.plan.seeds))
-            each = {f"seed-{seed}": one for seed, one in zip(self.plan.seeds, returns, strict=True)}
+            each = {seed_name(seed): one for seed, one in zip(self.plan.seeds, returns, strict=True)}
             head = {"trial": trial.number, "state": "failed" if reason else state, "value": value}
             rows.append({**head, **each, **trial.params, "reason": reason})
         return rows

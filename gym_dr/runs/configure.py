@@ -33,10 +33,11 @@ from gym_dr.runs.environments import (
     param_space_of,
     task_of,
 )
-from gym_dr.runs.folder import RunFolder
+from gym_dr.runs.folder import RunFolder, seed_name
 from gym_dr.runs.given import Given, check_given, make_options, read_config_file, read_named
 from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
+from gym_dr.training.config import check_minibatches
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import either, spelled
 from gym_dr.wrappers.disturbed_space import split
@@ -77,10 +78,11 @@ def build_config(
     if "env" not in given:
         check_module(file.settings.get("env", ""), trust)
     made = _make(algorithm, file, keywords._replace(randomization=randomization), randomize)
-    _check_minibatches(made.settings, made.options)
+    check_minibatches(made.options, made.settings.num_envs)
     _check_draws_to_observe(made)
-    _check_actions(made, {*file.options, *keywords.options})
-    return _with_runs(made, keywords.options, by_seed=by_seed)
+    found = _with_runs(made, keywords.options, by_seed=by_seed)
+    _check_actions(found, {*file.options, *keywords.options})
+    return found
 
 
 def open_run(path: str | Path, trust: Collection[str] = ()) -> tuple[RunFolder, RunConfig, Algorithm]:
@@ -211,7 +213,7 @@ def _with_runs(config: RunConfig, given: Collection[str], *, by_seed: bool) -> R
 
 def _with_the_seed(path: Path, seed: int) -> Path:
     """The run with the same seed, if a folder holds one for each of several seeds; else the folder itself."""
-    own = path / f"seed-{seed}"
+    own = path / seed_name(seed)
     return own if own.is_dir() and not RunFolder(path).config.exists() else path
 
 
@@ -225,26 +227,6 @@ def _check_sampler(sampler: Sampler, algorithm: Algorithm, settings: RunSettings
     fixed_draws = sampler.name == UNIFORM or not settings.resample_every
     expected = f"0 with sampler {sampler.name}, which draws at each reset"
     expect(fixed_draws, "resample_every", expected, settings.resample_every)
-
-
-def _check_minibatches(settings: RunSettings, options: Any) -> None:
-    """Checks that each minibatch gets a sequence or, without memory, steps to learn from.
-
-    PPO scales the advantages of each minibatch: those of a single step would be 0.
-    """
-    needed = ("rollout_steps", "minibatches")
-    if not all(hasattr(options, name) for name in needed):
-        return
-    of = f"num_envs {settings.num_envs} x rollout_steps {options.rollout_steps}"
-    steps = settings.num_envs * options.rollout_steps
-    if getattr(options, "memory", "none") == "none" or not hasattr(options, "sequence_length"):
-        alone = hasattr(options, "epochs") and getattr(options, "normalize_advantages", False)
-        most = steps // 2 if alone else steps
-        what = f"for {'two steps' if alone else 'a step'} each ({of})"
-    else:
-        most = steps // options.sequence_length
-        what = f"the sequences of an update ({of} / sequence_length {options.sequence_length})"
-    expect(options.minibatches <= most, "minibatches", f"at most {most}, {what}", options.minibatches)
 
 
 def _check_draws_to_observe(config: RunConfig) -> None:

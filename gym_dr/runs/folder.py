@@ -245,6 +245,11 @@ class RunFolder:
         sync_folder(source)
 
 
+def seed_name(seed: int) -> str:
+    """The name of a seed's run in a folder of several seeds."""
+    return f"seed-{seed}"
+
+
 def expand(paths: list[str]) -> list[RunFolder]:
     """Opens run folders by path; a folder of several seeds stands for all of them.
 

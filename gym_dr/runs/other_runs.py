@@ -10,6 +10,7 @@ from pathlib import Path
 from gym_dr.errors import ConfigError
 from gym_dr.runs.config import RunConfig
 from gym_dr.runs.environments import make_env
+from gym_dr.runs.folder import seed_name
 from gym_dr.training.config import check_same_networks, check_teacher
 from gym_dr.wording import spelled
 from gym_dr.wrappers.past import Past
@@ -22,7 +23,7 @@ def folders_of_seeds(config: RunConfig) -> dict[str, str]:
     """
     names = [field.name for field in dataclasses.fields(config.options) if field.metadata.get("run")]
     paths = {name: Path(str(getattr(config.options, name))) for name in names}
-    return {name: str(path.parent) for name, path in paths.items() if path.name == f"seed-{config.settings.seed}"}
+    return {name: str(path.parent) for name, path in paths.items() if path.name == seed_name(config.settings.seed)}
 
 
 def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:

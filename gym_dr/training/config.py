@@ -263,6 +263,27 @@ def memory_size(config: Any) -> int:
     return 0 if config.memory == "none" else int(config.memory_size)
 
 
+def check_minibatches(config: Any, num_envs: int) -> None:
+    """Checks that each minibatch gets a sequence or, without memory, steps to learn from.
+
+    PPO scales the advantages of each minibatch: those of a single step would be 0. Plugins check their own.
+
+    Raises:
+        ConfigError: There are more minibatches than that.
+    """
+    if not isinstance(config, A2CConfig | PPOConfig | DistillConfig):
+        return
+    steps, of = num_envs * config.rollout_steps, f"num_envs {num_envs} x rollout_steps {config.rollout_steps}"
+    if config.memory != "none":
+        most = steps // config.sequence_length
+        what = f"the sequences of an update ({of} / sequence_length {config.sequence_length})"
+    elif isinstance(config, PPOConfig) and config.normalize_advantages:
+        most, what = steps // 2, f"for two steps each ({of})"
+    else:
+        most, what = steps, f"for a step each ({of})"
+    expect(config.minibatches <= most, "minibatches", f"at most {most}, {what}", config.minibatches)
+
+
 def check_same_networks(options: Any, others: Any, name: str, source: str) -> None:
     """Checks that networks can go on from the weights of another run.
 
