@@ -274,7 +274,8 @@ def _few(group: pd.DataFrame, total: int) -> str:
 def markdown_table(table: Table) -> str:
     """A table in Markdown, without its caption and notes."""
     rows = [[name, *(" ".join(filter(None, [c.value, c.interval])) for c in cells)] for name, cells in table.rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [table.columns, ["---"] * len(table.columns), *rows])
+    lines = [table.columns, ["---"] * len(table.columns), *rows]
+    return "\n".join("| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines)
 
 
 def effects_of(study: Study, values: Callable[[str], Mapping[str, ByVariant]]) -> pd.DataFrame:

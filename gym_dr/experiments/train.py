@@ -18,6 +18,7 @@ from gym_dr.runs.config import RunConfig, check_device, check_not_reserved, with
 from gym_dr.runs.configure import build_config
 from gym_dr.runs.folder import RunFolder, check_seeds, seed_name
 from gym_dr.runs.loggers import check_loggers
+from gym_dr.runs.other_runs import named_runs
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import spelled
 
@@ -175,8 +176,11 @@ def _make_folders(
         )
     if several:
         check_seeds(root, paths)
-    for path in paths:  # check all before creating the first
+    for path, config in zip(paths, configs, strict=True):  # check all before creating the first
         RunFolder(path).check_free(overwrite=overwrite)
+        for name, other in named_runs(config).items():
+            if other == path.resolve():
+                raise ConfigError(f"{spelled(name)}: {path} would be replaced; choose another {spelled('run_dir')}.")
     return [
         RunFolder.create(path, config.to_json(), overwrite=overwrite, command=command)
         for path, config in zip(paths, configs, strict=True)

@@ -16,14 +16,20 @@ from gym_dr.wording import spelled
 from gym_dr.wrappers.past import Past
 
 
+def named_runs(config: RunConfig) -> dict[str, Path]:
+    """Options that name a run -> its folder."""
+    options = {field.name: field.metadata for field in dataclasses.fields(config.options)}
+    named = {name: getattr(config.options, name) for name, known in options.items() if known.get("run")}
+    return {name: Path(value) for name, value in named.items() if value not in options[name].get("choices", ())}
+
+
 def folders_of_seeds(config: RunConfig) -> dict[str, str]:
     """Options that name a run with this run's seed -> the folder of several seeds that it is in.
 
     That is what a user named who trained several seeds, each from a run of its own.
     """
-    names = [field.name for field in dataclasses.fields(config.options) if field.metadata.get("run")]
-    paths = {name: Path(str(getattr(config.options, name))) for name in names}
-    return {name: str(path.parent) for name, path in paths.items() if path.name == seed_name(config.settings.seed)}
+    own = seed_name(config.settings.seed)
+    return {name: str(path.parent) for name, path in named_runs(config).items() if path.name == own}
 
 
 def check_weights_fit(config: RunConfig, other: RunConfig, name: str, source: str) -> None:

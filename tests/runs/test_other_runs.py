@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import gym_dr
-from gym_dr.errors import CheckpointError, ConfigError, GymDrError, RunFolderError
+from gym_dr.errors import ConfigError, GymDrError, RunFolderError
 from gym_dr.runs.checkpoint import load_newest
 from gym_dr.runs.configure import build_config, open_run
 from gym_dr.runs.folder import RunFolder
@@ -227,7 +227,7 @@ def test_sensors_that_are_ignored_may_be_named_in_any_order(tmp_path: Path) -> N
 def test_a_run_that_would_replace_what_it_goes_on_from_leaves_it(others: Path, tmp_path: Path) -> None:
     shutil.copytree(others / "plain", tmp_path / "run")
     before = result(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(ConfigError, match=r"init: .*run would be replaced; choose another run_dir"):
         gym_dr.train(
             "ppo",
             **SETTINGS,
