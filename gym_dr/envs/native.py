@@ -36,6 +36,7 @@ from gym_dr.envs.vector_arguments import (
     Seeds,
     check_autoreset_mode,
     check_mask,
+    check_numbers,
     check_render_mode,
     check_reset_mask,
     check_seeds,
@@ -44,6 +45,7 @@ from gym_dr.envs.vector_arguments import (
 from gym_dr.errors import ConfigError, EnvStateError, RandomizationWarning
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
+from gym_dr.randomization.episode import exact_values
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.sampler import FixedSampler, ParamSampler
 from gym_dr.randomization.table import ParamTable
@@ -244,7 +246,7 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
         self._check_open()
         mask = check_reset_mask(options, self.num_envs)
         seeds = check_seeds(seed, self.num_envs)
-        values = (options or {}).get("params")
+        values = exact_values(options)
         exact = {} if values is None else self.param_space.check_vector(values, self.num_envs)
         self.param_space.check_effects(exact, self.randomization, self.pinned)
         others = self._backend.check_options(options or {})
@@ -321,10 +323,12 @@ class NativeVectorEnv(VectorEnv[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[
 
         Raises:
             EnvStateError: Closed or not reset yet.
+            InvalidActionError: The velocities have the wrong shape or type, or are not finite; nothing has changed.
         """
         self._check_open()
         self._autoreset.check_begun("push")
-        self._backend.push(velocities, envs)
+        chosen = np.asarray(envs, np.int64)
+        self._backend.push(check_numbers(velocities, (len(chosen), self.push_size), "velocities"), chosen)
 
     def get_state(self) -> EnvState:
         """All that the next steps depend on, of every sub-environment, as arrays by name with ``num_envs`` rows.

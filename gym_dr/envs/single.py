@@ -26,7 +26,7 @@ from gym_dr.envs.states import (
     read_seeds,
     write_seeds,
 )
-from gym_dr.envs.vector_arguments import check_render_mode
+from gym_dr.envs.vector_arguments import check_numbers, check_render_mode
 from gym_dr.errors import EnvStateError, InvalidActionError, shortened
 from gym_dr.randomization.episode import BuiltEnv
 from gym_dr.randomization.space import ParamSpace
@@ -56,6 +56,17 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
     def _allocate(self) -> Array | None:
         return self._backend.allocate(1, 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As ``BuiltEnv``, and the state: a copy goes on with the episode, as Gymnasium's in plain Python."""
+        return {**super().__getstate__(), "state": self.get_state() if self.episode.begun else None}
+
+    def __setstate__(self, copied: dict[str, Any]) -> None:
+        """Makes a copy."""
+        super().__setstate__(copied)
+        if copied["state"] is not None:
+            self.reset(seed=0)
+            self.set_state(copied["state"])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode with new parameters.
@@ -120,9 +131,10 @@ class CompiledEnv(BuiltEnv, gym.Env[Any, Any], EzPickle):
 
         Raises:
             EnvStateError: There was no reset yet.
+            InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._go_on("push")
-        self._backend.push(np.asarray(velocity)[None], _ONLY)
+        self._backend.push(check_numbers(velocity, (self.push_size,), "velocities")[None], _ONLY)
         self._moved()
 
     def get_state(self) -> EnvState:

@@ -161,19 +161,24 @@ def check_actions(actions: Any, space: Space[Any]) -> Any:
     return array.astype(space.dtype)  # Gymnasium's Discrete refuses some types of whole numbers
 
 
-def check_numbers(actions: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def check_numbers(actions: Any, shape: tuple[int, ...], noun: str = "actions") -> npt.NDArray[Any]:
     """Checks actions that are numbers and returns them as an array; those beyond the bounds pass.
+
+    Args:
+        actions: Or other numbers.
+        shape: What is expected.
+        noun: What they are, in the plural.
 
     Raises:
         InvalidActionError: Wrong shape or type, or not finite.
     """
-    array = _array(actions, shape, "fiu", "numbers")
+    array = _array(actions, shape, "fiu", "numbers", noun)
     values = array
     if array.dtype.itemsize > 8:  # more precise than the physics
         with np.errstate(over="ignore"):
             values = array.astype(np.float64)
     if np.count_nonzero(np.isfinite(values)) < array.size:  # all() takes five times as long for few numbers
-        raise InvalidActionError("Expected finite actions, got nan or infinity.")
+        raise InvalidActionError(f"Expected finite {noun}, got nan or infinity.")
     return array
 
 
@@ -191,14 +196,14 @@ def check_choices(actions: Any, shape: tuple[int, ...], start: int, count: int) 
     return choices
 
 
-def _array(actions: Any, shape: tuple[int, ...], kinds: str, what: str) -> npt.NDArray[Any]:
+def _array(actions: Any, shape: tuple[int, ...], kinds: str, what: str, noun: str = "actions") -> npt.NDArray[Any]:
     try:
         array = np.asarray(actions)
     except ValueError:  # lists of different lengths
-        raise InvalidActionError(f"Expected actions that are {what} of shape {shape}, got {actions!r}.") from None
+        raise InvalidActionError(f"Expected {noun} that are {what} of shape {shape}, got {actions!r}.") from None
     if array.shape != shape or array.dtype.kind not in kinds:
         raise InvalidActionError(
-            f"Expected actions that are {what} of shape {shape}, got shape {array.shape} and dtype {array.dtype}."
+            f"Expected {noun} that are {what} of shape {shape}, got shape {array.shape} and dtype {array.dtype}."
         )
     return array
 

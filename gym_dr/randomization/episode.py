@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from gym_dr.arrays import Array
-from gym_dr.errors import EnvStateError
+from gym_dr.errors import EnvStateError, RandomizationError, shortened, unknown_name
 from gym_dr.randomization.context import Context
 from gym_dr.randomization.draws import seed_word
 from gym_dr.randomization.presets import resolve
@@ -19,7 +20,27 @@ from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
 from gym_dr.randomization.table import ParamTable
 
+OPTIONS = ("params", "reset_mask")  # of ``reset``: ours, and Gymnasium's for vector environments
 _ONE = np.zeros(1, np.int64)
+
+
+def exact_values(options: Mapping[str, Any] | None) -> Any:
+    """``options["params"]`` of ``reset``, the exact values of the next episode; None without.
+
+    Other options are the environment's own, which are not known here.
+
+    Raises:
+        RandomizationError: The options are no mapping.
+        UnknownNameError: An option looks like one of ours, misspelled.
+    """
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise RandomizationError(f"Expected options that are a dict or None, got {shortened(options)}.")
+    for name in options:
+        if name not in OPTIONS and difflib.get_close_matches(str(name), OPTIONS, cutoff=0.8):
+            raise unknown_name("option of reset", name, OPTIONS)
+    return options.get("params")
 
 
 class EpisodeParams:
@@ -49,10 +70,10 @@ class EpisodeParams:
         """Reads ``options["params"]``, the exact values of one episode, before anything changes.
 
         Raises:
-            UnknownNameError: There is no such parameter.
+            UnknownNameError: There is no such parameter or option.
             RandomizationError: A value is not a single number, out of bounds or not finite.
         """
-        values = (options or {}).get("params")
+        values = exact_values(options)
         return {} if values is None else self.space.check(values)
 
     def begin(self, *, seed: int | None, np_random_seed: int | None, exact: Mapping[str, float]) -> None:
@@ -252,6 +273,16 @@ class RandomizedEnv:
         self.episode.exact = self.param_space.check(values)
 
 
+def check_not_randomized(env: gym.Env[Any, Any]) -> None:
+    """Checks that an environment may be wrapped, and so randomized.
+
+    Raises:
+        RandomizationError: It is randomized already: each would reset what the other has set.
+    """
+    if env.has_wrapper_attr("episode"):
+        raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
+
+
 class BuiltEnv(RandomizedEnv):
     """A randomized environment whose subclass says only how it is built; wrappers have constructors of their own."""
 
@@ -279,6 +310,15 @@ class BuiltEnv(RandomizedEnv):
         # replaces what Gymnasium's class recorded for pickling: its constructor takes other arguments
         kwargs |= {"randomization": randomization, "context": context, "context_params": context_params}
         EzPickle.__init__(env, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made from: the constructor's arguments, and what is pinned."""
+        return {**cast(Any, super()).__getstate__(), "pinned": self.pinned_params}
+
+    def __setstate__(self, copied: dict[str, Any]) -> None:
+        """Makes a copy."""
+        cast(Any, super()).__setstate__(copied)
+        self.pinned_params = copied["pinned"]
 
     def _build(self, **kwargs: Any) -> ParamSpace:
         """Makes the environment with nominal physics; returns the parameters that may vary."""

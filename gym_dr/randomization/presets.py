@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from gym_dr.errors import RandomizationError, RandomizationWarning, shortened, unknown_name
+from gym_dr.errors import GymDrError, RandomizationError, RandomizationWarning, shortened, unknown_name
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.space import ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
@@ -54,8 +55,11 @@ def presets(space_name: str) -> dict[str, Randomization]:
 
 def preset_of(randomization: Randomization, space: ParamSpace) -> str:
     """The name of the preset that equals a randomization, or "own"."""
-    known = {name: resolve(name, space) for name in presets(space.name)}
-    return next((name for name, value in known.items() if value == randomization), CUSTOM)
+    for name in presets(space.name):
+        with contextlib.suppress(GymDrError):  # of a preset that does not fit: nobody has asked for it here
+            if resolve(name, space) == randomization:
+                return name
+    return CUSTOM
 
 
 def resolve(value: Any, space: ParamSpace) -> Randomization:

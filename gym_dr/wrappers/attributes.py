@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.families import KNOWN_ATTRIBUTES
 from gym_dr.errors import RandomizationError, shortened, unknown_name
-from gym_dr.randomization.episode import RandomizedEnv
+from gym_dr.randomization.episode import RandomizedEnv, check_not_randomized
 from gym_dr.randomization.space import ParamSpace
 
 Derive = Callable[[Any], None]
@@ -59,8 +59,7 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         visible = {"context": context, "context_params": context_params}
         RecordConstructorArgs.__init__(self, randomization=randomization, space=space, derive=derive, **visible)
         gym.Wrapper.__init__(self, env)
-        if env.has_wrapper_attr("episode"):
-            raise RandomizationError(f"{env} is already randomized. Put all parameters into one mapping.")
+        check_not_randomized(env)
         known_space, known_derive = KNOWN_ATTRIBUTES.get(type(env.unwrapped).__name__, (None, None))
         space = space or known_space
         if space is None:
@@ -82,14 +81,25 @@ class RandomizeAttributes(RandomizedEnv, gym.Wrapper[Any, Any, Any, Any], Record
         self.observation_space = self.context.extend_space(env.observation_space)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it."""
+        """Begins an episode with new parameters; ``options={"params": {...}}`` sets exact values for it.
+
+        Raises:
+            RandomizationError: The environment's own ``reset`` sets one of the attributes, too.
+        """
         rest = self._begin_episode(seed, options)
         env = self.env.unwrapped
         for name, value in self.episode.current.items():
             setattr(env, name, _TYPES[self.param_space[name].kind](value))
         if self._derive is not None:
             self._derive(env)
-        return self._visible(*self.env.reset(seed=seed, options=rest))
+        given = {name: getattr(env, name) for name in self.episode.current}
+        observation, info = self.env.reset(seed=seed, options=rest)
+        if undone := [name for name, value in given.items() if getattr(env, name) != value]:
+            raise RandomizationError(
+                f"reset of {type(env).__name__} sets {', '.join(undone)}, too, so a draw would have no effect. Set the "
+                "nominal value in the constructor, and leave it alone in reset."
+            )
+        return self._visible(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Steps the environment; ``info`` contains the current values."""

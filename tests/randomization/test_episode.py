@@ -259,3 +259,16 @@ def test_a_changed_info_changes_nothing() -> None:
 def test_an_environment_tells_its_space_and_randomization() -> None:
     host = Host()
     assert (host.param_space, host.randomization) == (SPACE, VARIED)
+
+
+@pytest.mark.parametrize("name", ["param", "parms", "reset_masks"])
+def test_an_option_that_is_misspelled_is_refused_and_others_pass(name: str) -> None:
+    host = Host()
+    with pytest.raises(UnknownNameError, match=r"Unknown option of reset.*Did you mean"):
+        host.reset(options={name: {"mass": 5.0}})
+    host.reset(options={"low": -0.1, "map": 3})
+
+
+def test_options_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(RandomizationError, match=r"Expected options that are a dict or None, got \[1\]"):
+        Host().reset(options=[1])  # type: ignore[arg-type]

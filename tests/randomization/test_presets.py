@@ -18,7 +18,7 @@ from gym_dr.envs.classic_control import acrobot, cart_pole, mountain_car, mounta
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.errors import ConfigError, RandomizationError, RandomizationWarning, UnknownNameError
 from gym_dr.randomization.draws import draw
-from gym_dr.randomization.presets import presets, resolve, with_rules
+from gym_dr.randomization.presets import preset_of, presets, resolve, with_rules
 
 CLASSIC = (cart_pole, acrobot, mountain_car, mountain_car_continuous, pendulum)
 SPACES = [LUNAR_LANDER, *(module.SPACE for module in CLASSIC)]
@@ -203,6 +203,12 @@ def test_an_added_preset_that_is_impossible_is_refused_when_it_is_chosen(space: 
     add_preset(space.name, "broken", Randomization({"mass": (1, 50)}))
     with pytest.raises(RandomizationError, match="Parameter 'mass'"):
         resolve("broken", space)
+
+
+def test_an_added_preset_that_is_impossible_stands_in_nobodys_way(space: ParamSpace) -> None:
+    add_preset(space.name, "mine", Randomization({"no such name": (0.0, 1.0)}))
+    assert preset_of(Randomization(), space) == "none"
+    assert preset_of(Randomization({next(iter(space)): 1.0}), space) == "own"
 
 
 def test_what_presets_returns_may_be_changed_without_harm() -> None:

@@ -159,6 +159,19 @@ def test_two_around_one_environment_are_refused() -> None:
         RandomizeAttributes(cart_pole(), {"gravity": (9.0, 10.0)})
 
 
+def test_a_reset_that_sets_an_attribute_again_is_refused() -> None:
+    class Forgetful(gym.Wrapper[Any, Any, Any, Any]):
+        """As an environment whose own reset sets its length."""
+
+        def reset(self, **kwargs: Any) -> Any:
+            self.unwrapped.length = 0.5  # type: ignore[attr-defined]
+            return super().reset(**kwargs)
+
+    env = RandomizeAttributes(Forgetful(gym.make("CartPole-v1")), {"length": (0.4, 0.7), "gravity": (9.0, 11.0)})
+    with pytest.raises(RandomizationError, match="reset of CartPoleEnv sets length, too"):
+        env.reset(seed=1)
+
+
 def test_whole_numbers_and_flags_are_set_as_such() -> None:
     inner = gym.make("MountainCar-v0")
     inner.unwrapped.repeats, inner.unwrapped.slippery = 1, False  # type: ignore[attr-defined]

@@ -264,6 +264,18 @@ def test_a_push_changes_the_episode(env_id: str) -> None:
     assert (plain[1][0] != pushed[1][0]).any(axis=1).all()
 
 
+@pytest.mark.parametrize("env_id", ["gym_dr/CartPoleDR-v1", "gym_dr/HopperDR-v5", LANDER])
+@pytest.mark.parametrize("made", ["single", "native"])
+def test_a_push_of_the_wrong_shape_or_without_a_number_is_refused(env_id: str, made: str) -> None:
+    env: Any = (gym.make(env_id) if made == "single" else gym.make_vec(env_id, 1)).unwrapped
+    env.reset(seed=1)
+    where = () if made == "single" else ([0],)
+    for velocity in (np.zeros(5), np.full(env.push_size, np.nan), 1.0):
+        given = velocity if made == "single" else np.asarray(velocity)[None]
+        with pytest.raises(InvalidActionError, match=r"Expected (finite )?velocities"):
+            env.push(given, *where)
+
+
 def test_a_push_of_the_lander_adds_its_velocity() -> None:
     envs: Any = gym.make_vec(LANDER, 2, randomization="none")
     envs.reset(seed=1)

@@ -9,6 +9,7 @@ import Box2D
 import numpy as np
 import numpy.typing as npt
 
+from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.randomization.episode import BuiltEnv
 
 Observation = npt.NDArray[np.float32]
@@ -62,8 +63,10 @@ class Box2DEnv(BuiltEnv):
 
         Raises:
             EnvStateError: There was no reset yet.
+            InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._check_begun("push")
+        x, y = check_numbers(velocity, (self.push_size,), "velocities").tolist()
         for body in self.bodies:
             before = body.linearVelocity
-            body.linearVelocity = before.x + float(velocity[0]), before.y + float(velocity[1])
+            body.linearVelocity = before.x + x, before.y + y

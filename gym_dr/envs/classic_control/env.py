@@ -12,7 +12,7 @@ from gym_dr.envs.classic_control.family import IDS
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.single import CompiledEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
-from gym_dr.errors import EnvStateError
+from gym_dr.errors import EnvStateError, shortened
 from gym_dr.randomization.space import ParamSpace
 
 
@@ -48,7 +48,11 @@ class ClassicControlEnv(CompiledEnv):
         self._check_begun(call)
         if self.state is None:  # a user may have set it
             raise EnvStateError(f"Expected a state before {call}(), got None: call reset().")
-        self._backend.simulation.state(0)[: len(self.state)] = self.state
+        physics = self._backend.simulation.state(0)
+        size = STATE_SIZES.get(self._backend.name, len(physics))
+        if len(self.state) != size:
+            raise EnvStateError(f"Expected a state of {size} numbers before {call}(), got {shortened(self.state)}.")
+        physics[:size] = self.state
 
     def _moved(self) -> None:
         state = self._backend.simulation.state(0)

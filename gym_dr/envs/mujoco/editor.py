@@ -144,19 +144,22 @@ class ModelEditor:
     """Sets a model to the values of one episode."""
 
     def __init__(self, space: ModelSpace, model: Any) -> None:
-        """Stores the model, which must have nominal values."""
+        """Copies the model, which must have nominal values."""
         import copy
 
         self._space = space
-        self._model = model
         self._nominal = copy.copy(model)
         self._fields = ModelFields(space, model, ())
         self._scratch: Any = None
 
-    def apply(self, values: Mapping[str, float]) -> None:
-        """Writes values into the model; parameters that are no longer given return to nominal.
+    def apply(self, model: Any, values: Mapping[str, float]) -> None:
+        """Writes values into a model; parameters that are no longer given return to nominal.
 
         ``mj_setConst`` gets its own ``MjData``, since it resets the positions in it.
+
+        Args:
+            model: The environment's, or that of a copy, which Gymnasium makes anew.
+            values: Of the episode.
         """
         import mujoco  # type: ignore[import-untyped]
 
@@ -167,8 +170,8 @@ class ModelEditor:
             return
         row = np.array([[values.get(name, np.nan) for name in self._fields.names]])
         fields = self._fields(row)
-        write_fields(self._model, fields, 0)
+        write_fields(model, fields, 0)
         if needs_set_const(fields):
             if self._scratch is None:
                 self._scratch = mujoco.MjData(self._nominal)
-            mujoco.mj_setConst(self._model, self._scratch)
+            mujoco.mj_setConst(model, self._scratch)

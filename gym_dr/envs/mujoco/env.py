@@ -20,6 +20,7 @@ from gym_dr.envs.mujoco.presets import PRESETS
 from gym_dr.envs.mujoco.stock import pushed_dofs, quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
 from gym_dr.envs.stock import Parts, class_of, stock_class
+from gym_dr.envs.vector_arguments import check_numbers
 from gym_dr.errors import ConfigError
 from gym_dr.randomization.episode import BuiltEnv, RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
@@ -65,9 +66,10 @@ class RandomizedMujoco(RandomizedModel, BuiltEnv, MujocoEnv):
 
         Raises:
             EnvStateError: There was no reset yet.
+            InvalidActionError: The velocity has the wrong shape or type, or is not finite; nothing has changed.
         """
         self._check_begun("push")
-        self.data.qvel[pushed_dofs(self.model)] += velocity
+        self.data.qvel[pushed_dofs(self.model)] += check_numbers(velocity, (self.push_size,), "velocities")
 
 
 class MujocoVectorEnv(NativeVectorEnv):

@@ -12,6 +12,7 @@ from gym_dr.envs.mujoco.editor import ModelEditor
 from gym_dr.envs.mujoco.space import model_space
 from gym_dr.envs.native import warn_diverged
 from gym_dr.envs.vector_arguments import check_numbers
+from gym_dr.errors import EnvStateError, RandomizationError
 from gym_dr.randomization.episode import RandomizedEnv
 from gym_dr.randomization.space import ParamSpace
 
@@ -23,6 +24,7 @@ class RandomizedModel(RandomizedEnv):
     """A mixin that precedes a class with ``reset`` and ``step``: Gymnasium's, or ``gym.Wrapper``."""
 
     _observation: Any = None  # the latest one; None before the first reset
+    _model: Any = None  # that of the current episode; None before the first reset
 
     def _take_model(self, name: str) -> ParamSpace:
         """Takes over the environment's model, which must have nominal values.
@@ -38,7 +40,6 @@ class RandomizedModel(RandomizedEnv):
         env = cast(Any, self).unwrapped
         space = model_space(name, env.model)
         self._editor = ModelEditor(space, env.model)
-        self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
         self._bad_state = BAD_STATE
         self._actions_shape = cast(Any, self).action_space.shape  # not from the model: it may have no actuators
         return space
@@ -52,11 +53,19 @@ class RandomizedModel(RandomizedEnv):
 
         Raises:
             UnknownNameError: An unknown parameter in ``options``; nothing has changed.
-            RandomizationError: An impossible value in ``options``; nothing has changed.
+            RandomizationError: An impossible value in ``options``; nothing has changed. Or the environment's own
+                ``reset`` makes a new model.
         """
         rest = self._begin_episode(seed, options)
-        self._editor.apply(self.episode.current)
+        env = cast(Any, self).unwrapped
+        self._model = env.model
+        self._warnings: npt.NDArray[np.int32] = env.data.warning.number  # a live view, (number of kinds,)
+        self._editor.apply(self._model, self.episode.current)
         observation, info = cast(Any, super()).reset(seed=seed, options=rest)
+        if env.model is not self._model:
+            raise RandomizationError(
+                f"reset of {type(env).__name__} makes a new model, with nominal values. Make it in the constructor."
+            )
         self._note(observation)
         return self._visible(observation, info)
 
@@ -70,18 +79,20 @@ class RandomizedModel(RandomizedEnv):
             action: Finite numbers of the action space's shape; MuJoCo clips them to the control range.
 
         Raises:
-            EnvStateError: There was no reset yet.
+            EnvStateError: There was no reset yet, or none since the environment was copied.
             InvalidActionError: The action has the wrong shape or type or is not finite; nothing has changed.
         """
         check_numbers(action, self._actions_shape)
         self._check_begun("step")
+        env = cast(Any, self).unwrapped
+        if env.model is not self._model:
+            raise EnvStateError("Expected reset() before step(): a copy begins with a new model and nominal values.")
         self._warnings[:] = QUIET
         with np.errstate(over="ignore"):  # a huge action may overflow its cost; an error would leave half a step
             observation, reward, terminated, truncated, info = cast(Any, super()).step(action)
         if (self._warnings[self._bad_state] != QUIET).any():
             observation, reward, terminated, truncated = self._observation, 0.0, False, True
             info = {**info, "diverged": True}
-            env = cast(Any, self).unwrapped
             warn_diverged(type(env).__name__, env.np_random_seed, self.draw_index, self.episode.current)
         self._note(observation)
         observation, info = self._visible(observation, info)

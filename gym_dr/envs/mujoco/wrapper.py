@@ -9,6 +9,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gym_dr.envs.mujoco.episode import RandomizedModel
 from gym_dr.errors import RandomizationError
+from gym_dr.randomization.episode import check_not_randomized
 
 
 class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -42,13 +43,15 @@ class RandomizeMujoco(RandomizedModel, gym.Wrapper[Any, Any, Any, Any], RecordCo
 
         Raises:
             UnknownNameError: A preset, body, geom, context or other name is unknown.
-            RandomizationError: A range is impossible, or the environment does not run on MuJoCo.
+            RandomizationError: A range is impossible, or the environment does not run on MuJoCo or is randomized
+                already.
             ConfigError: ``context_params`` without ``context="observation"``, or observations are not a flat box.
         """
         RecordConstructorArgs.__init__(
             self, randomization=randomization, context=context, context_params=context_params
         )
         gym.Wrapper.__init__(self, env)
+        check_not_randomized(env)
         unwrapped: Any = env.unwrapped
         if not (hasattr(unwrapped, "model") and hasattr(unwrapped, "data")):
             raise RandomizationError(

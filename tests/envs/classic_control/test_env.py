@@ -83,11 +83,30 @@ def test_a_longer_pole_is_drawn_longer() -> None:
     env.close()
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 @pytest.mark.parametrize("name", ["CartPoleDR-v1", "PendulumDR-v1"])
-def test_copies_and_pickles_are_made_anew(name: str) -> None:
-    env = gym.make(f"gym_dr/{name}", randomization="none").unwrapped
-    for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        np.testing.assert_array_equal(env.reset(seed=1)[0], again.reset(seed=1)[0])
+def test_copies_and_pickles_go_on_as_gymnasiums_and_keep_pins(name: str, copied: Any) -> None:
+    env: Any = gym.make(f"gym_dr/{name}", randomization="default")
+    env.unwrapped.set_params({"g" if name == "PendulumDR-v1" else "length": 0.6})
+    for again in (env, copied(env)):  # before the first episode
+        again.reset(seed=1)
+    action = env.action_space.sample()
+    for _ in range(3):
+        again = copied(env)  # in the middle of it
+        before = env.unwrapped.params
+        np.testing.assert_equal(env.step(action), again.step(action))
+        assert again.unwrapped.params == before
+    np.testing.assert_equal(env.reset(), again.reset())
+    assert again.unwrapped.pinned_params == env.unwrapped.pinned_params != {}
+
+
+@pytest.mark.parametrize(("name", "size"), [("CartPoleDR-v1", 4), ("PendulumDR-v1", 2)])
+def test_a_state_of_the_wrong_size_is_refused(name: str, size: int) -> None:
+    env: Any = gym.make(f"gym_dr/{name}").unwrapped
+    env.reset(seed=1)
+    env.state = (0.1,)
+    with pytest.raises(EnvStateError, match=rf"Expected a state of {size} numbers before step\(\), got \(0.1,\)"):
+        env.step(env.action_space.sample())
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,16 @@ def test_pickling_keeps_the_randomization(name: str) -> None:
         np.testing.assert_array_equal(one[0], other[0])
 
 
+def test_a_pickle_keeps_pins_and_needs_a_reset() -> None:
+    env = single("Hopper").unwrapped
+    env.set_params({"body_mass:torso": 5.0})
+    env.reset(seed=1)
+    copy = pickle.loads(pickle.dumps(env))
+    with pytest.raises(EnvStateError, match="Expected reset"):
+        copy.step(np.zeros(3))
+    assert copy.reset(seed=1)[1]["params"]["body_mass:torso"] == 5.0 == copy.model.body("torso").mass[0]
+
+
 def diverge(envs: Any, sub: int) -> None:
     """Makes the simulation of one sub-environment impossible."""
     unwrapped = envs.unwrapped

@@ -236,7 +236,7 @@ def test_a_longer_pole_is_one_that_was_built_longer() -> None:
         )
 
     short, long = pole(0.6), pole(0.9)
-    ModelEditor(model_space("Pole", short), short).apply({"body_length:pole": 1.5})
+    ModelEditor(model_space("Pole", short), short).apply(short, {"body_length:pole": 1.5})
     np.testing.assert_allclose(short.body_ipos, long.body_ipos, atol=1e-12)
     np.testing.assert_allclose(short.body_pos, long.body_pos, atol=1e-12)
     np.testing.assert_allclose(short.geom_size[0], long.geom_size[0])
@@ -257,9 +257,9 @@ def test_an_edit_starts_from_nominal_and_goes_back_to_it() -> None:
     nominal = model_of("Hopper")
     editor = ModelEditor(model_space("Hopper", model), model)
     for factor in (2.0, 0.5, 2.0):
-        editor.apply({"body_mass": factor, "gravity.z": -5.0})
+        editor.apply(model, {"body_mass": factor, "gravity.z": -5.0})
         np.testing.assert_allclose(model.body_mass, factor * nominal.body_mass)
-    editor.apply({"geom_friction": 2.0})
+    editor.apply(model, {"geom_friction": 2.0})
     assert model.opt.gravity[2] == nominal.opt.gravity[2]
     for name in dir(nominal):
         values = getattr(nominal, name)
@@ -277,7 +277,7 @@ def test_derived_constants_are_those_of_a_model_that_was_built_so() -> None:
         )
 
     edited, built = model(1.0), model(2.5)
-    ModelEditor(model_space("Arm", edited), edited).apply({"body_mass:a": 2.5})
+    ModelEditor(model_space("Arm", edited), edited).apply(edited, {"body_mass:a": 2.5})
     for name in dir(built):
         values = getattr(built, name)
         if isinstance(values, np.ndarray) and values.dtype.kind == "f":
@@ -296,7 +296,7 @@ def test_a_live_simulation_is_left_alone() -> None:
     env.reset(seed=1)
     env.step(env.action_space.sample())
     before = env.data.qpos.copy()
-    env._editor.apply({"body_mass": 2.0})
+    env._editor.apply(env.model, {"body_mass": 2.0})
     np.testing.assert_array_equal(env.data.qpos, before)
     assert before.any()
 

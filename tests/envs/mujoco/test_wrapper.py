@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.spaces import Box
 
 from gym_dr import RandomizeMujoco, Scale
-from gym_dr.errors import RandomizationError, RandomizationWarning, UnknownNameError
+from gym_dr.errors import EnvStateError, RandomizationError, RandomizationWarning, UnknownNameError
 
 CART = """<mujoco><option timestep="0.01"/><worldbody><body name="cart"><joint name="slider" type="slide" axis="1 0 0"/>
 <geom name="box" type="box" size="0.1 0.1 0.1" mass="1"/></body></worldbody>
@@ -38,6 +40,38 @@ def cart(tmp_path: Path, randomization: Any) -> Any:
     path = tmp_path / "cart.xml"
     path.write_text(CART)
     return RandomizeMujoco(CartEnv(path), randomization)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_draws_for_its_own_model(copied: Any) -> None:
+    env = RandomizeMujoco(gym.make("Hopper-v5"), {"body_mass:torso": (1.0, 9.0)})
+    env.reset(seed=1)
+    again: Any = copied(env)
+    with pytest.raises(EnvStateError, match="a copy begins with a new model"):
+        again.step(np.zeros(3))
+    _, info = again.reset(seed=2)
+    assert again.unwrapped.model.body("torso").mass[0] == info["params"]["body_mass:torso"]
+    np.testing.assert_equal(again.step(np.ones(3)), (env.reset(seed=2), env.step(np.ones(3)))[1])
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        lambda: gym.make("gym_dr/HopperDR-v5"),
+        lambda: RandomizeMujoco(gym.make("Hopper-v5"), {"body_mass:foot": (1.0, 9.0)}),
+    ],
+    ids=["ours", "wrapped"],
+)
+def test_an_environment_that_is_randomized_already_is_refused(env: Any) -> None:
+    with pytest.raises(RandomizationError, match="already randomized"):
+        RandomizeMujoco(env(), {"body_mass:torso": (1.0, 9.0)})
+
+
+def test_a_reset_that_makes_a_new_model_is_refused(tmp_path: Path) -> None:
+    env = cart(tmp_path, {"body_mass:cart": (0.5, 2.0)})
+    env.env.reset_model = lambda: (setattr(env.env, "model", copy.copy(env.env.model)), env.env.state_vector())[1]
+    with pytest.raises(RandomizationError, match="reset of CartEnv makes a new model"):
+        env.reset(seed=1)
 
 
 def test_any_mujoco_environment_is_randomized(tmp_path: Path) -> None:
