@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from gym_dr.evaluation.results import (
 from gym_dr.evaluation.summary import initial_document, summarize
 from gym_dr.evaluation.worst_cells import FRESH_SEED, WORST_CELLS, again, fresh_episodes, worst_of
 from gym_dr.runs.durable import os_errors
+from gym_dr.runs.lock import FolderLock
 from gym_dr.runs.metrics import CsvLog
 from gym_dr.wording import spelled
 from gym_dr.wrappers.record import EpisodeRecord
@@ -75,10 +76,29 @@ def evaluate_policies(
         progress: Called as episodes end.
 
     Raises:
-        RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be written.
+        BusyFolderError: Another process evaluates into the folder.
+        RunFolderError: The folder holds something else, an evaluation of other policies, one of other sets that was
+            interrupted, or cannot be written.
     """
-    env = policies[0].env
     check_folder(folder)
+    with os_errors(folder):
+        folder.mkdir(exist_ok=True)
+    with FolderLock(folder).held():
+        return _evaluate(policies, sets, folder, success, command, progress, memories=memories)
+
+
+def _evaluate(
+    policies: Sequence[FrozenPolicy],
+    sets: Sequence[CellSet],
+    folder: Path,
+    success: float | None,
+    command: str,
+    progress: ProgressCallback,
+    *,
+    memories: bool,
+) -> Evaluation:
+    """See ``evaluate_policies``; the folder is locked."""
+    env = policies[0].env
     old, tables = _load_previous(folder, policies)
     requested = {cells.name for cells in sets}
     kept = [  # sets that some policy has completed; the others play them too
@@ -87,13 +107,12 @@ def evaluate_policies(
         if cells.name not in requested
         and any(_finished_episodes(tables[EPISODES], p.name, cells).all() for p in policies)
     ]
+    before = read_document(folder)
+    _check_nothing_lost(folder, before, tables[EPISODES], requested | {cells.name for cells in kept})
     all_sets = [*sets, *kept]
     threshold = success_threshold(env, success)
     document = initial_document(policies, all_sets, folder, threshold, command)
-    before = read_document(folder)
     document["knowledge"] = known_before(before, document)
-    with os_errors(folder):
-        folder.mkdir(exist_ok=True)
     if before is None:  # a folder that has only rows would be nobody's evaluation
         write_document(folder, document)
     # rows first: they must fit the digests in the document
@@ -131,6 +150,29 @@ def forget_others(folder: Path, policies: Sequence[FrozenPolicy], sets: Sequence
         write_document(folder, {**document, **kept, "complete": False})
 
 
+def with_larger(sets: Sequence[CellSet], policies: Sequence[FrozenPolicy], folder: Path) -> list[CellSet]:
+    """Sets, in place of which a complete evaluation in the folder may have the same with more episodes of one cell.
+
+    Raises:
+        RunFolderError: The folder holds something else.
+    """
+    document = read_document(folder)
+    if document is None or not document["complete"]:
+        return list(sets)
+    if not {policy.digest for policy in policies} <= {policy["digest"] for policy in document["policies"]}:
+        return list(sets)
+    known = [CellSet.from_dict(form) for form in document["sets"]]
+    larger = {cells.name: cells for cells in known if cells.num_cells == 1}
+    return [
+        larger[cells.name]
+        if cells.name in larger
+        and larger[cells.name].episodes > cells.episodes
+        and replace(larger[cells.name], episodes=cells.episodes).to_dict() == cells.to_dict()
+        else cells
+        for cells in sets
+    ]
+
+
 # ---- the episodes of an earlier evaluation ---------------------------------------------------------------------------
 
 
@@ -157,6 +199,23 @@ def _load_previous(folder: Path, policies: Sequence[FrozenPolicy]) -> tuple[list
         rows = table[table["policy"].isin(list(names_now))]
         tables[name] = rows.assign(policy=rows["policy"].map(names_now))
     return [CellSet.from_dict(form) for form in document["sets"]], tables
+
+
+def _check_nothing_lost(
+    folder: Path, document: Mapping[str, Any] | None, table: pd.DataFrame, names: Collection[str]
+) -> None:
+    """Checks that no episode of these policies belongs to another set, which nobody has completed.
+
+    Raises:
+        RunFolderError: Some do.
+    """
+    lost = sorted({*table["set"]} - {*names})
+    if document is not None and lost and {cells["name"] for cells in document["sets"]} & {*lost}:
+        how = f"Finish it with: {document['command']}" if document["command"] else "Finish it with the same call"
+        raise RunFolderError(
+            f"{folder}: holds an evaluation on {', '.join(lost)} that was interrupted. {how}\n"
+            f"Or choose another {spelled('output')}."
+        )
 
 
 def _reusable_rows(

@@ -120,7 +120,7 @@ def evaluate(
         RandomizationError: A value is out of bounds, or there is nothing to observe.
         Interrupted: A signal stopped the evaluation.
     """
-    from gym_dr.evaluation.evaluate import evaluate_policies  # heavy, as those below
+    from gym_dr.evaluation.evaluate import evaluate_policies, with_larger  # heavy, as those below
     from gym_dr.evaluation.policies import nominal_and_training, training_randomizations
     from gym_dr.evaluation.results import evaluation_folder
 
@@ -151,6 +151,7 @@ def evaluate(
         found += asked_sets(env_id, space, training_randomizations(asked_for), display.note, **asked)
         if chosen is not None:
             found += _chosen_set(chosen, found, episodes, display.note)
+        found = with_larger(found, opened, folder)
         return evaluate_policies(opened, found, folder, success=success, command=command, progress=display)
 
 

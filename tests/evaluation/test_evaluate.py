@@ -13,15 +13,16 @@ import pytest
 
 from gym_dr import Randomization
 from gym_dr.envs.box2d.lunar_lander.params import LUNAR_LANDER
-from gym_dr.errors import RunFolderError
+from gym_dr.errors import BusyFolderError, RunFolderError
 from gym_dr.evaluation import cells, policies
 from gym_dr.evaluation.cells import CellSet
-from gym_dr.evaluation.evaluate import evaluate_policies
+from gym_dr.evaluation.evaluate import evaluate_policies, with_larger
 from gym_dr.evaluation.policies import FrozenPolicy, open_policies
 from gym_dr.evaluation.protocol import EVALUATION_SEED
 from gym_dr.evaluation.results import Evaluation
 from gym_dr.evaluation.worst_cells import FEWEST, FRESH_SEED
 from gym_dr.runs.configure import open_run
+from gym_dr.runs.lock import FolderLock
 from tests.evaluation.tiny_run import train_tiny_run
 
 DRAWS = cells.distribution("training", Randomization({"gravity": (-11, -9)}), 3)
@@ -270,6 +271,42 @@ def test_a_set_of_another_definition_replaces_the_old_one(runs: Path, tmp_path: 
     evaluation = play([runs / "one"], tmp_path / "out", other)
     assert list(evaluation.document["parameters"]) == ["lander_density"]
     assert evaluation.returns("grid").shape == (1, 2, 2)
+
+
+def test_a_second_evaluation_into_a_folder_waits_for_the_first_to_end(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with FolderLock(tmp_path / "out").held(), pytest.raises(BusyFolderError, match="is in use by process"):
+        play([runs / "one"], tmp_path / "out", GRID)
+    assert len(play([runs / "one"], tmp_path / "out", GRID).episodes) == 8
+
+
+def test_episodes_of_an_interrupted_evaluation_are_not_dropped_for_those_of_another(runs: Path, tmp_path: Path) -> None:
+    def stop(title: str, done: int, total: int) -> None:
+        if done > 5:  # 2 nominal ones and a wave of 3 are written
+            raise StopError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "NATIVE_ENVS", 3)
+        with pytest.raises(StopError):
+            play([runs / "one"], tmp_path / "out", cells.nominal(2), GRID, progress=stop, command="gymdr evaluate one")
+        before = content(tmp_path / "out")
+        with pytest.raises(
+            RunFolderError, match=r"on grid that was interrupted. Finish it with: gymdr evaluate one\nOr choose"
+        ):
+            play([runs / "one"], tmp_path / "out", cells.nominal(2), DRAWS)
+        assert content(tmp_path / "out") == before
+        assert total_played([runs / "one"], tmp_path / "out", cells.nominal(2), GRID) < 2 + 8 + FEWEST
+
+
+def test_fewer_episodes_of_a_cell_than_there_are_replace_none(runs: Path, tmp_path: Path) -> None:
+    one = opened(runs / "one")
+    evaluate_policies(one, [cells.nominal(4), DRAWS, GRID], tmp_path / "out")
+    other = cells.distribution("training", Randomization({"gravity": (-11, -10)}), 2)
+    few_of_each = cells.grid(LUNAR_LANDER, {"gravity": [-12, -6], "wind_power": [0, 20]}, 1)
+    found = with_larger([cells.nominal(2), other, few_of_each], one, tmp_path / "out")
+    assert [chosen.episodes for chosen in found] == [4, 2, 1]  # other draws, and fewer of each cell, are what was asked
+    (own,) = with_larger([cells.nominal(2)], opened(runs / "two"), tmp_path / "out")
+    assert own.episodes == 2
 
 
 def test_another_threshold_changes_outcomes_and_plays_nothing(runs: Path, tmp_path: Path) -> None:

@@ -23,17 +23,18 @@ def complete_evaluation(
 ) -> Evaluation:
     """Reads an evaluation, after playing the episodes that a report needs and the folder lacks.
 
-    Sets in the folder stay as they are. If a run was trained further since, its episodes are played again. For the
-    arguments see ``evaluate_policies``.
+    Sets in the folder stay as they are, unless a run trains on other draws since. If a run was trained further since,
+    its episodes are played again. For the arguments see ``evaluate_policies``.
 
     Raises:
         RunFolderError: The folder holds something else, an evaluation of other policies, or cannot be read or written.
     """
     document = read_document(folder) or {"complete": False, "command": "", "success": None, "policies": [], "sets": []}
-    known = [CellSet.from_dict(form) for form in document["sets"]]
-    names = {cells.name for cells in known}
     shown = [policy for policy in policies if not policy.reference]
-    missing = [cells for cells in _required_sets(shown) if cells.name not in names]
+    required = {cells.name: cells for cells in _required_sets(shown)}
+    known = [CellSet.from_dict(form) for form in document["sets"]]
+    known = [cells for cells in known if cells.name not in required or _same_draws(cells, required[cells.name])]
+    missing = [cells for name, cells in required.items() if name not in {cells.name for cells in known}]
     digests = {policy["digest"] for policy in document["policies"]}
     same_references = set(document.get("references", ())) == {policy.name for policy in policies if policy.reference}
     same = same_references and all(policy.digest in digests for policy in policies)
@@ -53,6 +54,11 @@ def complete_evaluation(
         memories=True,  # takes little beside the thousands of other episodes
         progress=progress,
     )
+
+
+def _same_draws(one: CellSet, other: CellSet) -> bool:
+    """Whether sets are over the same draws, of which one may have more."""
+    return one.kind == other.kind and one.definition.get("randomization") == other.definition.get("randomization")
 
 
 def _required_sets(policies: Sequence[FrozenPolicy]) -> list[CellSet]:

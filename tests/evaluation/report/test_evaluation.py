@@ -136,6 +136,18 @@ def test_a_run_that_was_trained_anew_is_played_again(tmp_path: Path) -> None:
     assert found.returns("sobol: default").tolist() != first.returns("sobol: default").tolist()
 
 
+def test_a_run_that_was_trained_anew_on_other_draws_is_played_on_these(tmp_path: Path) -> None:
+    train_tiny_run(tmp_path / "run", "--randomization", "default")
+    complete_evaluation(open_policies([open_run(str(tmp_path / "run"))]), tmp_path / "e", "gymdr report", silent)
+    train_tiny_run(tmp_path / "run", "--randomization", "wide", "--overwrite")
+    policies = open_policies([open_run(str(tmp_path / "run"))])
+    (tmp_path / "e").rename(tmp_path / "run/evaluation")  # where another policy's may be
+    found = complete_evaluation(policies, tmp_path / "run/evaluation", "gymdr report", silent)
+    drawn = {form["name"]: form.get("randomization") for form in found.document["sets"]}
+    assert policies[0].randomization is not None
+    assert drawn["training"] == drawn["sobol"] == policies[0].randomization.to_dict()
+
+
 def test_an_environment_without_parameters_is_evaluated_as_it_is(tmp_path: Path) -> None:
     run = train_tiny_run(tmp_path / "run", "--env", "CartPole-v1", "--randomization", "none")
     found = complete_evaluation(open_policies([open_run(str(run))]), tmp_path / "e", "gymdr report", silent)
