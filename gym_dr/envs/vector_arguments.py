@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
 from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
@@ -31,6 +32,19 @@ def check_whole_number(name: str, value: Any) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
+
+
+def check_optional_number(name: str, value: Any) -> float | None:
+    """Checks a finite number or None.
+
+    Raises:
+        ConfigError: The value is something else.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool) or not isfinite(value):
+        raise ConfigError(f"Expected {name} to be a number or None, got {shortened(value)}.")
+    return float(value)
 
 
 def check_render_mode(value: Any, modes: Collection[str]) -> str | None:

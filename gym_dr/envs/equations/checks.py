@@ -8,16 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import gymnasium as gym
-from gymnasium.envs.registration import parse_env_id
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.functions import called, check_function, check_numbers
+from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
 from gym_dr.errors import EquationsError, RandomizationError, located, shortened
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
-from gym_dr.randomization.presets import NONE, resolve
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
@@ -34,21 +33,6 @@ _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "obser
 def same(p: Any) -> Any:
     """The parameters themselves: what ``derive`` is if there is none."""
     return p
-
-
-def check_id(env_id: str) -> None:
-    """Checks the form of an id.
-
-    Raises:
-        EquationsError: It is malformed.
-    """
-    try:
-        parse_env_id(env_id)
-        problem = "a module is named only to make it." if ":" in env_id else ""
-    except (gym.error.Error, TypeError) as error:
-        problem = str(error)
-    if problem:
-        raise EquationsError(f"expected an id such as 'Glider-v0' or 'mine/Glider-v0', got {env_id!r}: {problem}")
 
 
 def param_space(name: str, params: Any) -> ParamSpace:
@@ -121,7 +105,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     Raises:
         EquationsError: There is none called "default".
         UnknownNameError: A preset names a parameter that there is not.
-        RandomizationError: A range is impossible.
+        RandomizationError: One is no mapping, or a range is impossible.
     """
     if not isinstance(given, Mapping) or "default" not in given:
         example = next(iter(space))
@@ -129,16 +113,10 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
             "presets: expected one called 'default', what environments draw unless told otherwise, such as "
             f"{{'default': {{{example!r}: (low, high)}}}}, or {{'default': {{}}}} for nothing; got {shortened(given)}."
         )
-    own = {}
-    for name, value in given.items():
-        if name == NONE or not isinstance(value, Mapping):  # a Randomization is one
-            raise EquationsError(
-                f"presets: expected names other than {NONE!r}, which is nominal values, with mappings of parameters to "
-                f"their draws, got {name!r}: {shortened(value)}."
-            )
+    own = read_presets(given)
+    for name, randomization in own.items():
         with located(f"preset {name!r}"), nominal_may_be_outside():
-            own[name] = value if isinstance(value, Randomization) else Randomization.from_dict(value)
-            resolve(own[name], space)
+            resolve(randomization, space)
     return own
 
 

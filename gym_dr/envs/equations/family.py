@@ -9,19 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, cast
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of, remove_family
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
 from gym_dr.envs.vector_arguments import check_keywords, check_whole_number
 from gym_dr.errors import EquationsError, RandomizationError, located
-from gym_dr.randomization.presets import PRESETS
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.registry import all_or_nothing
 
 _HERE = "gym_dr.envs.equations"
 P = ParamSpec("P")
@@ -142,7 +139,7 @@ def equations_family(
         UnknownNameError: A preset names a parameter that there is not.
     """
     with located(f"Equations {id!r}"):
-        checks.check_id(id)
+        check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
         checks.check_keywords_of(space, keywords, options or {})
         equations = checks.checked(
@@ -189,6 +186,7 @@ def equations_family(
         presets=own,
         defaults=defaults or {},
         interface=f"{_HERE}.family:interface_of" if interface else "",
+        origin=origin_of(step),
         equations=equations,
         keywords=tuple(keywords),
         options=options or {},
@@ -207,35 +205,14 @@ def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
     @functools.wraps(make)
     def register_equations(*args: P.args, **kwargs: P.kwargs) -> None:
         family = make(*args, **kwargs)
-        env_id = family.ids[0].id
-        known, spec = family_of(env_id), gym.registry.get(env_id)
-        ours = isinstance(known, EquationsFamily) and _of_the_same_file(known, family)
-        if spec is not None and not ours:
-            raise EquationsError(
-                f"Equations {env_id!r}: another environment is already registered with this id. Choose another id."
-            )
-        try:
-            with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
-                if known is not None:
-                    remove_family(known)
-                add_family(family, family.equations.step.__module__)
-        except BaseException:
-            if spec is not None:
-                gym.registry[env_id] = spec
-            raise
+        with located(f"Equations {family.ids[0].id!r}"):
+            register_own(family, EquationsError)
 
     made: Any = register_equations
     made.__signature__ = inspect.signature(make).replace(return_annotation=None)
     register_equations.__name__ = register_equations.__qualname__ = "register_equations"
     register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE)
     return register_equations
-
-
-def _of_the_same_file(one: EquationsFamily, other: EquationsFamily) -> bool:
-    """Whether a file, or somebody at a prompt, registers again what it has registered."""
-    functions = one.equations.step, other.equations.step
-    same_file = len({function.__code__.co_filename for function in functions}) == 1
-    return same_file or len({function.__module__ for function in functions}) == 1
 
 
 _AS_A_FAMILY = "Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin."

@@ -175,7 +175,7 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
 
 @pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0", "mine:Swing-v0", None])
 def test_a_malformed_id_is_refused(env_id: str) -> None:
-    with pytest.raises(EquationsError, match="expected an id such as 'Glider-v0' or 'mine/Glider-v0'"):
+    with pytest.raises(EquationsError, match="expected an id such as 'Cart-v0' or 'mine/Cart-v0'"):
         register(env_id)
 
 
@@ -248,10 +248,10 @@ def test_an_option_that_is_no_number_is_refused() -> None:
 
 def test_a_registration_that_fails_leaves_the_one_before() -> None:
     register()
-    with pytest.raises(EquationsError):
+    with pytest.raises(RandomizationError):
         register(presets={"default": {}, "none": {}})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.envs.equations.family.add_family", _fail)
+        patch.setattr("gym_dr.envs.family.add_family", _fail)
         with pytest.raises(RuntimeError):
             register()
     assert gym.make_vec(ID, 2).reset(seed=0)[0].shape == (2, 2)
@@ -268,6 +268,25 @@ def test_another_file_does_not_take_an_id_over() -> None:
     exec(compile(code, "another_file.py", "exec"), names)
     with pytest.raises(EquationsError, match="another environment is already registered with this id"):
         register(step=names["step"])
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"), [("Shared", "tests/Swing-v0"), ("CartPole", "gym_dr/CartPoleDR-v1"), ("tests/Swing-v0", "")]
+)
+def test_a_name_that_is_already_used_is_refused_with_the_id_that_has_it(name: str, owner: str) -> None:
+    register(name="Shared")
+    if not owner:  # the id's own name is free
+        register("tests/Other-v0", name=name)
+        return
+    with pytest.raises(EquationsError, match=f"Other-v0': the name '{name}' is already that of the .* {owner}. Choose"):
+        register("tests/Other-v0", name=name)
+    assert "tests/Other-v0" not in gym.registry
+
+
+def test_a_version_beside_an_id_without_one_is_refused_in_our_words() -> None:
+    register("tests/Bare")
+    with pytest.raises(EquationsError, match=r"tests/Bare-v0': .*unversioned"):
+        register("tests/Bare-v0")
 
 
 def test_a_parameter_space_may_be_shared() -> None:
