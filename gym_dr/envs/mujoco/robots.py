@@ -40,6 +40,7 @@ class Robot:
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
+    presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -81,8 +82,9 @@ def register_robot(
         frame_skip: Simulation steps per environment step.
         max_episode_steps: Steps after which an episode is truncated.
         reward_threshold: Return at which the task counts as solved.
-        presets: Name -> randomization, as a mapping or a ``Randomization``. The presets of our robots ("default",
-            "wide", "random" and "extreme") exist too, unless given here.
+        presets: Name -> randomization, as a mapping or a ``Randomization``; checked against the model when an
+            environment is made. The presets of our robots ("default", "wide", "random" and "extreme") exist too, unless
+            given here.
         camera: A camera of the model for rendering; None for the one called "track", or a view of everything.
         state_from: Observations ``(n, size)`` -> the positions ``(n, nq)`` and velocities ``(n, nv)`` that they
             determine, to fit parameters to logs. None if observations begin with positions and velocities, or if
@@ -113,6 +115,7 @@ def register_robot(
             reset=reset,
             frame_skip=check_whole_number("frame_skip", frame_skip),
             fields=_names_of(fields),
+            presets=own,
         )
         limit = check_whole_number("max_episode_steps", max_episode_steps)
         threshold = check_optional_number("reward_threshold", reward_threshold)

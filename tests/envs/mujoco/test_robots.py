@@ -15,6 +15,7 @@ from gym_dr import DisturbVector, Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
+from gym_dr.runs.environments import param_space_of
 from tests.cli.command import TINY, Result, gymdr, refused
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
@@ -293,6 +294,10 @@ def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: Any, m
     assert gym.registry.get(env_id) is spec
 
 
+def rolling(rng: Any, model: Any) -> Any:
+    return np.random.random(2), np.zeros(2)  # noqa: NPY002  which is the mistake
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"observe": lambda s: s.qpos[0]}, r"observe .* to return shape \(n, size\), .* got shape \(2,\)"),
     ({"observe": lambda s: s.qpos[:1]}, r"observe .* to return shape \(3, 2\), got shape \(1, 2\)"),
@@ -310,6 +315,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
     ({"reset": lambda rng, model: (np.zeros(3), np.zeros(2))}, r"reset .* shape \(2,\), got shape \(3,\)"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
+    ({"reset": rolling}, "reset .* same state, got .* from the generator"),
+    ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': Unknown parameter"),
+    ({"presets": {"odd": {"body_mass:cart": (-2, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': .*body_mass:cart"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -320,8 +328,20 @@ def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made
     swing: Any, mode: str, changes: dict[str, Any], message: str
 ) -> None:
     register(swing, **changes)
-    with pytest.raises((RobotError, UnknownNameError, AttributeError), match=message):
+    with pytest.raises((RobotError, UnknownNameError, RandomizationError, AttributeError), match=message):
         gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
+
+
+def test_presets_of_a_robot_that_are_not_used_bring_no_warnings(swing: Any, recwarn: pytest.WarningsRecorder) -> None:
+    register(swing, presets={"heavy": {"body_mass:cart": (20.0, 30.0)}})  # without its nominal value
+    gym.make(OWN, randomization="none"), gym.make_vec(OWN, 2, randomization="none")
+    assert [str(warning.message) for warning in recwarn if "body_mass" in str(warning.message)] == []
+
+
+def test_presets_are_checked_wherever_what_may_vary_is_asked_for(swing: Any) -> None:
+    register(swing, presets={"odd": {"nope": (0, 1)}})
+    with pytest.raises(UnknownNameError, match="preset 'odd'"):
+        param_space_of(OWN)  # makes no environment
 
 
 @pytest.mark.parametrize("mode", ["single", "sync", "native"])
