@@ -19,8 +19,7 @@ from gym_dr.randomization.space import ParamSpace
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
 Options = dict[str, Any] | None  # of ``reset``
 
-
-_OF_EVERY_ENV = ("randomization", "context", "context_params", "render_mode")  # keywords
+OF_EVERY_ENV = ("randomization", "context", "context_params", "render_mode")  # keywords
 
 
 def check_whole_number(name: str, value: Any) -> int:
@@ -68,10 +67,10 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *_OF_EVERY_ENV], n=1)
+            close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
-            names = f" Known: {', '.join(known)}, and of every environment {', '.join(_OF_EVERY_ENV)}." if known else ""
+            names = f" Known: {', '.join(known)}, and of every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
 
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
 from gym_dr.envs.equations.functions import called, check_function, check_numbers
 from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
+from gym_dr.envs.vector_arguments import OF_EVERY_ENV
 from gym_dr.errors import EquationsError, RandomizationError, located, shortened
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import resolve
-from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
 _FLOATS = ("float32", "float64")
-# keywords that every environment has
+# keywords of every environment, of vector environments, and of what makes them
 _TAKEN = frozenset(
-    {"randomization", "context", "context_params", "render_mode", "num_envs", "num_threads", "autoreset_mode"}
-    | {"max_episode_steps", "equations"}
+    {*OF_EVERY_ENV, "num_envs", "num_threads", "autoreset_mode", "max_episode_steps", "equations"}
+    | {"vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"}
 )
 _ARROWS = frozenset({"left", "right", "up", "down"})
 _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "observe": "c, state"}
@@ -40,12 +43,16 @@ def param_space(name: str, params: Any) -> ParamSpace:
 
     Raises:
         EquationsError: It is no sequence of parameters, or an empty one.
-        RandomizationError: Two have the same name.
+        RandomizationError: Two have the same name, or one has that of a disturbance.
     """
     given = list(params.values()) if isinstance(params, ParamSpace) else params
     space = None
     if isinstance(given, Sequence) and all(isinstance(param, Param) for param in given):
         space = ParamSpace(name, list(given))
+        for taken in DISTURBANCE_NAMES.intersection(space):
+            raise RandomizationError(
+                f"Parameter {taken!r}: this name is reserved for a disturbance. Choose another name."
+            )
     if not space:
         raise EquationsError(
             "params: expected at least one, such as [Param(name='mass', nominal=1.0, low=0.1, high=9.0)], got "
@@ -165,7 +172,7 @@ def _check_spaces(equations: Equations) -> None:
         )
 
 
-def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, Any]) -> None:
+def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
     """Checks an environment's own keywords.
 
     Raises:
@@ -174,6 +181,10 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, An
     """
     for name in names("keywords", keywords):
         space[name]
+        if name in _TAKEN:
+            raise EquationsError(f"keywords: expected names that no environment has yet, got {name!r}.")
+    if not isinstance(options, Mapping):
+        raise EquationsError(f"options: expected names with numbers, got {shortened(options)}.")
     for name, value in options.items():
         if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
             raise EquationsError(
@@ -181,11 +192,35 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, An
             )
 
 
+def _is_action(action: Any, space: Box | Discrete) -> bool:
+    if isinstance(space, Discrete):
+        return isinstance(action, int | np.integer) and space.contains(int(action))
+    try:
+        return space.contains(np.array(action, space.dtype))
+    except (TypeError, ValueError):
+        return False
+
+
+def check_time_step(time_step: Any, space: ParamSpace) -> None:
+    """Checks the duration of a step.
+
+    Raises:
+        EquationsError: It is no duration, nor the name of a parameter.
+    """
+    number = isinstance(time_step, int | float | np.number) and not isinstance(time_step, bool)
+    if not (time_step is None or (number and 0 < time_step < math.inf) or time_step in [*space]):
+        raise EquationsError(
+            f"time_step: expected None, a number above 0 or one of the parameters ({', '.join(space)}), got "
+            f"{shortened(time_step)}."
+        )
+
+
 def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: Any, interface: Any) -> None:
     """Checks how an environment looks to people, and other functions that are not compiled.
 
     Raises:
-        EquationsError: One is no function, ``keys`` are no arrows, or ``interface`` does not describe the spaces.
+        EquationsError: One is no function, ``keys`` are no arrows with actions, or ``interface`` does not describe the
+            spaces.
     """
     for name, function in functions.items():
         if function is not None and not callable(function):
@@ -194,6 +229,11 @@ def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: A
         raise EquationsError(
             f"keys: expected tuples of arrows (left, right, up, down) with their actions, got {shortened(keys)}."
         )
+    for key, action in keys.items():
+        if not _is_action(action, equations.action_space):
+            raise EquationsError(
+                f"keys: expected actions of {equations.action_space}, got {shortened(action)} for {key!r}."
+            )
     if interface is None:
         return
     if not isinstance(interface, Interface):

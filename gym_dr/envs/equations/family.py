@@ -16,7 +16,7 @@ from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
 from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
-from gym_dr.envs.vector_arguments import check_keywords, check_whole_number
+from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, RandomizationError, located
 from gym_dr.randomization.space import Param, ParamSpace
 
@@ -134,14 +134,15 @@ def equations_family(
     Raises:
         EquationsError: The id is malformed; a name, a space or a function cannot be used; or ``derive`` or ``begin``
             fails.
-        ConfigError: A number is not a whole number above 0.
+        ConfigError: A number is impossible.
         RandomizationError: A parameter or a preset is impossible.
         UnknownNameError: A preset names a parameter that there is not.
     """
     with located(f"Equations {id!r}"):
         check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
-        checks.check_keywords_of(space, keywords, options or {})
+        checks.check_keywords_of(space, keywords, {} if options is None else options)
+        checks.check_time_step(time_step, space)
         equations = checks.checked(
             Equations(
                 name=space.name,
@@ -166,6 +167,7 @@ def equations_family(
         if not all(isinstance(given, Mapping) for given in (defaults or {}, *(defaults or {}).values())):
             raise EquationsError(f"defaults: expected algorithm -> name -> value, got {defaults!r}.")
         own = checks.checked_presets(presets, space)
+        threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
     env = EnvId(
         id=id,
@@ -174,7 +176,7 @@ def equations_family(
         discrete=isinstance(action_space, Discrete),
         pushed=bool(pushed),
         max_episode_steps=limit,
-        reward_threshold=reward_threshold,
+        reward_threshold=threshold,
         kwargs={"equations": id},
         stock=stock,
         keys=keys or {},

@@ -18,6 +18,7 @@ from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
 from gym_dr.errors import ConfigError, EquationsError, GymDrError, RandomizationError, UnknownNameError
 from gym_dr.randomization.presets import PRESETS, presets
+from gym_dr.wrappers.disturbances import DISTURBANCES
 from tests.envs.equations.swing import RIGHT, Swing, begin, observe, register, step
 
 ID = "tests/Swing-v0"
@@ -71,6 +72,9 @@ class Nothing(NamedTuple):
 
 def again(p: Any, s: Swing) -> Any:
     return again(p, s)
+
+
+CONTEXT = Param(name="context", nominal=1.0, low=0.0, high=2.0)
 
 
 def named_interface(*names: str) -> Interface:
@@ -128,6 +132,27 @@ def named_interface(*names: str) -> Interface:
         ({"begin": lambda p, u: Nothing()}, "expected begin at .* to return a named tuple of numbers"),
         ({"presets": {"default": 3}}, "presets: expected names other than 'none'"),
         ({"presets": {"default": {}, "none": {}}}, "presets: expected names other than 'none'"),
+        *(
+            (
+                {"params": [Param(name=name, nominal=1.0, low=0.0, high=2.0)]},
+                f"Parameter '{name}': this name is reserved",
+            )
+            for name in DISTURBANCES
+        ),
+        ({"params": [CONTEXT], "keywords": ("context",)}, "keywords: expected names that no .* has yet, got 'context'"),
+        ({"options": {"wrappers": 3.0}}, "options: expected names that no environment has yet"),
+        ({"options": ["kind"]}, r"options: expected names with numbers, got \['kind'\]"),
+        ({"options": ()}, r"options: expected names with numbers, got \(\)"),
+        ({"time_step": "dt"}, r"time_step: expected None, .* or one of the parameters \(length\), got 'dt'"),
+        *(({"time_step": wrong}, "time_step: expected None, a number above 0") for wrong in (-1.0, 0, True, np.nan)),
+        ({"keys": {("left",): 3}}, r"keys: expected actions of Discrete\(3\), got 3 for \('left',\)"),
+        ({"keys": {("left",): 1.5}}, "keys: expected actions of"),
+        (
+            {"keys": {(): (5.0, 2.0)}, "action_space": Box(-1, 1, (1,))},
+            r"keys: expected actions of Box.*, got \(5.0, 2.0",
+        ),
+        ({"keys": {(): 5.0}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
+        ({"keys": {(): "up"}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
         ({"options": {"kind": "dense"}}, "options: expected names that no environment has yet, with numbers"),
         ({"options": {"num_envs": 3.0}}, "options: expected names that no environment has yet"),
         ({"reset_options": 3}, "expected a function as reset_options"),
@@ -164,6 +189,8 @@ def test_what_cannot_be_used_is_refused_by_name_and_nothing_is_registered(change
         (RandomizationError, {"presets": {"default": {"length": (0.0, 2.0)}}}),
         (ConfigError, {"max_episode_steps": 0}),
         (ConfigError, {"render_fps": 0.5}),
+        (ConfigError, {"reward_threshold": "x"}),
+        (ConfigError, {"reward_threshold": np.nan}),
         (UnknownNameError, {"keywords": ("mass",)}),
     ],
 )
