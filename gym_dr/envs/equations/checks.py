@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +14,11 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
-from gym_dr.envs.equations.functions import called, check_function, check_numbers
+from gym_dr.envs.equations.functions import called, check_function, check_numbers, place_of, words_of
 from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
 from gym_dr.envs.vector_arguments import OF_EVERY_ENV
-from gym_dr.errors import EquationsError, RandomizationError, located, shortened
+from gym_dr.errors import EquationsError, RandomizationError, RandomizationWarning, located, shortened
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
 from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace, nominal_may_be_outside
@@ -149,6 +150,35 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
     if unknown:
         raise EquationsError(f"pushed: expected fields of the state ({', '.join(begun._fields)}), got {unknown[0]!r}.")
     return replace(equations, physics=type(physics), state=type(begun))
+
+
+def warn_of_unread(equations: Equations, space: ParamSpace, options: Iterable[float]) -> None:
+    """Warns of parameters that ``derive`` does not read, so that drawing them changes nothing.
+
+    Those whose names occur in it, or whose values change what it returns, as after ``mass, drag = p``, are read.
+
+    Args:
+        equations: With checked functions.
+        space: Their parameters.
+        options: Values of the other fields of ``equations.params``.
+    """
+    if equations.derive is same:
+        return
+    words, usual = words_of(cast(Any, equations.derive)), equations.params(*space.nominal.values(), *options)
+    for param in space.values():
+        if param.name in words:
+            continue
+        other = next(value for value in (param.high, param.low, param.nominal + 1.0) if value != param.nominal)
+        try:
+            before, after = (equations.derive(p) for p in (usual, usual._replace(**{param.name: float(other)})))
+        except Exception:  # of the other value, on which it depends then
+            continue
+        if np.array_equal(before, after, equal_nan=True):
+            warnings.warn(
+                f"Parameter {param.name!r} has no effect: derive at {place_of(equations.derive)} does not read it.",
+                RandomizationWarning,
+                stacklevel=3,
+            )
 
 
 def _tuple_of(name: str, drawn: Mapping[str, Distribution]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from functools import partial
 from random import gauss
 from typing import Any, NamedTuple
@@ -16,7 +17,14 @@ from numba import njit
 import gym_dr
 from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
-from gym_dr.errors import ConfigError, EquationsError, GymDrError, RandomizationError, UnknownNameError
+from gym_dr.errors import (
+    ConfigError,
+    EquationsError,
+    GymDrError,
+    RandomizationError,
+    RandomizationWarning,
+    UnknownNameError,
+)
 from gym_dr.randomization.presets import PRESETS, presets
 from gym_dr.wrappers.disturbances import DISTURBANCES
 from tests.envs.equations.swing import RIGHT, Swing, begin, observe, register, step
@@ -74,6 +82,7 @@ def again(p: Any, s: Swing) -> Any:
     return again(p, s)
 
 
+G = Param(name="g", nominal=1.0, low=0.0, high=2.0)
 CONTEXT = Param(name="context", nominal=1.0, low=0.0, high=2.0)
 
 
@@ -229,6 +238,46 @@ def test_a_family_is_what_registering_registers() -> None:
     made = gym_dr.equations_family(ID, **RIGHT)
     assert (made.ids, made.presets, made.param_space.nominal) == (family.ids, family.presets, {"length": 1.0})
     assert made.equations.state is Swing
+
+
+class Pull(NamedTuple):
+    length: float
+    pull: float
+
+
+def pull_of(mass: float, g: float) -> float:
+    return mass * g
+
+
+def read_by(p: Any) -> Pull:
+    def inside() -> float:
+        return pull_of(1.0, p.g)
+
+    return Pull(p.length, inside())
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        read_by,
+        lambda p: Pull(getattr(p, "length"), p.g if p.length > 99.0 else 0.0),  # noqa: B009
+        lambda p: Pull(p[0], p[1]),
+        lambda p: Pull(*p),
+        lambda p: Pull(p.length, 1.0 / (2.0 - p[1])),  # which fails for the highest value
+        None,
+    ],
+)
+def test_a_parameter_that_derive_reads_in_any_way_brings_no_warning(derive: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register(params=[*RIGHT["params"], G], derive=derive)
+
+
+def test_a_parameter_that_derive_does_not_read_brings_a_warning() -> None:
+    with pytest.warns(
+        RandomizationWarning, match=r"^Parameter 'g' has no effect: derive at test_family.py:\d+ does not"
+    ):
+        register(params=[*RIGHT["params"], G], derive=lambda p: Pull(p.length, 9.81))
 
 
 def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() -> None:
