@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gym_dr.envs.family import ENVIRONMENTS
+from gym_dr.envs.family import ENVIRONMENTS, EnvId
 from gym_dr.plugins.loading import load_plugins
 from gym_dr.randomization.sampler import SAMPLERS, Sampler
 from gym_dr.runs.loggers import LOGGERS
@@ -17,6 +17,11 @@ def _options_of(sampler: Sampler) -> str:
     typed = [(flag(field.name), field.default) for field in sampler.option_fields()]
     options = ", ".join(name if value is None else f"{name} {value}" for name, value in typed)
     return f"[{options}]" if options else ""
+
+
+def _limit_of(entry: EnvId) -> str:
+    """How long an environment's episodes can be."""
+    return "no step limit" if entry.max_episode_steps is None else f"at most {entry.max_episode_steps} steps"
 
 
 class _What(click.Choice[str]):
@@ -34,7 +39,7 @@ def command(what: str) -> None:
     """List environments, algorithms, samplers, loggers or plugins."""
     plugins = load_plugins()
     if what == "envs":
-        rows = [(entry.id, f"at most {entry.max_episode_steps} steps") for entry in ENVIRONMENTS.values()]
+        rows = [(entry.id, _limit_of(entry)) for entry in ENVIRONMENTS.values()]
     elif what == "algorithms":
         rows = [(item.name, item.summary) for item in ALGORITHMS.values()]
     elif what == "samplers":

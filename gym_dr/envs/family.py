@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, parse_env_id
 
-from gym_dr.randomization.presets import add_preset, remove_preset
+from gym_dr.errors import GymDrError, RandomizationError, located, shortened
+from gym_dr.randomization.presets import NONE, PRESETS, add_preset, presets, remove_preset
 from gym_dr.randomization.space import ParamSpace
 from gym_dr.randomization.spec import Randomization
-from gym_dr.registry import Registry, load_object
+from gym_dr.registry import Registry, all_or_nothing, load_object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,8 @@ class EnvFamily:
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     interface: str = ""  # "module:function", an id -> its ``Interface``, which its page shows
     bench_threshold: float | None = None  # mean training return at which ``gymdr bench`` stops training
+    # module and file of the functions that a user gave, who may register the id again; None if there are none
+    origin: tuple[str, str] | None = None
 
 
 FAMILIES: Registry[EnvFamily] = Registry("family of environments")
@@ -126,3 +131,96 @@ def remove_family(family: EnvFamily) -> None:
     for env in family.ids:
         ENVIRONMENTS.remove(env.id)
         gym.registry.pop(env.id, None)
+
+
+# ---- environments of a user's functions ------------------------------------------------------------------------------
+
+
+def check_id(env_id: Any, error: type[GymDrError]) -> None:
+    """Checks the form of an id.
+
+    Raises:
+        GymDrError: It is malformed; of the type ``error``.
+    """
+    try:
+        parse_env_id(env_id)
+        problem = "a module is named only to make it." if ":" in env_id else ""
+    except (gym.error.Error, TypeError) as found:
+        problem = str(found)
+    if problem:
+        raise error(f"expected an id such as 'Cart-v0' or 'mine/Cart-v0', got {env_id!r}: {problem}")
+
+
+def read_presets(given: Any) -> dict[str, Randomization]:
+    """Presets by name, from a mapping of names to mappings or to ``Randomization``.
+
+    Raises:
+        RandomizationError: It is something else, a name is taken, or a rule is impossible.
+    """
+    if not isinstance(given, Mapping):
+        got = shortened(given)
+        raise RandomizationError(f"presets: expected names with mappings of parameters to their draws, got {got}.")
+    found = {}
+    for name, value in given.items():
+        if name == NONE or not isinstance(name, str) or not isinstance(value, Mapping):  # a Randomization is one
+            raise RandomizationError(
+                f"presets: expected names other than {NONE!r}, which is nominal values, with mappings of parameters to "
+                f"their draws, got {name!r}: {shortened(value)}."
+            )
+        with located(f"preset {name!r}"):
+            found[name] = value if isinstance(value, Randomization) else Randomization.from_dict(value)
+    return found
+
+
+def origin_of(function: Any) -> tuple[str, str]:
+    """Module and file of a function, of what a ``partial`` calls, or of an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return str(getattr(function, "__module__", "")), code.co_filename if code else ""
+
+
+def register_own(family: EnvFamily, error: type[GymDrError]) -> None:
+    """Registers the family of one id that a program makes, in place of what its module or file registered before.
+
+    Args:
+        family: With its ``origin``.
+        error: Type of the errors about names.
+
+    Raises:
+        GymDrError: Another environment has the id, or another family the name. As for other errors, all registrations
+            are as before.
+        RandomizationError: The program has already added a preset with the name of one of the family's.
+    """
+    env, known = family.ids[0], family_of(family.ids[0].id)
+    spec, owner = gym.registry.get(env.id), family.origin[0] if family.origin else ""
+    if (known is not None or spec is not None) and not _is_again(family, known):
+        raise error("another environment is already registered with this id. Choose another id.")
+    other = FAMILIES.get(family.name) if family.name in FAMILIES else None
+    if other is not None and other is not known:
+        ids = ", ".join(each.id for each in other.ids)
+        raise error(f"the name {family.name!r} is already that of the parameters of {ids}. Choose another name.")
+    own = known.presets if known is not None and known.name == family.name else ()
+    for name in family.presets:
+        if name in presets(family.name) and name not in own:
+            raise RandomizationError(f"{family.name} already has a preset {name!r}. Choose another name.")
+    try:
+        with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
+            if known is not None:
+                remove_family(known)
+            add_family(family, owner)
+    except BaseException as problem:
+        gym.registry.pop(env.id, None)
+        if spec is not None:
+            gym.registry[env.id] = spec
+        if isinstance(problem, gym.error.Error):  # such as a version beside an id without one
+            raise error(str(problem)) from None
+        raise
+
+
+def _is_again(family: EnvFamily, known: EnvFamily | None) -> bool:
+    """Whether a module, a file, or somebody at a prompt, registers again what it has registered."""
+    if known is None or known.origin is None or family.origin is None:
+        return False
+    same_kind = known.ids[0].entry_point == family.ids[0].entry_point
+    return same_kind and any(one == other != "" for one, other in zip(known.origin, family.origin, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -12,14 +13,13 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete, Space, Tuple
 from gymnasium.vector import AutoresetMode
 
 from gym_dr.arrays import Indices, Mask
-from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError
+from gym_dr.errors import ConfigError, InvalidActionError, RandomizationError, shortened
 from gym_dr.randomization.space import ParamSpace
 
 Seeds = int | Sequence[int | None] | None  # as vector environments accept them
 Options = dict[str, Any] | None  # of ``reset``
 
-
-_OF_EVERY_ENV = ("randomization", "context", "context_params", "render_mode")  # keywords
+OF_EVERY_ENV = ("randomization", "context", "context_params", "render_mode")  # keywords
 
 
 def check_whole_number(name: str, value: Any) -> int:
@@ -31,6 +31,19 @@ def check_whole_number(name: str, value: Any) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ConfigError(f"Expected {name} to be a whole number above 0, got {value!r}.")
     return int(value)
+
+
+def check_optional_number(name: str, value: Any) -> float | None:
+    """Checks a finite number or None.
+
+    Raises:
+        ConfigError: The value is something else.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool) or not isfinite(value):
+        raise ConfigError(f"Expected {name} to be a number or None, got {shortened(value)}.")
+    return float(value)
 
 
 def check_render_mode(value: Any, modes: Collection[str]) -> str | None:
@@ -54,10 +67,10 @@ def check_keywords(space: ParamSpace, given: Collection[str], known: Collection[
     """
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, [*known, *_OF_EVERY_ENV], n=1)
+            close = difflib.get_close_matches(name, [*known, *OF_EVERY_ENV], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             hint = f" Use randomization={{{name!r}: ...}}." if name in space else hint
-            names = f" Known: {', '.join(known)}, and of every environment {', '.join(_OF_EVERY_ENV)}." if known else ""
+            names = f" Known: {', '.join(known)}, and of every environment {', '.join(OF_EVERY_ENV)}." if known else ""
             raise TypeError(f"{space.name} has no keyword {name!r}.{hint}{names}")
 
 

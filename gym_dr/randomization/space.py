@@ -23,13 +23,18 @@ from gym_dr.errors import (
 )
 from gym_dr.randomization.conditions import Condition, On, Range
 from gym_dr.randomization.rules import Rule
-from gym_dr.randomization.spec import Randomization
+from gym_dr.randomization.spec import OTHER_KEYS, Randomization
 
 KINDS = ("float", "int", "bool")
 # columns of episode tables other than parameters
 LOG_COLUMNS = frozenset(
     {"policy", "set", "cell", "episode", "seed", "return", "steps", "terminated", "outcome"}
     | {"update", "env_index", "draw_index", "version", "source_seed", "source_index", "progress"}
+)
+# what ``Disturb`` draws beside an environment's own parameters, in the same table
+DISTURBANCE_NAMES = frozenset(
+    {"obs_noise", "obs_bias", "obs_delay", "obs_drop", "action_noise", "action_delay", "action_drop"}
+    | {"push_speed", "push_probability"}
 )
 
 
@@ -49,10 +54,11 @@ class Param:
 
     def __post_init__(self) -> None:
         check_known("kind of parameter", self.kind, KINDS)
-        if self.name in LOG_COLUMNS:
-            raise RandomizationError(
-                f"Parameter {self.name!r}: this name is reserved for a column of episode tables. Choose another name."
-            )
+        for names, what in ((LOG_COLUMNS, "a column of episode tables"), (OTHER_KEYS, "an entry of randomizations")):
+            if self.name in names:
+                raise RandomizationError(
+                    f"Parameter {self.name!r}: this name is reserved for {what}. Choose another name."
+                )
         numbers = (self.nominal, self.low, self.high)
         if not (
             all(isinstance(number, int | float | np.integer | np.floating) for number in numbers)

@@ -70,7 +70,7 @@ class Correlation:
         return np.linalg.cholesky(np.asarray(self.matrix))
 
 
-_OTHER_KEYS = ("correlation", "switched_on")  # of the form for files, beside the names of parameters
+OTHER_KEYS = ("correlation", "switched_on")  # of the form for files, beside the names of parameters
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -110,7 +110,7 @@ class Randomization(Mapping[str, Rule]):
         for name, rule in (rules or {}).items():
             if not isinstance(name, str):
                 raise RandomizationError(f"Expected parameter names, got {name!r}.")
-            if name in _OTHER_KEYS:
+            if name in OTHER_KEYS:
                 raise RandomizationError(f"Expected parameter names, got {name!r}. Pass it as {name}=....")
             with located(f"Parameter {name!r}"):
                 read[name] = as_rule(rule)
@@ -212,7 +212,7 @@ class Randomization(Mapping[str, Rule]):
             saved: Whether ``to_dict`` wrote it for a randomization in use: then no other switches are on. Version 0.2
                 did not turn any on.
         """
-        rules = {name: rule for name, rule in form.items() if name not in _OTHER_KEYS}
+        rules = {name: rule for name, rule in form.items() if name not in OTHER_KEYS}
         switched_on = form.get("switched_on", () if saved else None)
         return cls(rules, correlation=form.get("correlation"), switched_on=switched_on)
 

@@ -15,7 +15,7 @@ from typing import Any
 from gym_dr.envs.families import DEFAULT_ENV
 from gym_dr.envs.family import family_of, randomized_id
 from gym_dr.errors import ConfigError, RunFolderError, located, shortened
-from gym_dr.options import expect
+from gym_dr.options import check_fields, expect
 from gym_dr.randomization.context import INFO, OBSERVATION, context_ranges
 from gym_dr.randomization.presets import resolve, with_rules
 from gym_dr.randomization.sampler import SAMPLERS, UNIFORM, Sampler
@@ -34,7 +34,7 @@ from gym_dr.runs.environments import (
     task_of,
 )
 from gym_dr.runs.folder import RunFolder, seed_name
-from gym_dr.runs.given import Given, check_given, make_options, read_config_file, read_named
+from gym_dr.runs.given import Given, check_given, make_options, option_names, read_config_file, read_named
 from gym_dr.runs.other_runs import check_imitable, check_weights_fit
 from gym_dr.training.api import Algorithm
 from gym_dr.training.config import check_minibatches
@@ -169,9 +169,20 @@ def _make(
 
 
 def family_defaults(algorithm: Algorithm, env_id: str) -> Mapping[str, Any]:
-    """Settings and options for which this environment overrides the algorithm's defaults."""
+    """Settings and options for which this environment overrides the algorithm's defaults.
+
+    Raises:
+        UnknownNameError: There is no such setting or option.
+        ConfigError: A value has the wrong type.
+    """
     family = family_of(env_id)
-    return family.defaults.get(algorithm.name, {}) if family is not None else {}
+    defaults = family.defaults.get(algorithm.name, {}) if family is not None else {}
+    own = option_names(algorithm)
+    with located(f"Defaults of {env_id} for {algorithm.name}"):  # a plugin's, or a user's
+        for_algorithm = {name: value for name, value in defaults.items() if name in own}
+        others = {name: value for name, value in defaults.items() if name not in own}
+        checked = check_fields(algorithm.config_class(), for_algorithm) | check_fields(RunSettings, others, also=own)
+    return {name: checked[name] for name in defaults}
 
 
 # ---- what fits together ----------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from gym_dr.runs.config import RunSettings
 from gym_dr.training.registry import find_algorithm
 from gym_dr.wording import flag
 from tests.cli.command import gymdr, train
+from tests.envs.equations.swing import register
+from tests.registered import forgotten_afterwards
 
 
 def test_help_lists_every_command() -> None:
@@ -49,6 +51,14 @@ def test_every_field_of_the_configuration_is_an_option_with_its_help() -> None:
 def test_list_envs_names_every_id() -> None:
     out = gymdr("list", "envs").out
     assert all(env_id in out for env_id in ENVIRONMENTS)
+
+
+def test_list_envs_says_how_long_episodes_can_be() -> None:
+    with forgotten_afterwards():
+        register(max_episode_steps=None)
+        out = gymdr("list", "envs").out
+    assert re.search(r"^tests/Swing-v0 +no step limit$", out, re.MULTILINE)
+    assert re.search(r"^gym_dr/HopperDR-v5 +at most 1000 steps$", out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("what", ["params", "presets"])

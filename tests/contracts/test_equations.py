@@ -15,6 +15,7 @@ IDS = (
     "examples.own_equations:mine/Quadrotor-v0",  # the tutorial's: two numbers as actions, and gusts
     "tests.envs.equations.own.tank:tests/Tank-v0",  # choices, and noise in first states and steps
     "tests.envs.equations.own.bare:tests/Bare-v0",  # nothing that can be left out
+    "tests.envs.equations.own.still:tests/Still-v0",  # nothing that is random
 )
 CELLS = [
     pytest.param(

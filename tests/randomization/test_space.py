@@ -55,9 +55,10 @@ def test_impossible_parameters_are_refused(change: dict[str, Any], message: str)
     assert message in str(refused.value)
 
 
-def test_a_parameter_has_no_name_of_a_column_beside_it() -> None:
-    with pytest.raises(RandomizationError, match="Parameter 'return': this name is reserved"):
-        Param(name="return", nominal=0.0, low=-1.0, high=1.0)
+@pytest.mark.parametrize("name", ["return", "correlation", "switched_on"])
+def test_a_parameter_has_no_name_of_a_column_or_of_an_entry_beside_it(name: str) -> None:
+    with pytest.raises(RandomizationError, match=f"Parameter '{name}': this name is reserved"):
+        Param(name=name, nominal=0.0, low=-1.0, high=1.0)
 
 
 def test_an_unknown_kind_is_refused_with_the_nearest_known() -> None:

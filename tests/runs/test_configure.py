@@ -8,11 +8,13 @@ import pytest
 
 import gym_dr
 from gym_dr.envs.family import FAMILIES, family_of
-from gym_dr.errors import ConfigError, UnknownNameError
+from gym_dr.errors import ConfigError, GymDrError, UnknownNameError
 from gym_dr.randomization.spec import Randomization
 from gym_dr.runs.config import RunSettings, differences
 from gym_dr.runs.configure import build_config, family_defaults, open_run
 from gym_dr.training.registry import find_algorithm
+from tests.envs.equations.swing import register
+from tests.registered import forgotten_afterwards
 
 A2C = find_algorithm("a2c")
 SMALL: dict[str, Any] = {"num_envs": 2, "rollout_steps": 8, "minibatches": 2, "eval_episodes": 0, "progress": False}
@@ -60,6 +62,15 @@ def test_what_a_family_sets_today_does_not_change_runs_that_were_saved_before(tm
     assert saved["ppo"].pop("target_kl") == family_defaults(find_algorithm("ppo"), "gym_dr/AntDR-v5")["target_kl"] > 0
     path.write_text(json.dumps(saved))  # an older version's
     assert open_run(run.path)[1].options.target_kl == 0
+
+
+def test_impossible_defaults_of_an_environment_name_it() -> None:
+    with forgotten_afterwards():
+        for defaults, message in (({"lrr": 1}, "Unknown setting 'lrr'. Did you mean 'lr'"), ({"lr": "x"}, "lr: .*'x'")):
+            register(defaults={"ppo": defaults})
+            with pytest.raises(GymDrError, match=rf"^Defaults of tests/Swing-v0 for ppo: {message}"):
+                build_config(find_algorithm("ppo"), {"env": "tests/Swing-v0"})
+            build_config(A2C, {"env": "tests/Swing-v0"})
 
 
 def test_ant_without_normalized_observations_needs_no_other_option() -> None:

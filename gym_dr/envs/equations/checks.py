@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-import gymnasium as gym
-from gymnasium.envs.registration import parse_env_id
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations.equations import Equations
-from gym_dr.envs.equations.functions import called, check_function, check_numbers
+from gym_dr.envs.equations.functions import called, check_function, check_numbers, place_of, words_of
+from gym_dr.envs.family import read_presets
 from gym_dr.envs.interface import NAME, Interface
-from gym_dr.errors import EquationsError, RandomizationError, located, shortened
+from gym_dr.envs.vector_arguments import OF_EVERY_ENV
+from gym_dr.errors import EquationsError, RandomizationError, RandomizationWarning, located, shortened
 from gym_dr.randomization.distributions import Distribution, Normal, Uniform
-from gym_dr.randomization.presets import NONE, resolve
-from gym_dr.randomization.space import Param, ParamSpace, nominal_may_be_outside
+from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.space import DISTURBANCE_NAMES, Param, ParamSpace, nominal_may_be_outside
 from gym_dr.randomization.spec import Randomization
 
 _FLOATS = ("float32", "float64")
-# keywords that every environment has
+# keywords of every environment, of vector environments, and of what makes them
 _TAKEN = frozenset(
-    {"randomization", "context", "context_params", "render_mode", "num_envs", "num_threads", "autoreset_mode"}
-    | {"max_episode_steps", "equations"}
+    {*OF_EVERY_ENV, "num_envs", "num_threads", "autoreset_mode", "max_episode_steps", "equations"}
+    | {"vectorization_mode", "vector_kwargs", "wrappers", "disable_env_checker"}
 )
 _ARROWS = frozenset({"left", "right", "up", "down"})
 _ARGUMENTS = {"derive": "p", "begin": "c, u", "step": "c, state, action", "observe": "c, state"}
@@ -36,32 +39,21 @@ def same(p: Any) -> Any:
     return p
 
 
-def check_id(env_id: str) -> None:
-    """Checks the form of an id.
-
-    Raises:
-        EquationsError: It is malformed.
-    """
-    try:
-        parse_env_id(env_id)
-        problem = "a module is named only to make it." if ":" in env_id else ""
-    except (gym.error.Error, TypeError) as error:
-        problem = str(error)
-    if problem:
-        raise EquationsError(f"expected an id such as 'Glider-v0' or 'mine/Glider-v0', got {env_id!r}: {problem}")
-
-
 def param_space(name: str, params: Any) -> ParamSpace:
     """What may vary.
 
     Raises:
         EquationsError: It is no sequence of parameters, or an empty one.
-        RandomizationError: Two have the same name.
+        RandomizationError: Two have the same name, or one has that of a disturbance.
     """
     given = list(params.values()) if isinstance(params, ParamSpace) else params
     space = None
     if isinstance(given, Sequence) and all(isinstance(param, Param) for param in given):
         space = ParamSpace(name, list(given))
+        for taken in DISTURBANCE_NAMES.intersection(space):
+            raise RandomizationError(
+                f"Parameter {taken!r}: this name is reserved for a disturbance. Choose another name."
+            )
     if not space:
         raise EquationsError(
             "params: expected at least one, such as [Param(name='mass', nominal=1.0, low=0.1, high=9.0)], got "
@@ -121,7 +113,7 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
     Raises:
         EquationsError: There is none called "default".
         UnknownNameError: A preset names a parameter that there is not.
-        RandomizationError: A range is impossible.
+        RandomizationError: One is no mapping, or a range is impossible.
     """
     if not isinstance(given, Mapping) or "default" not in given:
         example = next(iter(space))
@@ -129,16 +121,10 @@ def checked_presets(given: Mapping[str, Any], space: ParamSpace) -> dict[str, Ra
             "presets: expected one called 'default', what environments draw unless told otherwise, such as "
             f"{{'default': {{{example!r}: (low, high)}}}}, or {{'default': {{}}}} for nothing; got {shortened(given)}."
         )
-    own = {}
-    for name, value in given.items():
-        if name == NONE or not isinstance(value, Mapping):  # a Randomization is one
-            raise EquationsError(
-                f"presets: expected names other than {NONE!r}, which is nominal values, with mappings of parameters to "
-                f"their draws, got {name!r}: {shortened(value)}."
-            )
+    own = read_presets(given)
+    for name, randomization in own.items():
         with located(f"preset {name!r}"), nominal_may_be_outside():
-            own[name] = value if isinstance(value, Randomization) else Randomization.from_dict(value)
-            resolve(own[name], space)
+            resolve(randomization, space)
     return own
 
 
@@ -166,6 +152,35 @@ def checked(equations: Equations, nominal: Sequence[float]) -> Equations:
     return replace(equations, physics=type(physics), state=type(begun))
 
 
+def warn_of_unread(equations: Equations, space: ParamSpace, options: Iterable[float]) -> None:
+    """Warns of parameters that ``derive`` does not read, so that drawing them changes nothing.
+
+    Those whose names occur in it, or whose values change what it returns, as after ``mass, drag = p``, are read.
+
+    Args:
+        equations: With checked functions.
+        space: Their parameters.
+        options: Values of the other fields of ``equations.params``.
+    """
+    if equations.derive is same:
+        return
+    words, usual = words_of(cast(Any, equations.derive)), equations.params(*space.nominal.values(), *options)
+    for param in space.values():
+        if param.name in words:
+            continue
+        other = next(value for value in (param.high, param.low, param.nominal + 1.0) if value != param.nominal)
+        try:
+            before, after = (equations.derive(p) for p in (usual, usual._replace(**{param.name: float(other)})))
+        except Exception:  # of the other value, on which it depends then
+            continue
+        if np.array_equal(before, after, equal_nan=True):
+            warnings.warn(
+                f"Parameter {param.name!r} has no effect: derive at {place_of(equations.derive)} does not read it.",
+                RandomizationWarning,
+                stacklevel=3,
+            )
+
+
 def _tuple_of(name: str, drawn: Mapping[str, Distribution]) -> Any:
     """The middles of distributions, as equations get them."""
     return made_of(name, drawn, (distribution.mean for distribution in drawn.values()))
@@ -187,7 +202,7 @@ def _check_spaces(equations: Equations) -> None:
         )
 
 
-def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, Any]) -> None:
+def check_keywords_of(space: ParamSpace, keywords: Any, options: Any) -> None:
     """Checks an environment's own keywords.
 
     Raises:
@@ -196,6 +211,10 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, An
     """
     for name in names("keywords", keywords):
         space[name]
+        if name in _TAKEN:
+            raise EquationsError(f"keywords: expected names that no environment has yet, got {name!r}.")
+    if not isinstance(options, Mapping):
+        raise EquationsError(f"options: expected names with numbers, got {shortened(options)}.")
     for name, value in options.items():
         if name in _TAKEN or isinstance(value, str) or not isinstance(value, int | float):
             raise EquationsError(
@@ -203,11 +222,35 @@ def check_keywords_of(space: ParamSpace, keywords: Any, options: Mapping[str, An
             )
 
 
+def _is_action(action: Any, space: Box | Discrete) -> bool:
+    if isinstance(space, Discrete):
+        return isinstance(action, int | np.integer) and space.contains(int(action))
+    try:
+        return space.contains(np.array(action, space.dtype))
+    except (TypeError, ValueError):
+        return False
+
+
+def check_time_step(time_step: Any, space: ParamSpace) -> None:
+    """Checks the duration of a step.
+
+    Raises:
+        EquationsError: It is no duration, nor the name of a parameter.
+    """
+    number = isinstance(time_step, int | float | np.number) and not isinstance(time_step, bool)
+    if not (time_step is None or (number and 0 < time_step < math.inf) or time_step in [*space]):
+        raise EquationsError(
+            f"time_step: expected None, a number above 0 or one of the parameters ({', '.join(space)}), got "
+            f"{shortened(time_step)}."
+        )
+
+
 def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: Any, interface: Any) -> None:
     """Checks how an environment looks to people, and other functions that are not compiled.
 
     Raises:
-        EquationsError: One is no function, ``keys`` are no arrows, or ``interface`` does not describe the spaces.
+        EquationsError: One is no function, ``keys`` are no arrows with actions, or ``interface`` does not describe the
+            spaces.
     """
     for name, function in functions.items():
         if function is not None and not callable(function):
@@ -216,6 +259,11 @@ def check_appearance(equations: Equations, functions: Mapping[str, Any], keys: A
         raise EquationsError(
             f"keys: expected tuples of arrows (left, right, up, down) with their actions, got {shortened(keys)}."
         )
+    for key, action in keys.items():
+        if not _is_action(action, equations.action_space):
+            raise EquationsError(
+                f"keys: expected actions of {equations.action_space}, got {shortened(action)} for {key!r}."
+            )
     if interface is None:
         return
     if not isinstance(interface, Interface):

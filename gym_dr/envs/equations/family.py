@@ -9,19 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, cast
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from gym_dr.envs.equations import checks
 from gym_dr.envs.equations.equations import Bounds, Equations
-from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, family_of, remove_family
+from gym_dr.envs.family import ENVIRONMENTS, EnvFamily, EnvId, check_id, family_of, origin_of, register_own
 from gym_dr.envs.interface import Interface
-from gym_dr.envs.vector_arguments import check_keywords, check_whole_number
+from gym_dr.envs.vector_arguments import check_keywords, check_optional_number, check_whole_number
 from gym_dr.errors import EquationsError, RandomizationError, located
-from gym_dr.randomization.presets import PRESETS
 from gym_dr.randomization.space import Param, ParamSpace
-from gym_dr.registry import all_or_nothing
 
 _HERE = "gym_dr.envs.equations"
 P = ParamSpec("P")
@@ -135,16 +132,17 @@ def equations_family(
         stock: Id of an environment that has the same physics with nominal values.
 
     Raises:
-        EquationsError: The id is malformed; a name, a space or a function cannot be used; or ``derive`` or ``begin``
-            fails.
-        ConfigError: A number is not a whole number above 0.
+        EquationsError: The id is malformed or taken; a name, a space or a function cannot be used; or ``derive`` or
+            ``begin`` fails.
+        ConfigError: A number is impossible.
         RandomizationError: A parameter or a preset is impossible.
         UnknownNameError: A preset names a parameter that there is not.
     """
     with located(f"Equations {id!r}"):
-        checks.check_id(id)
+        check_id(id, EquationsError)
         space = checks.param_space(name or id, params)
-        checks.check_keywords_of(space, keywords, options or {})
+        checks.check_keywords_of(space, keywords, {} if options is None else options)
+        checks.check_time_step(time_step, space)
         equations = checks.checked(
             Equations(
                 name=space.name,
@@ -169,6 +167,7 @@ def equations_family(
         if not all(isinstance(given, Mapping) for given in (defaults or {}, *(defaults or {}).values())):
             raise EquationsError(f"defaults: expected algorithm -> name -> value, got {defaults!r}.")
         own = checks.checked_presets(presets, space)
+        threshold = check_optional_number("reward_threshold", reward_threshold)
     limit = None if max_episode_steps is None else check_whole_number("max_episode_steps", max_episode_steps)
     env = EnvId(
         id=id,
@@ -177,7 +176,7 @@ def equations_family(
         discrete=isinstance(action_space, Discrete),
         pushed=bool(pushed),
         max_episode_steps=limit,
-        reward_threshold=reward_threshold,
+        reward_threshold=threshold,
         kwargs={"equations": id},
         stock=stock,
         keys=keys or {},
@@ -189,6 +188,7 @@ def equations_family(
         presets=own,
         defaults=defaults or {},
         interface=f"{_HERE}.family:interface_of" if interface else "",
+        origin=origin_of(step),
         equations=equations,
         keywords=tuple(keywords),
         options=options or {},
@@ -207,39 +207,24 @@ def _registering(make: Callable[P, EquationsFamily]) -> Callable[P, None]:
     @functools.wraps(make)
     def register_equations(*args: P.args, **kwargs: P.kwargs) -> None:
         family = make(*args, **kwargs)
-        env_id = family.ids[0].id
-        known, spec = family_of(env_id), gym.registry.get(env_id)
-        ours = isinstance(known, EquationsFamily) and _of_the_same_file(known, family)
-        if spec is not None and not ours:
-            raise EquationsError(
-                f"Equations {env_id!r}: another environment is already registered with this id. Choose another id."
-            )
-        try:
-            with all_or_nothing(FAMILIES, ENVIRONMENTS, PRESETS):
-                if known is not None:
-                    remove_family(known)
-                add_family(family, family.equations.step.__module__)
-        except BaseException:
-            if spec is not None:
-                gym.registry[env_id] = spec
-            raise
+        with located(f"Equations {family.ids[0].id!r}"):
+            register_own(family, EquationsError)
+        checks.warn_of_unread(family.equations, family.param_space, family.options.values())
 
     made: Any = register_equations
     made.__signature__ = inspect.signature(make).replace(return_annotation=None)
     register_equations.__name__ = register_equations.__qualname__ = "register_equations"
-    register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE)
+    register_equations.__doc__ = (equations_family.__doc__ or "").replace(_AS_A_FAMILY, _AT_ONCE).rstrip() + _WARNS
     return register_equations
-
-
-def _of_the_same_file(one: EquationsFamily, other: EquationsFamily) -> bool:
-    """Whether a file, or somebody at a prompt, registers again what it has registered."""
-    functions = one.equations.step, other.equations.step
-    same_file = len({function.__code__.co_filename for function in functions}) == 1
-    return same_file or len({function.__module__ for function in functions}) == 1
 
 
 _AS_A_FAMILY = "Makes an environment of equations, for the hook ``gym_dr_register_environments`` of a plugin."
 _AT_ONCE = "Registers an environment of equations; registering an id again replaces it in environments made afterwards."
+_WARNS = """
+
+    Warns:
+        RandomizationWarning: ``derive`` does not read a parameter.
+    """
 
 register_equations = _registering(equations_family)
 

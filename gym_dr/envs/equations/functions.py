@@ -8,7 +8,7 @@ import linecache
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,20 @@ def _check_called(name: str, function: FunctionType, callers: tuple[Any, ...], c
             )
         if isinstance(plain(value), FunctionType) and module.partition(".")[0] not in ("numpy", "numba", "math"):
             _check_called(name, plain(value), (*callers, function), checked)
+
+
+def words_of(function: FunctionType) -> set[str]:
+    """Names of attributes and variables, and texts, in a function and in those that it calls."""
+    words: set[str] = set()
+    checked: list[FunctionType] = [function]
+    for each in checked:
+        codes = [each.__code__]
+        for code in codes:
+            words.update(code.co_names, code.co_varnames, (text for text in code.co_consts if isinstance(text, str)))
+            codes += [inside for inside in code.co_consts if isinstance(inside, CodeType)]
+        values = [plain(value) for _, value in named_by(each)]
+        checked += [value for value in values if isinstance(value, FunctionType) and value not in checked]
+    return words
 
 
 def _check_ends(name: str, function: FunctionType) -> None:

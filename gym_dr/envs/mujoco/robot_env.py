@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -26,7 +27,8 @@ from gym_dr.envs.mujoco.robots import ROBOTS, Robot
 from gym_dr.envs.mujoco.space import ModelSpace, model_space
 from gym_dr.envs.mujoco.stock import quiet_compiler
 from gym_dr.envs.native import NativeVectorEnv
-from gym_dr.errors import EnvStateError, RobotError, unknown_name
+from gym_dr.errors import EnvStateError, RandomizationWarning, RobotError, located, unknown_name
+from gym_dr.randomization.presets import resolve
 from gym_dr.randomization.table import ParamTable
 
 _ALWAYS = ("qpos", "qvel", "ctrl")
@@ -200,8 +202,11 @@ class RobotMdp(mdp.Mdp):
 
     def _try(self, data: Any) -> int:
         """Calls each function on one simulation and on several; returns the number of observations."""
-        rngs = [np.random.default_rng(seed) for seed in range(_PROBES)]
-        firsts = [self.first_state(rng) for rng in rngs]
+        firsts = [self.first_state(np.random.default_rng(seed)) for seed in range(_PROBES)]
+        again = self.first_state(np.random.default_rng(0))
+        if not all(map(np.array_equal, firsts[0], again)):
+            drawn = f"{firsts[0]} and then {again}. Draw all random numbers from the generator that it gets"
+            raise self._wrong("reset", "the same for generators in the same state", drawn)
         rows: dict[str, list[Array]] = {name: [] for name in dict.fromkeys((*_ALWAYS, *self.fields))}
         for qpos, qvel in firsts:
             mujoco.mj_resetData(self.model, data)
@@ -264,14 +269,17 @@ class RobotEnv(MujocoEnv, EzPickle):
             **kwargs: Keywords of ``MujocoEnv``: ``render_mode``, ``width``, ``height``, ``camera_name``, ...
 
         Raises:
-            UnknownNameError: There is no such robot, or a field is not one of ``MjData``.
+            UnknownNameError: There is no such robot, a field is not one of ``MjData``, or the model has no parameter
+                that a preset names.
             RobotError: The model cannot be compiled or driven, or a function returns invalid values.
+            RandomizationError: A preset of the robot does not fit the model, as for UnknownNameError.
         """
         chosen = ROBOTS.get(robot)
         self.space_name = robot
         with _compiling(chosen):
             super().__init__(str(chosen.model), chosen.frame_skip, None, **kwargs)
         _check_model(robot, self.model, kwargs.get("camera_name"))
+        _check_presets(chosen, self.model)
         self.metadata = {**self.metadata, "render_fps": int(np.round(1.0 / self.dt))}
         self.mdp = RobotMdp(chosen, self.model, self.data)
         self.observation_space = Box(-np.inf, np.inf, (self.mdp.size,), np.float64)
@@ -318,17 +326,32 @@ def _check_model(robot: str, model: Any, camera: str | None) -> None:
         raise unknown_name(f"camera of robot {robot!r}:", camera, cameras)
 
 
+def _check_presets(robot: Robot, model: Any) -> None:
+    """Refuses presets that do not fit the model, which is not loaded yet when a robot is registered.
+
+    Raises:
+        UnknownNameError: A preset names a parameter that the model does not have.
+        RandomizationError: A range is impossible.
+    """
+    for name, randomization in robot.presets.items():
+        with located(f"Robot {robot.id!r}: preset {name!r}"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RandomizationWarning)  # whoever uses the preset is warned
+            resolve(randomization, model_space(robot.id, model))
+
+
 def space_of(env_id: str) -> ModelSpace:
     """What may vary in a robot, which is checked as an environment checks it.
 
     Raises:
-        UnknownNameError: A field is not one of ``MjData``, or the model has no such camera.
+        UnknownNameError: A field is not one of ``MjData``, or the model has no such camera or parameter of a preset.
         RobotError: The model cannot be compiled or driven, or a function returns invalid values.
+        RandomizationError: A preset of the robot does not fit the model.
     """
     robot = ROBOTS.get(env_id)
     with _compiling(robot), quiet_compiler():
         model = mujoco.MjModel.from_xml_path(str(robot.model))
     _check_model(env_id, model, ENVIRONMENTS.get(env_id).kwargs.get("camera_name"))
+    _check_presets(robot, model)
     RobotMdp(robot, model, mujoco.MjData(model))
     return model_space(env_id, model)
 

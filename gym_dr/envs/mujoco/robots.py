@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import parse_env_id
 
 from gym_dr.arrays import Array, Mask
-from gym_dr.envs.family import ENVIRONMENTS, FAMILIES, EnvFamily, EnvId, add_family, remove_family
+from gym_dr.envs.family import EnvFamily, EnvId, check_id, origin_of, read_presets, register_own
 from gym_dr.envs.mujoco.family import ROBOT_DEFAULTS
 from gym_dr.envs.mujoco.presets import robot_presets
-from gym_dr.envs.vector_arguments import check_whole_number
-from gym_dr.errors import RobotError
-from gym_dr.randomization.presets import PRESETS
+from gym_dr.envs.vector_arguments import check_optional_number, check_whole_number
+from gym_dr.errors import RobotError, located, shortened
 from gym_dr.randomization.spec import Randomization
 from gym_dr.registry import Registry, all_or_nothing
 
@@ -41,6 +40,7 @@ class Robot:
     reset: Callable[[np.random.Generator, Any], tuple[Array, Array]]
     frame_skip: int
     fields: tuple[str, ...]
+    presets: Mapping[str, Randomization]  # its own, checked against the model when an environment is made
 
 
 ROBOTS: Registry[Robot] = Registry("robot")  # by id
@@ -66,11 +66,12 @@ def register_robot(
 
     The functions get n simulations at once as a ``RobotState``: ``state.qpos`` is ``(n, nq)``, and so on. Row i of
     their result may depend only on row i; n is 1 in a single environment and ``num_envs`` in a native one. Registering
-    an id again replaces its robot in environments that are made afterwards.
+    an id again in the same file replaces its robot in environments that are made afterwards.
 
     Args:
         id: Id of the environment: "Cart-v0", or "mine/Cart-v0".
-        model: An MJCF or URDF file; a relative path starts at the folder of the file that defines ``observe``.
+        model: An MJCF or URDF file; a relative path starts at the folder of the file that defines ``observe``, or in a
+            notebook at the current folder.
         observe: State -> observations ``(n, size)``.
         reward: States before and after a step (the latter has the actions as ``ctrl``) -> rewards ``(n,)``.
         reset: A sub-environment's generator and the nominal ``MjModel`` -> the initial state of one episode, positions
@@ -81,44 +82,43 @@ def register_robot(
         frame_skip: Simulation steps per environment step.
         max_episode_steps: Steps after which an episode is truncated.
         reward_threshold: Return at which the task counts as solved.
-        presets: Name -> randomization, as a mapping or a ``Randomization``. The presets of our robots ("default",
-            "wide", "random" and "extreme") exist too, unless given here.
+        presets: Name -> randomization, as a mapping or a ``Randomization``; checked against the model when an
+            environment is made. The presets of our robots ("default", "wide", "random" and "extreme") exist too, unless
+            given here.
         camera: A camera of the model for rendering; None for the one called "track", or a view of everything.
         state_from: Observations ``(n, size)`` -> the positions ``(n, nq)`` and velocities ``(n, nv)`` that they
             determine, to fit parameters to logs. None if observations begin with positions and velocities, or if
             logs have them.
 
     Raises:
-        RobotError: There is no such file, a function is not callable, or the id is malformed or already taken.
-        ConfigError: A number is not a whole number above 0.
+        RobotError: There is no such file, a function is not callable, or the id is malformed or already that of another
+            environment or another file's robot.
+        ConfigError: A number is impossible.
         RandomizationError: A preset is impossible.
     """
-    path = _folder(observe) / model
-    if not path.is_file():
-        raise RobotError(f"Robot {id!r}: expected a model file, got {str(path)!r}, which does not exist.")
-    functions: dict[str, Any] = {"observe": observe, "reward": reward, "reset": reset}
-    functions |= {"terminated": terminated, "state_from": state_from}
-    for name, function in functions.items():
-        if not (callable(function) or (function is None and name in ("terminated", "state_from"))):
-            raise RobotError(f"Robot {id!r}: expected a function as {name}, got {function!r}.")
-    try:
-        parse_env_id(id)
-    except gym.error.Error as error:
-        raise RobotError(f"Robot {id!r}: expected an id such as 'Cart-v0' or 'mine/Cart-v0': {error}") from None
-    if id in gym.registry and id not in ROBOTS:
-        raise RobotError(f"Robot {id!r}: another environment is already registered with this id. Choose another id.")
-    robot = Robot(
-        id=id,
-        model=path,
-        observe=observe,
-        reward=reward,
-        terminated=terminated,
-        state_from=state_from,
-        reset=reset,
-        frame_skip=check_whole_number("frame_skip", frame_skip),
-        fields=(fields,) if isinstance(fields, str) else tuple(fields),
-    )
-    own = {name: Randomization.from_dict(given) for name, given in (presets or {}).items()}
+    with located(f"Robot {id!r}"):
+        check_id(id, RobotError)
+        functions: dict[str, Any] = {"observe": observe, "reward": reward, "reset": reset}
+        functions |= {"terminated": terminated, "state_from": state_from}
+        for name, function in functions.items():
+            if not (callable(function) or (function is None and name in ("terminated", "state_from"))):
+                raise RobotError(f"expected a function as {name}, got {function!r}.")
+        path = _model_file(model, observe)
+        own = read_presets({} if presets is None else presets)
+        robot = Robot(
+            id=id,
+            model=path,
+            observe=observe,
+            reward=reward,
+            terminated=terminated,
+            state_from=state_from,
+            reset=reset,
+            frame_skip=check_whole_number("frame_skip", frame_skip),
+            fields=_names_of(fields),
+            presets=own,
+        )
+        limit = check_whole_number("max_episode_steps", max_episode_steps)
+        threshold = check_optional_number("reward_threshold", reward_threshold)
     # nothing is left to decide, so a model without contacts or damping brings no warnings
     usual = {name: Randomization(given, switched_on=()) for name, given in robot_presets("geom_friction").items()}
     env = EnvId(
@@ -126,8 +126,8 @@ def register_robot(
         entry_point=f"{_MODULE}:RobotDR",
         vector_entry_point=f"{_MODULE}:RobotVectorEnv",
         discrete=False,
-        max_episode_steps=check_whole_number("max_episode_steps", max_episode_steps),
-        reward_threshold=reward_threshold,
+        max_episode_steps=limit,
+        reward_threshold=threshold,
         kwargs={"robot": id} if camera is None else {"robot": id, "camera_name": camera},
     )
     family = EnvFamily(
@@ -137,18 +137,46 @@ def register_robot(
         presets={**usual, **own},
         camera="gym_dr.envs.mujoco.camera:follow",
         defaults=ROBOT_DEFAULTS,
+        origin=origin_of(observe),
     )
-    with all_or_nothing(ROBOTS, FAMILIES, ENVIRONMENTS, PRESETS):
-        if id in ROBOTS:
-            remove_family(FAMILIES.get(id))
-            ROBOTS.remove(id)
-        add_family(family, observe.__module__)
+    with located(f"Robot {id!r}"), all_or_nothing(ROBOTS):
+        ROBOTS.remove(id)
         ROBOTS.add(id, robot, observe.__module__)
+        register_own(family, RobotError)  # last, since it undoes only what it does itself
+
+
+def _model_file(model: Any, observe: Callable[..., Any]) -> Path:
+    """The full path of a model.
+
+    Raises:
+        RobotError: There is no such file.
+    """
+    if not isinstance(model, str | PathLike):
+        raise RobotError(f"expected the path of an MJCF or URDF file as model, got {shortened(model)}.")
+    if str(model).lstrip().startswith("<"):
+        raise RobotError(f"expected the path of a file as model, got XML: {shortened(str(model))}. Write it to a file.")
+    path = _folder(observe) / model
+    if not isfile(path):  # unlike Path.is_file, also of what is too long for a path
+        raise RobotError(f"expected a model file, got {shortened(str(path))}, which does not exist.")
+    return path
+
+
+def _names_of(fields: Any) -> tuple[str, ...]:
+    """Names of fields; a single one may come without a list.
+
+    Raises:
+        RobotError: They are no names.
+    """
+    names = [fields] if isinstance(fields, str) else fields
+    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+        raise RobotError(f"expected names of fields of MjData as fields, got {shortened(fields)}.")
+    return tuple(names)
 
 
 def _folder(function: Any) -> Path:
-    """The folder of a function's file; the current folder if it has none."""
+    """The folder of a function's file; the current folder if it has none, as in a notebook."""
     try:
-        return Path(inspect.getfile(inspect.unwrap(function))).resolve().parent
-    except TypeError:  # a callable object, or not a function at all, which is refused later
+        file = Path(inspect.getfile(inspect.unwrap(function))).resolve()
+    except (TypeError, OSError):  # an object that can be called
         return Path.cwd()
+    return file.parent if file.is_file() else Path.cwd()

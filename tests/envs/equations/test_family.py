@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from functools import partial
 from random import gauss
 from typing import Any, NamedTuple
@@ -16,8 +17,16 @@ from numba import njit
 import gym_dr
 from gym_dr import Choice, Interface, LogUniform, Normal, Param, Quantity
 from gym_dr.envs.family import ENVIRONMENTS, FAMILIES
-from gym_dr.errors import ConfigError, EquationsError, GymDrError, RandomizationError, UnknownNameError
+from gym_dr.errors import (
+    ConfigError,
+    EquationsError,
+    GymDrError,
+    RandomizationError,
+    RandomizationWarning,
+    UnknownNameError,
+)
 from gym_dr.randomization.presets import PRESETS, presets
+from gym_dr.wrappers.disturbances import DISTURBANCES
 from tests.envs.equations.swing import RIGHT, Swing, begin, observe, register, step
 
 ID = "tests/Swing-v0"
@@ -71,6 +80,10 @@ class Nothing(NamedTuple):
 
 def again(p: Any, s: Swing) -> Any:
     return again(p, s)
+
+
+G = Param(name="g", nominal=1.0, low=0.0, high=2.0)
+CONTEXT = Param(name="context", nominal=1.0, low=0.0, high=2.0)
 
 
 def named_interface(*names: str) -> Interface:
@@ -128,6 +141,27 @@ def named_interface(*names: str) -> Interface:
         ({"begin": lambda p, u: Nothing()}, "expected begin at .* to return a named tuple of numbers"),
         ({"presets": {"default": 3}}, "presets: expected names other than 'none'"),
         ({"presets": {"default": {}, "none": {}}}, "presets: expected names other than 'none'"),
+        *(
+            (
+                {"params": [Param(name=name, nominal=1.0, low=0.0, high=2.0)]},
+                f"Parameter '{name}': this name is reserved",
+            )
+            for name in DISTURBANCES
+        ),
+        ({"params": [CONTEXT], "keywords": ("context",)}, "keywords: expected names that no .* has yet, got 'context'"),
+        ({"options": {"wrappers": 3.0}}, "options: expected names that no environment has yet"),
+        ({"options": ["kind"]}, r"options: expected names with numbers, got \['kind'\]"),
+        ({"options": ()}, r"options: expected names with numbers, got \(\)"),
+        ({"time_step": "dt"}, r"time_step: expected None, .* or one of the parameters \(length\), got 'dt'"),
+        *(({"time_step": wrong}, "time_step: expected None, a number above 0") for wrong in (-1.0, 0, True, np.nan)),
+        ({"keys": {("left",): 3}}, r"keys: expected actions of Discrete\(3\), got 3 for \('left',\)"),
+        ({"keys": {("left",): 1.5}}, "keys: expected actions of"),
+        (
+            {"keys": {(): (5.0, 2.0)}, "action_space": Box(-1, 1, (1,))},
+            r"keys: expected actions of Box.*, got \(5.0, 2.0",
+        ),
+        ({"keys": {(): 5.0}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
+        ({"keys": {(): "up"}, "action_space": Box(-1, 1, (1,))}, "keys: expected actions of Box"),
         ({"options": {"kind": "dense"}}, "options: expected names that no environment has yet, with numbers"),
         ({"options": {"num_envs": 3.0}}, "options: expected names that no environment has yet"),
         ({"reset_options": 3}, "expected a function as reset_options"),
@@ -164,6 +198,8 @@ def test_what_cannot_be_used_is_refused_by_name_and_nothing_is_registered(change
         (RandomizationError, {"presets": {"default": {"length": (0.0, 2.0)}}}),
         (ConfigError, {"max_episode_steps": 0}),
         (ConfigError, {"render_fps": 0.5}),
+        (ConfigError, {"reward_threshold": "x"}),
+        (ConfigError, {"reward_threshold": np.nan}),
         (UnknownNameError, {"keywords": ("mass",)}),
     ],
 )
@@ -175,7 +211,7 @@ def test_impossible_values_are_refused_with_the_error_for_them(error: type[Excep
 
 @pytest.mark.parametrize("env_id", ["", "my swing", "a/b/c-v0", "mine:Swing-v0", None])
 def test_a_malformed_id_is_refused(env_id: str) -> None:
-    with pytest.raises(EquationsError, match="expected an id such as 'Glider-v0' or 'mine/Glider-v0'"):
+    with pytest.raises(EquationsError, match="expected an id such as 'Cart-v0' or 'mine/Cart-v0'"):
         register(env_id)
 
 
@@ -202,6 +238,46 @@ def test_a_family_is_what_registering_registers() -> None:
     made = gym_dr.equations_family(ID, **RIGHT)
     assert (made.ids, made.presets, made.param_space.nominal) == (family.ids, family.presets, {"length": 1.0})
     assert made.equations.state is Swing
+
+
+class Pull(NamedTuple):
+    length: float
+    pull: float
+
+
+def pull_of(mass: float, g: float) -> float:
+    return mass * g
+
+
+def read_by(p: Any) -> Pull:
+    def inside() -> float:
+        return pull_of(1.0, p.g)
+
+    return Pull(p.length, inside())
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        read_by,
+        lambda p: Pull(getattr(p, "length"), p.g if p.length > 99.0 else 0.0),  # noqa: B009
+        lambda p: Pull(p[0], p[1]),
+        lambda p: Pull(*p),
+        lambda p: Pull(p.length, 1.0 / (2.0 - p[1])),  # which fails for the highest value
+        None,
+    ],
+)
+def test_a_parameter_that_derive_reads_in_any_way_brings_no_warning(derive: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register(params=[*RIGHT["params"], G], derive=derive)
+
+
+def test_a_parameter_that_derive_does_not_read_brings_a_warning() -> None:
+    with pytest.warns(
+        RandomizationWarning, match=r"^Parameter 'g' has no effect: derive at test_family.py:\d+ does not"
+    ):
+        register(params=[*RIGHT["params"], G], derive=lambda p: Pull(p.length, 9.81))
 
 
 def test_a_keyword_sets_a_nominal_value_and_an_option_is_the_last_parameter() -> None:
@@ -248,10 +324,10 @@ def test_an_option_that_is_no_number_is_refused() -> None:
 
 def test_a_registration_that_fails_leaves_the_one_before() -> None:
     register()
-    with pytest.raises(EquationsError):
+    with pytest.raises(RandomizationError):
         register(presets={"default": {}, "none": {}})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gym_dr.envs.equations.family.add_family", _fail)
+        patch.setattr("gym_dr.envs.family.add_family", _fail)
         with pytest.raises(RuntimeError):
             register()
     assert gym.make_vec(ID, 2).reset(seed=0)[0].shape == (2, 2)
@@ -268,6 +344,25 @@ def test_another_file_does_not_take_an_id_over() -> None:
     exec(compile(code, "another_file.py", "exec"), names)
     with pytest.raises(EquationsError, match="another environment is already registered with this id"):
         register(step=names["step"])
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"), [("Shared", "tests/Swing-v0"), ("CartPole", "gym_dr/CartPoleDR-v1"), ("tests/Swing-v0", "")]
+)
+def test_a_name_that_is_already_used_is_refused_with_the_id_that_has_it(name: str, owner: str) -> None:
+    register(name="Shared")
+    if not owner:  # the id's own name is free
+        register("tests/Other-v0", name=name)
+        return
+    with pytest.raises(EquationsError, match=f"Other-v0': the name '{name}' is already that of the .* {owner}. Choose"):
+        register("tests/Other-v0", name=name)
+    assert "tests/Other-v0" not in gym.registry
+
+
+def test_a_version_beside_an_id_without_one_is_refused_in_our_words() -> None:
+    register("tests/Bare")
+    with pytest.raises(EquationsError, match=r"tests/Bare-v0': .*unversioned"):
+        register("tests/Bare-v0")
 
 
 def test_a_parameter_space_may_be_shared() -> None:

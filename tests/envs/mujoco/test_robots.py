@@ -15,6 +15,7 @@ from gym_dr import DisturbVector, Scale
 from gym_dr.envs.family import ENVIRONMENTS, family_of, point_camera
 from gym_dr.errors import ConfigError, RandomizationError, RobotError, UnknownNameError
 from gym_dr.randomization.presets import presets
+from gym_dr.runs.environments import param_space_of
 from tests.cli.command import TINY, Result, gymdr, refused
 from tests.envs.mujoco.names import assert_same_episodes
 from tests.registered import forgotten_afterwards
@@ -146,6 +147,32 @@ def test_registering_again_replaces_the_robot_as_a_notebook_does(swing: Any) -> 
     assert list(ENVIRONMENTS).count(OWN) == 1
 
 
+def test_a_registration_that_fails_leaves_the_one_before(swing: Any) -> None:
+    register(swing)
+    gym_dr.add_preset(OWN, "mine", gym_dr.Randomization({"gravity.z": (-11, -9)}))
+    with pytest.raises(RandomizationError, match=f"Robot '{OWN}': {OWN} already has a preset 'mine'. Choose another"):
+        register(swing, presets={"mine": {"gravity.z": (-12, -9)}})
+    _, info = gym.make(OWN, randomization="mine").reset(seed=1)
+    assert -11 < info["params"]["gravity.z"] < -9
+
+
+def test_another_file_does_not_take_an_id_over(swing: Any) -> None:
+    register(swing)
+    names: dict[str, Any] = {"__name__": "another_module"}
+    exec(compile("def observe(state): return state.qpos", "another_file.py", "exec"), names)
+    for observe in (names["observe"], partial(names["observe"])):
+        with pytest.raises(RobotError, match="another environment is already registered with this id"):
+            register(swing, observe=observe)
+    assert gym.make(OWN).observation_space.shape == (11,)
+
+
+def test_a_preset_that_is_a_randomization_keeps_its_correlation(swing: Any) -> None:
+    both = ("gravity.x", "gravity.y")
+    tied = gym_dr.Correlation(both, [[1.0, 0.999], [0.999, 1.0]])
+    register(swing, presets={"tilted": gym_dr.Randomization(dict.fromkeys(both, (-1, 1)), correlation=tied)})
+    assert presets(OWN)["tilted"].correlation == tied
+
+
 @pytest.mark.parametrize(("camera", "expected"), [(None, "track"), ("side", "side")])
 def test_pictures_are_drawn_from_the_camera_that_was_chosen_or_from_the_one_that_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, camera: str | None, expected: str
@@ -165,6 +192,18 @@ def test_a_relative_path_starts_at_the_file_of_observe(swing: Any) -> None:
         register(swing, model="missing.xml")
     with pytest.raises(RobotError, match="expected a model file"):
         register(swing, observe=partial(swing.observe), model="swing.xml")  # has no file: from the current folder
+
+
+def test_a_relative_path_in_a_notebook_starts_at_the_current_folder(
+    swing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: dict[str, Any] = {"np": np, "__name__": "__main__"}
+    code = "def observe(state): return np.concatenate([state.qpos, state.qvel], axis=1)"
+    exec(compile(code, "/tmp/ipykernel_1/2.py", "exec"), names)
+    (tmp_path / "cart.xml").write_text(Path(swing.__file__).with_name("swing.xml").read_text())
+    monkeypatch.chdir(tmp_path)
+    register(swing, observe=names["observe"], model="cart.xml")
+    gym.make(OWN).reset(seed=1)
 
 
 # ---- disturbances, training, evaluation, the command line ------------------------------------------------------------
@@ -217,6 +256,15 @@ def test_a_module_that_is_not_found_is_answered_with_where_modules_are_looked_fo
         ({"frame_skip": 0}, "frame_skip to be a whole number above 0, got 0"),
         ({"max_episode_steps": 2.5}, "max_episode_steps to be a whole number"),
         ({"presets": {"default": {"gravity.z": (1, 0)}}}, "gravity.z"),
+        ({"presets": ["default"]}, r"presets: expected names with mappings .*, got \['default'\]"),
+        ({"presets": {"default": None}}, "presets: .* mappings of parameters to their draws, got 'default': None"),
+        ({"presets": {"none": {}}}, "presets: expected names other than 'none'"),
+        ({"fields": None}, "expected names of fields of MjData as fields, got None"),
+        ({"fields": [3]}, "expected names of fields"),
+        ({"model": 3}, "expected the path of an MJCF or URDF file as model, got 3"),
+        ({"model": body(" " * 500)}, "^.{0,50}expected the path of a file as model, got XML: '<mujoco.{200,250}$"),
+        ({"model": "x" * 5000}, "expected a model file, got .{200,250}, which does not exist"),
+        ({"reward_threshold": "x"}, "reward_threshold to be a number or None, got 'x'"),
     ],
 )
 def test_impossible_arguments_are_refused_before_anything_is_registered(
@@ -231,13 +279,23 @@ def test_impossible_arguments_are_refused_before_anything_is_registered(
 
 @pytest.mark.parametrize(
     ("env_id", "message"),
-    [("Hopper-v5", "another environment"), ("gym_dr/HopperDR-v5", "another environment"), ("my robot!", "such as 'C")],
+    [
+        ("Hopper-v5", "another environment"),
+        ("gym_dr/HopperDR-v5", "another environment"),
+        ("my robot!", "such as 'C"),
+        ("my_robot:mine/Foo-v0", "such as 'Cart-v0' or 'mine/Cart-v0', got .*: a module is named only to make it"),
+        (5, "such as 'Cart-v0'"),
+    ],
 )
-def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: str, message: str) -> None:
+def test_ids_of_others_and_malformed_ones_are_refused(swing: Any, env_id: Any, message: str) -> None:
     spec = gym.registry.get(env_id)
     with pytest.raises(RobotError, match=message):
         gym_dr.register_robot(env_id, model="swing.xml", observe=swing.observe, reward=swing.reward, reset=swing.reset)
     assert gym.registry.get(env_id) is spec
+
+
+def rolling(rng: Any, model: Any) -> Any:
+    return np.random.random(2), np.zeros(2)  # noqa: NPY002  which is the mistake
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -257,6 +315,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"reset": lambda rng, model: model.key("up").qpos}, "reset .* a pair of positions"),
     ({"reset": lambda rng, model: (np.zeros(3), np.zeros(2))}, r"reset .* shape \(2,\), got shape \(3,\)"),
     ({"reset": lambda rng, model: (np.full(2, np.nan), np.zeros(2))}, r"reset .* finite positions, got \[nan nan\]"),
+    ({"reset": rolling}, "reset .* same state, got .* from the generator"),
+    ({"presets": {"default": {}, "odd": {"nope": (0, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': Unknown parameter"),
+    ({"presets": {"odd": {"body_mass:cart": (-2, 1)}}}, "Robot 'tests/Own-v0': preset 'odd': .*body_mass:cart"),
     ({"camera": "rear"}, "Unknown camera of robot 'tests/Own-v0': 'rear'. .*Known: side"),
 ]
 
@@ -267,8 +328,20 @@ def test_functions_that_cannot_be_right_are_refused_when_the_environment_is_made
     swing: Any, mode: str, changes: dict[str, Any], message: str
 ) -> None:
     register(swing, **changes)
-    with pytest.raises((RobotError, UnknownNameError, AttributeError), match=message):
+    with pytest.raises((RobotError, UnknownNameError, RandomizationError, AttributeError), match=message):
         gym.make(OWN) if mode == "single" else gym.make_vec(OWN, 2)
+
+
+def test_presets_of_a_robot_that_are_not_used_bring_no_warnings(swing: Any, recwarn: pytest.WarningsRecorder) -> None:
+    register(swing, presets={"heavy": {"body_mass:cart": (20.0, 30.0)}})  # without its nominal value
+    gym.make(OWN, randomization="none"), gym.make_vec(OWN, 2, randomization="none")
+    assert [str(warning.message) for warning in recwarn if "body_mass" in str(warning.message)] == []
+
+
+def test_presets_are_checked_wherever_what_may_vary_is_asked_for(swing: Any) -> None:
+    register(swing, presets={"odd": {"nope": (0, 1)}})
+    with pytest.raises(UnknownNameError, match="preset 'odd'"):
+        param_space_of(OWN)  # makes no environment
 
 
 @pytest.mark.parametrize("mode", ["single", "sync", "native"])
