@@ -18,6 +18,7 @@ from gym_dr.arrays import Array
 from gym_dr.errors import ConfigError, LogError, check_known
 from gym_dr.experiments.fit_files import FitFiles, Unfinished
 from gym_dr.experiments.fit_problem import FitProblem, open_problem
+from gym_dr.experiments.logs import log_paths
 from gym_dr.experiments.progress import Progress
 from gym_dr.fitting.logs import LoggedEpisode
 from gym_dr.fitting.prior import NOISE
@@ -111,7 +112,7 @@ def fit(
     check_loggers(loggers)
     if loggers and output is None:
         raise ConfigError(f"{spelled('loggers')}: expected with {spelled('output')}, beside which their files go.")
-    files = None if output is None else FitFiles(Path(output))
+    files = None if output is None else FitFiles(Path(output), set(log_paths(log)))
     began = time.monotonic()
     problem = open_problem(log, env=env, randomize=randomize, randomization=randomization, params=params)
     with (

@@ -375,14 +375,46 @@ def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
     [
         ("fitted.json", "expected a file that ends in .toml"),
         ("no/fitted.toml", "existing folder"),
-        ("folder.toml", "expected a file, got the folder"),
+        ("folder.toml", r"expected to write a file, got the folder '.*folder\.toml'"),
+        ("particles.toml", r"expected to write a file, got the folder '.*particles\.npz'"),
+        ("report.toml", r"expected to write a file, got the folder '.*report\.html'"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_refused(name: str, message: str, short: Any, tmp_path: Path) -> None:
-    (tmp_path / "folder.toml").mkdir()
+    folders = ["folder.toml", "particles.npz", "report.html"]
+    for folder in folders:
+        (tmp_path / folder).mkdir()
     with pytest.raises(ConfigError, match=message):
         fit(short, output=tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == folders
+
+
+def test_an_output_neither_replaces_the_log_nor_lies_among_its_episodes(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ride = tmp_path / "rides" / "ride.npz"
+    ride.parent.mkdir()
+    np.savez(ride, **short[0])
+    content = ride.read_bytes()
+    monkeypatch.chdir(ride.parent)
+    with pytest.raises(ConfigError, match=r"output: .* 'ride\.npz', a file of the log, would be replaced"):
+        fit("ride.npz", output="ride.toml")
+    with pytest.raises(ConfigError, match=r"output: .* 'cart\.toml' would lie among the episodes"):
+        fit([tmp_path / "rides"], output="cart.toml")
+    assert [path.name for path in ride.parent.iterdir()] == ["ride.npz"]
+    assert ride.read_bytes() == content
+
+
+def test_the_randomization_is_written_even_if_the_report_is_not(
+    short: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr("gym_dr.evaluation.report.page.write_report", fail)
+    with pytest.raises(OSError):  # noqa: PT011
+        fit(short, output=tmp_path / "fitted.toml")
+    assert list(load_randomization(tmp_path / "fitted.toml")) == ["length"]
 
 
 # ---- files ----

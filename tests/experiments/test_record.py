@@ -184,3 +184,11 @@ def test_logs_of_all_forms_are_opened_and_what_is_none_is_refused(
         open_log("lander/random-v0")
     with pytest.raises(LogError, match="Expected a log of at least one episode"):
         open_log([])
+
+
+def test_a_log_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    log = record("random", env=CART, output=tmp_path / "log", episodes=2, format="npz", progress=False)
+    for twice, got in (([log, str(log)], "it twice"), ([[log / "001.npz"], log], "the file and its folder")):
+        with pytest.raises(LogError, match=f"expected each log once, got {got}"):
+            open_log(twice)
+    assert len(open_log([log / "000.npz", log / "001.npz"])) == 2
