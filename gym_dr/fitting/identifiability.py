@@ -93,11 +93,8 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
         if name in replay.untold:
             sentences.append(f"{name} keeps its prior: {replay.untold[name]}.")
             continue
-        ends = []
-        for end in (0.05, 0.95):
-            moved = u.copy()
-            moved[prior.names.index(name)] = end
-            ends.append(likelihood.simulator.predict(states, actions, prior.params(moved)))
+        values = prior.alone(name, np.array([0.05, 0.95])).tolist()
+        ends = [likelihood.simulator.predict(states, actions, {**prior.params(u), name: value}) for value in values]
         effect = np.abs(replay.difference(*ends) / motion.scale).max(axis=1)
         if not np.isfinite(effect).all() or effect.max() < _EFFECT:
             sentences.append(f"{name} keeps its prior: no step that can be replayed depends on it.")

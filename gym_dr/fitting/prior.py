@@ -49,6 +49,11 @@ class Prior:
         found = values_at(self.randomization, self.space, dict(zip(self.names, inside.T, strict=True)))
         return {name: found[name] for name in self.names}
 
+    def alone(self, name: str, u: Array) -> Array:
+        """Values of one parameter at probabilities ``(count,)``, whatever the correlated others are."""
+        single = Randomization({name: self.randomization[name]})
+        return values_at(single, self.space, {name: np.clip(u, _EDGE, 1.0 - _EDGE)})[name]
+
     def params(self, u: Array) -> dict[str, float]:
         """All parameters that are not nominal, at a point ``(parameters,)``."""
         return {**self.known, **{name: float(values[0]) for name, values in self.values(u[None]).items()}}

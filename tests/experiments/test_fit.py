@@ -19,6 +19,7 @@ from gym_dr.fitting.results import Fit
 from gym_dr.randomization.distributions import Constant, Integer, Uniform
 from gym_dr.randomization.files import load_randomization
 from gym_dr.randomization.presets import resolve
+from gym_dr.randomization.spec import Correlation, Randomization
 from gym_dr.runs.loggers import LOGGERS
 from tests.fitting.logged import CART, logged
 from tests.plugins.parts.recording import RECORDING, calls
@@ -191,6 +192,16 @@ def test_a_whole_prior_keeps_its_correlation(found: Fit, output: Path, short: An
     again = fit(short, randomization=str(output), randomize=None)
     assert again.prior == found.randomization
     assert again.prior.correlation is not None
+
+
+def test_with_a_correlated_prior_each_parameter_is_compared_with_its_own(short: Any) -> None:
+    tied = Correlation(("length", "x_threshold"), ((1.0, -0.7), (-0.7, 1.0)))
+    prior = Randomization({"length": Uniform(0.25, 1.0), "x_threshold": Uniform(2.0, 3.0)}, correlation=tied)
+    found = fit(short, randomization=prior, randomize=None)
+    known = fit(short, randomization=Randomization({"length": Uniform(0.25, 1.0)}), randomize=None)
+    assert number(found, "length", "shrink") == pytest.approx(number(known, "length", "shrink"), rel=0.1)
+    # given the length, the correlation leaves sqrt(1 - 0.7^2) of the threshold's normal score
+    assert number(found, "x_threshold", "shrink") == pytest.approx(0.8, abs=0.05)
 
 
 def test_a_preset_is_a_prior(short: Any) -> None:

@@ -15,6 +15,8 @@ from gym_dr.fitting.identifiability import combinations, silent, told
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
 from gym_dr.fitting.simulator import Simulator
+from gym_dr.randomization.distributions import Uniform
+from gym_dr.randomization.spec import Correlation, Randomization
 from tests.fitting.logged import CART, logged
 
 RNG = np.random.default_rng(0)
@@ -108,6 +110,19 @@ def sentence_of(cart: tuple[FitProblem, Likelihood], name: str) -> str:
 def test_a_parameter_without_effect_on_motion_is_told_so(cart: tuple[FitProblem, Likelihood]) -> None:
     expected = "x_threshold keeps its prior: no step that can be replayed depends on it."
     assert sentence_of(cart, "x_threshold") == expected
+
+
+def test_a_correlated_parameter_is_tried_alone() -> None:
+    tied = Correlation(("length", "x_threshold"), ((1.0, 0.8), (0.8, 1.0)))
+    prior = Randomization({"length": Uniform(0.4, 0.6), "x_threshold": Uniform(2.0, 3.0)}, correlation=tied)
+    reverse = Randomization(dict(prior.rules), correlation=Correlation(("x_threshold", "length"), tied.matrix))
+    for asked in (prior, reverse):  # a copula moves the later names with the earlier ones
+        problem = open_problem(logged(episodes=2, steps=8), env=CART, randomization=asked)
+        simulator = Simulator(problem.replay)
+        likelihood = Likelihood(read_motion(problem.episodes, simulator, {}), simulator, problem.prior)
+        (found,) = silent(likelihood, np.full(2, 0.5), ["x_threshold"], np.random.default_rng(0))
+        problem.close()
+        assert found == "x_threshold keeps its prior: no step that can be replayed depends on it."
 
 
 def test_for_a_parameter_with_an_effect_the_motion_that_shows_it_is_told(cart: tuple[FitProblem, Likelihood]) -> None:

@@ -161,3 +161,11 @@ def test_values_are_in_the_order_of_points_and_have_the_priors_correlation() -> 
     assert tuple(values) == given.names == ("gravity", "length")
     # of uniforms with a Gaussian copula, 6 / pi asin(rho / 2) = 0.891
     assert np.corrcoef(values["gravity"], values["length"])[0, 1] == pytest.approx(0.891, abs=0.02)
+
+
+def test_a_parameter_alone_has_its_whole_range_whatever_the_correlation() -> None:
+    rules = {"length": (0.4, 0.6), "gravity": (-12.0, -6.0)}
+    tied = Randomization(rules, correlation=Correlation(("gravity", "length"), ((1.0, -0.7071), (-0.7071, 1.0))))
+    given = make_prior(SPACE, None, tied, {})
+    for name, (low, high) in rules.items():
+        np.testing.assert_allclose(given.alone(name, np.array([0.0, 0.25, 1.0])), [low, 0.75 * low + 0.25 * high, high])
