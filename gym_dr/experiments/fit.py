@@ -129,7 +129,13 @@ def fit(
             rng=np.random.default_rng(seed),
             varies=varies,
         )
-        found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+        try:
+            found = job.result(method=method, held_out=held_out, margin=margin, began=began)
+        except np.linalg.LinAlgError:
+            raise LogError(
+                f"Expected motion like that of {env}, got one that is too far from any simulation to be compared with "
+                "it. Log in the environment's units."
+            ) from None
     if files is not None:
         files.write(found, command)
     return found
@@ -252,7 +258,10 @@ class _Job:
     def _motion(self, episodes: Sequence[LoggedEpisode], u: Array, delay: int, simulator: Simulator) -> LoggedMotion:
         from gym_dr.fitting.motion import read_motion
 
-        return read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
+        motion = read_motion(episodes, simulator, self.problem.prior.params(u)).delayed(delay)
+        if not len(motion):
+            raise LogError(f"Expected episodes of more than {counted(delay, 'step')}, after which actions act.")
+        return motion
 
     def _delay(self, episodes: Sequence[LoggedEpisode]) -> tuple[int, Array]:
         """The most likely delay, and the probabilities of all possible ones."""
@@ -367,7 +376,7 @@ class _Job:
         from gym_dr.fitting.varying import drawn, episode_estimates, population
 
         size = len(estimate.u)
-        if self.varies:
+        if self.varies and size:
             *alone, innovations = episode_estimates(likelihood, estimate, self.tell)
             points = drawn(*population(*alone), _PARTICLES, self.rng)
             return points, "a distribution over episodes", dataclasses.replace(estimate, innovations=innovations)

@@ -240,6 +240,13 @@ def test_a_system_that_varies_is_found_with_its_variation(various: Any) -> None:
     assert found.facts["method"] == "a distribution over episodes"
 
 
+def test_a_delay_alone_does_not_vary(short: Any) -> None:
+    prior = {"action_delay": Integer(0, 1)}
+    varies, constant = fit(short, randomize=prior, varies=True), fit(short, randomize=prior)
+    assert varies.randomization == constant.randomization
+    assert varies.facts["method"] == "least squares"
+
+
 def test_a_system_that_varies_is_suspected_unless_it_is_said_to(various: Any) -> None:
     constant, varies = fit(various), fit(various, varies=True)
     assert "fit with varies=True" in constant.findings[0]
@@ -318,6 +325,11 @@ REFUSED: dict[str, tuple[dict[str, Any], type[GymDrError], str]] = {
         "expected 6 numbers in each, as the environment observes, got 4",
     ),
     "nan": ({"log": spoiled("observations", np.nan)}, LogError, "expected finite numbers, got nan in row 2"),
+    "too large": (
+        {"log": spoiled("observations", 1e30)},
+        LogError,
+        "episode 1: observations: expected numbers up to 1e+08, got 1e+30 in row 2, column 0.",
+    ),
     "actions beyond the bounds": (
         {"log": spoiled("actions", 2)},
         LogError,
@@ -379,6 +391,18 @@ def test_episodes_too_short_for_a_delay_are_refused(short: Any) -> None:
     tiny = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in short]
     with pytest.raises(LogError, match="Expected episodes of more than 3 steps, to find the delay"):
         fit(tiny, randomize={**LENGTH, "action_delay": Integer(0, 3)})
+
+
+def test_episodes_shorter_than_a_constant_delay_are_refused(short: Any) -> None:
+    with pytest.raises(LogError, match=r"Expected episodes of more than 40 steps, after which actions act\."):
+        fit(short, randomize={**LENGTH, "action_delay": 40})
+
+
+def test_motion_that_is_no_simulations_is_refused() -> None:
+    huge = logged(params=TRUTH, episodes=6, steps=12)
+    huge = [{**episode, "observations": 1e7 * episode["observations"] + 1e7} for episode in huge]
+    with pytest.raises(LogError, match=r"CartPoleDR-v1, got one that is too far from any simulation"):
+        fit(huge)
 
 
 @pytest.mark.parametrize(
