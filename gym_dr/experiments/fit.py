@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gym_dr.arrays import Array
-from gym_dr.errors import ConfigError, LogError, check_known
+from gym_dr.errors import ConfigError, LogError, RandomizationError, check_known
 from gym_dr.experiments.fit_files import FitFiles, Unfinished
 from gym_dr.experiments.fit_problem import FitProblem, open_problem
 from gym_dr.experiments.logs import log_paths
@@ -191,6 +191,7 @@ class _Job:
         count = int(np.ceil(held_out * len(problem.episodes))) if len(problem.episodes) >= 3 else 0
         end = len(problem.episodes) - count
         used, kept = problem.episodes[:end], problem.episodes[end:]
+        truth, untrue = self._truth()
         delay, chances = self._delay(used)
         likelihood, estimate = self._estimate(used, delay)
         self.tell("sampling the posterior")
@@ -199,13 +200,18 @@ class _Job:
         values = prior.values(points)
         table = parameter_table(prior, values)
         self.tell("replaying held-out episodes")
-        replayed = self._replayed(
-            kept, estimate, delay, {str(k): float(v) for k, v in table["mean"].items()}, likelihood
-        )
+        unseen = self._unseen(kept, estimate, delay)
+        physics = {
+            "nominal": dict(prior.known),
+            "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
+            **({} if truth is None else {"true": truth}),
+        }
+        replayed = self._replayed(unseen or likelihood, physics)
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
-        said += replay_sentences(replayed, count)
+        said += untrue
+        said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
         self._show(values, table)
         seconds = time.monotonic() - began
         return Fit(
@@ -417,33 +423,37 @@ class _Job:
         )
         return found, "particles", estimate
 
-    def _replayed(
-        self,
-        episodes: Sequence[LoggedEpisode],
-        estimate: Estimate,
-        delay: int,
-        fitted: Mapping[str, float],
-        likelihood: Likelihood,
-    ) -> Any:
-        """Replay errors of held-out episodes; of the fitted ones if none is held out."""
-        from gym_dr.fitting.courses import blowing, find_phases
-        from gym_dr.fitting.held_out import known_physics, replay_errors
+    def _truth(self) -> tuple[dict[str, float] | None, list[str]]:
+        """The log's own parameters, if it has them and they are possible; a sentence if they are not."""
+        from gym_dr.fitting.held_out import known_physics
 
-        prior, courses = self.problem.prior, list(self.problem.replay.courses)
-        shown = likelihood
-        if episodes:
-            try:
-                shown = self._likelihood(episodes, estimate.u, delay, None)
-            except LogError:  # none of their steps can be replayed
-                episodes = ()
-        if episodes and blowing(prior, courses):
-            shown.phases = find_phases(shown, estimate.u, courses)
-        physics = {"nominal": dict(prior.known), "fitted": {**prior.known, **fitted}}
-        truth = known_physics(self.problem.episodes, prior.names)
-        if truth is not None:
-            inside = {name: value for name, value in truth.items() if name in prior.space}
-            physics["true"] = inside
-        return replay_errors(shown.motion, shown.simulator, physics, shown.phases)
+        prior = self.problem.prior
+        found = known_physics(self.problem.episodes, prior.names)
+        if found is None:
+            return None, []
+        try:
+            return prior.space.check({name: value for name, value in found.items() if name in prior.space}), []
+        except RandomizationError as error:
+            return None, [f"The log's own parameters are not replayed: {error}"]
+
+    def _unseen(self, episodes: Sequence[LoggedEpisode], estimate: Estimate, delay: int) -> Likelihood | None:
+        """Of held-out episodes; None if there are none, or no step of them can be replayed."""
+        from gym_dr.fitting.courses import blowing, find_phases
+
+        courses = list(self.problem.replay.courses)
+        try:
+            likelihood = self._likelihood(episodes, estimate.u, delay, None) if episodes else None
+        except LogError:
+            return None
+        if likelihood is not None and blowing(self.problem.prior, courses):
+            likelihood.phases = find_phases(likelihood, estimate.u, courses)
+        return likelihood
+
+    def _replayed(self, likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+        """Replay errors of some episodes."""
+        from gym_dr.fitting.held_out import replay_errors
+
+        return replay_errors(likelihood.motion, likelihood.simulator, physics, likelihood.phases)
 
 
 def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:

@@ -77,13 +77,21 @@ def _verdict(misfit: Misfit, varies: bool) -> str:
     return f"Noise explains the residuals (p = {misfit.p:.2g})."
 
 
-def replay_sentences(replayed: pd.DataFrame, held_out: int) -> list[str]:
-    """How much better than nominal parameters fitted ones replay."""
+def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:
+    """How much better than nominal parameters fitted ones replay.
+
+    Args:
+        replayed: See ``Fit.replay``.
+        unseen: Held-out episodes that were replayed; 0 if it was the fitted ones.
+        held_out: All that were held out.
+    """
     if replayed.empty:
         return []
     steps = max(s for s in replayed["steps"] if s <= _SHOWN)
     part = replayed[replayed["steps"] == steps].groupby("physics")["share"].mean()
-    where = f"{counted(held_out, 'held-out episode')}" if held_out else "the fitted episodes themselves"
+    where = counted(unseen, "held-out episode") if unseen else "the fitted episodes themselves"
+    if held_out and not unseen:
+        where += " (no step of those held out can be replayed)"
     texts = [
         f"{100 * part[name]:.2g} % with {name} parameters" for name in ("nominal", "fitted", "true") if name in part
     ]

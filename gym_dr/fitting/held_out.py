@@ -89,7 +89,7 @@ def known_physics(episodes: Any, names: Any) -> dict[str, float] | None:
     found: dict[str, set[float]] = {}
     for episode in episodes:
         for key, value in episode.others.items():
-            if key.startswith("params/") and np.size(value) == 1:
+            if key.startswith("params/") and np.size(value) == 1 and np.asarray(value).dtype.kind in "biuf":
                 found.setdefault(key.removeprefix("params/"), set()).add(float(np.ravel(value)[0]))
     if not found or not all(name in found for name in names) or any(len(values) > 1 for values in found.values()):
         return None

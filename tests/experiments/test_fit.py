@@ -281,6 +281,24 @@ def test_without_true_parameters_in_a_log_none_are_replayed(short: Any) -> None:
     assert set(found.replay["physics"]) == {"nominal", "fitted"}
 
 
+@pytest.mark.parametrize("length", [-3.0, np.inf])
+def test_impossible_true_parameters_of_a_log_are_left_out_with_a_sentence(length: float, short: Any) -> None:
+    found = fit([{**episode, "params/length": length} for episode in short])
+    assert set(found.replay["physics"]) == {"nominal", "fitted"}
+    (said,) = [text for text in found.findings if text.startswith("The log's own parameters are not replayed: ")]
+    assert "'length'" in said
+
+
+def test_if_held_out_episodes_cannot_be_replayed_it_is_said_that_the_fitted_ones_are() -> None:
+    late = logged(params=TRUTH, episodes=6, steps=12, late=2)
+    late[-2:] = [{"observations": e["observations"][:3], "actions": e["actions"][:2]} for e in late[-2:]]
+    found = fit(late, randomize={**LENGTH, "action_delay": 2})
+    told = "Replay of the fitted episodes themselves (no step of those held out can be replayed), error after"
+    assert found.findings[-1].startswith(told)
+    late[-1] = late[0]
+    assert fit(late, randomize={**LENGTH, "action_delay": 2}).findings[-1].startswith("Replay of 1 held-out episode, ")
+
+
 def test_few_episodes_are_all_fitted(short: Any) -> None:
     found = fit(short[:2])
     assert found.facts["episodes"] == "2 fitted, 0 held out"
