@@ -183,7 +183,7 @@ class _Job:
         """All of it."""
         import pandas as pd
 
-        from gym_dr.fitting.findings import findings, replay_sentences
+        from gym_dr.fitting.findings import findings, noise_sentences, replay_sentences
         from gym_dr.fitting.misfit import find_misfit
         from gym_dr.fitting.summary import error_table, parameter_table, residual_table
 
@@ -210,6 +210,8 @@ class _Job:
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
+        if prior.noise is not None:
+            said += noise_sentences(_noise(likelihood, estimate), prior.noise)
         said += untrue
         said += replay_sentences(replayed, 0 if unseen is None else len(np.unique(unseen.motion.episode)), len(kept))
         self._show(values, table)
@@ -250,9 +252,7 @@ class _Job:
         if prior.delay:
             others[prior.delay] = delay_distribution(prior.delays, chances)
         if prior.noise is not None:
-            seen = likelihood.motion.seen
-            measured = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
-            others[NOISE] = noise_distribution(measured, margin)
+            others[NOISE] = noise_distribution(_noise(likelihood, estimate), margin, prior.noise)
         shrink = {str(name): float(value) for name, value in table["shrink"].items()}
         return randomization_of(prior, values, shrink, others, margin)
 
@@ -454,6 +454,13 @@ class _Job:
         from gym_dr.fitting.held_out import replay_errors
 
         return replay_errors(likelihood.motion, likelihood.simulator, physics, likelihood.phases)
+
+
+def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:
+    """Deviations of the errors of an observation's numbers, ``(n,)``."""
+    seen = likelihood.motion.seen
+    found: Array = np.sqrt(estimate.at.sizes.measured[seen]) / likelihood.replay.per_observation[seen]
+    return found
 
 
 def _exact(likelihood: Likelihood, estimate: Estimate) -> Callable[[Array], Array]:

@@ -11,13 +11,16 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Estimate, Likelihood
 from gym_dr.fitting.identifiability import combinations, silent
 from gym_dr.fitting.misfit import LEVEL, Misfit
+from gym_dr.fitting.prior import NOISE
 from gym_dr.fitting.results import DETERMINED, UNTOLD
+from gym_dr.randomization.distributions import Distribution
 from gym_dr.wording import counted, either, flag
 
 if TYPE_CHECKING:  # heavy
     import pandas as pd
 
 _SHOWN = 10  # steps of replay in a sentence, at most
+_NEAR = 0.1  # relative difference at which noise is still within its prior
 
 
 def findings(
@@ -75,6 +78,22 @@ def _verdict(misfit: Misfit, varies: bool) -> str:
             f"does vary, fit with {either(flag('varies'), 'varies=True')}."
         )
     return f"Noise explains the residuals (p = {misfit.p:.2g})."
+
+
+def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
+    """Whether the noise of sensors fits into the prior of ``obs_noise``.
+
+    Args:
+        measured: Deviations of the errors of an observation's numbers, ``(n,)``.
+        prior: What was possible before.
+    """
+    (low, high), (least, most) = prior.support, (float(measured.min()), float(measured.max()))
+    if low * (1.0 - _NEAR) <= least and most <= high * (1.0 + _NEAR):
+        return []
+    return [
+        f"{NOISE}: the log's is {least:.2g} to {most:.2g}, beyond its prior of {low:.4g} to {high:.4g}; the result stays "
+        "within. Widen the prior if the noise belongs in training."
+    ]
 
 
 def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list[str]:

@@ -98,6 +98,8 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
         if switch and switch not in checked:
             checked[switch] = 1.0
     delay, delays, weights = _delays(disturbances)
+    with nominal_may_be_outside():
+        resolve(Randomization(disturbances), DISTURBANCES)  # refuses negative ones
     noise = disturbances[NOISE].distribution if NOISE in disturbances else None
     if not wanted and not delay and noise is None:
         raise RandomizationError(

@@ -227,6 +227,14 @@ def test_noise_becomes_a_rule_where_it_is_asked_for(log: Any) -> None:
     assert wider.randomization["obs_noise"].distribution.support == pytest.approx((low / 2.0, 2.0 * high))
 
 
+def test_noise_beyond_its_prior_is_told_and_stays_within(log: Any) -> None:
+    found = fit(log, randomize={"obs_noise": (0.0, 0.001)}, params=TRUTH)
+    assert found.randomization["obs_noise"].distribution == Constant(0.001)
+    assert [text for text in found.findings if text.startswith("obs_noise: the log's is 0.0")]
+    within = fit(log, randomize={"obs_noise": (0.0, 1.0)}, params=TRUTH)
+    assert not [text for text in within.findings if "obs_noise" in text]
+
+
 @pytest.fixture(scope="module")
 def various() -> list[dict[str, Any]]:
     """Lengths between 0.5 and 0.7, with a deviation of 0.061."""

@@ -57,6 +57,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a delay that is no number of steps": ({"action_delay": (0.0, 3.0)}, "action_delay"),
     "a factor of a delay": ({"action_delay": Scale(Integer(0, 3))}, "action_delay: expected whole numbers, such as"),
     "too many delays": ({"obs_delay": Integer(0, 60)}, "obs_delay: expected at most 50 whole numbers"),
+    "actions from the future": ({"action_delay": Integer(-2, -1)}, "'action_delay': expected a whole number"),
+    "negative noise": ({"obs_noise": (-3.0, -1.0)}, "'obs_noise': expected a finite value from 0"),
     "beyond the bounds": ({"length": (0.0, 1.0)}, "length"),
 }
 
