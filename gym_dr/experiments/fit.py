@@ -206,7 +206,7 @@ class _Job:
             "fitted": {**prior.known, **{str(k): float(v) for k, v in table["mean"].items()}},
             **({} if truth is None else {"true": truth}),
         }
-        replayed = self._replayed(unseen or likelihood, physics)
+        replayed = self._replayed(unseen or likelihood, physics, likelihood.motion.scale)
         said = findings(likelihood, estimate, misfit, table, values, self.rng, varies=self.varies)
         if prior.delay:
             said.append(f"{prior.delay}: {counted(delay, 'step')} ({100 * chances.max():.0f} %).")
@@ -449,11 +449,13 @@ class _Job:
             likelihood.phases = find_phases(likelihood, estimate.u, courses)
         return likelihood
 
-    def _replayed(self, likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    def _replayed(
+        self, likelihood: Likelihood, physics: Mapping[str, Mapping[str, float]], scale: Array
+    ) -> pd.DataFrame:
         """Replay errors of some episodes."""
         from gym_dr.fitting.held_out import replay_errors
 
-        return replay_errors(likelihood.motion, likelihood.simulator, physics, likelihood.phases)
+        return replay_errors(likelihood.motion, likelihood.simulator, physics, scale, likelihood.phases)
 
 
 def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:

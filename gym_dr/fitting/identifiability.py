@@ -11,6 +11,7 @@ from gym_dr.arrays import Array
 from gym_dr.fitting.estimate import Likelihood
 from gym_dr.fitting.posterior import KEPT
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
+from gym_dr.wording import percent
 
 _DETERMINED = 0.3  # share of the prior's deviation up to which a parameter is determined
 _TOGETHER = 0.9  # correlation from which on only a combination is determined
@@ -60,7 +61,7 @@ def _pair(first: str, second: str, a: Array, b: Array) -> tuple[float, str] | No
         sign = "-" if slope > 0 else "+"
         text = f"{first} {sign} {abs(slope):.3g} x {second} = {rest.mean():.4g}, give or take {spread:.2g}"
         return spread / float(x.std()), f"Only a combination of {first} and {second} is determined: {text}."
-    sure = f"to {100 * spread:.2g} %"
+    sure = f"to {percent(spread)}"
     if abs(abs(slope) - 1.0) < 0.15:
         whole = float((a / b if slope > 0 else a * b).mean())
         kind = f"ratio of {first} to {second}" if slope > 0 else f"product of {first} and {second}"
@@ -120,4 +121,4 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
     strengths = [float(scipy.stats.spearmanr(values, effect).statistic) for _, values in columns]
     best = int(np.nanargmax(strengths))
     seen = float(np.mean(effect > 0.1 * effect.max()))
-    return f"{columns[best][0]} (in {100 * seen:.2g} % of wider motions than those of the log)"
+    return f"{columns[best][0]} (in {percent(seen)} of wider motions than those of the log)"

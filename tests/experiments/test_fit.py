@@ -154,6 +154,20 @@ def test_a_wrong_model_is_suspected() -> None:
     assert found.findings[0].startswith("The model is suspicious: residuals of ")
 
 
+def test_a_value_beyond_its_prior_is_not_said_to_be_determined() -> None:
+    found = fit(logged(params={"length": 0.4}, noise=0.003, episodes=6), randomize={"length": (0.5, 1.0)})
+    told = "length lies at the lower end of its prior, 0.5; the best value may be beyond. Widen the prior."
+    assert found.findings[1] == told
+    assert not any(text.startswith("Determined") for text in found.findings)
+    assert "A prior is too narrow, or something that is not fitted differs" in found.findings[0]
+
+
+def test_a_value_just_inside_of_its_prior_is_determined() -> None:
+    found = fit(logged(params={"length": 0.4}, noise=0.003), randomize={"length": (0.39, 1.0)})
+    assert "Determined: length." in found.findings
+    assert not any("end of its prior" in text for text in found.findings)
+
+
 # ---- options ----
 
 
@@ -305,6 +319,13 @@ def test_if_held_out_episodes_cannot_be_replayed_it_is_said_that_the_fitted_ones
     assert found.findings[-1].startswith(told)
     late[-1] = late[0]
     assert fit(late, randomize={**LENGTH, "action_delay": 2}).findings[-1].startswith("Replay of 1 held-out episode, ")
+
+
+def test_a_held_out_episode_of_one_step_is_compared_with_the_motion_of_the_others(short: Any) -> None:
+    one = {"observations": short[2]["observations"][:2], "actions": short[2]["actions"][:1]}
+    found = fit([*short[:2], one])
+    assert found.facts["episodes"] == "2 fitted, 1 held out"
+    assert (found.replay["share"] < 2.0).all()  # the deviation of one step is 0
 
 
 def test_few_episodes_are_all_fitted(short: Any) -> None:
