@@ -83,8 +83,13 @@ class FitFiles:
     # ---- unfinished --------------------------------------------------------------------------------------------------
 
     def save_round(self, key: str, saved: Unfinished) -> None:
-        """Saves where an estimate stands; ``key`` is that of the log and of what is asked."""
+        """Saves where an estimate stands; ``key`` is that of the log and of what is asked.
+
+        The last round is not saved. A fit that goes on repeats it from the one before, with all that depends on it.
+        """
         done = saved.round
+        if done.ended:
+            return
         state = {
             "key": np.array(key),
             "number": np.array(done.number),

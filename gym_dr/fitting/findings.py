@@ -95,8 +95,8 @@ def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
         cause = "A prior is too narrow, or something" if ended else "Something"
         return (
             f"The model is suspicious: residuals of {misfit.coordinate} depend on {misfit.feature} "
-            f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. {cause} "
-            "that is not fitted differs: friction, a time step, a delay."
+            f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. "
+            f"{cause} that is not fitted differs: friction, a time step, a delay."
         )
     if misfit.episodes_differ(varies):
         return (
@@ -117,8 +117,8 @@ def noise_sentences(measured: Array, prior: Distribution) -> list[str]:
     if low * (1.0 - _NEAR) <= least and most <= high * (1.0 + _NEAR):
         return []
     return [
-        f"{NOISE}: the log's is {least:.2g} to {most:.2g}, beyond its prior of {low:.4g} to {high:.4g}; the result stays "
-        "within. Widen the prior if the noise belongs in training."
+        f"{NOISE}: the log's is {least:.2g} to {most:.2g}, beyond its prior of {low:.4g} to {high:.4g}; the result "
+        "stays within. Widen the prior if the noise belongs in training."
     ]
 
 
@@ -137,9 +137,7 @@ def replay_sentences(replayed: pd.DataFrame, unseen: int, held_out: int) -> list
     where = counted(unseen, "held-out episode") if unseen else "the fitted episodes themselves"
     if held_out and not unseen:
         where += " (no step of those held out can be replayed)"
-    texts = [
-        f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted", "true") if name in part
-    ]
+    texts = [f"{percent(part[name])} with {name} parameters" for name in ("nominal", "fitted", "true") if name in part]
     return [
         f"Replay of {where}, error after {counted(int(steps), 'step')} in units of the motion's deviation: "
         f"{', '.join(texts)}."

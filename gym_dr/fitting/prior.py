@@ -80,6 +80,14 @@ def make_prior(space: ParamSpace, randomize: Any, randomization: Any, known: Map
     if both := [name for name in randomize or () if name in known]:
         places = f"expected in {either(RANDOMIZE, 'randomize')} or in {either(SET, 'params')}"
         raise RandomizationError(f"{', '.join(both)}: {places}, got both: a value that is known is not to be found.")
+    if given := [name for name in known if name in DISTURBANCES]:
+        value = known[given[0]]
+        typed = f"{given[0]}={value:g}" if isinstance(value, int | float) else f"{given[0]}={value!r}"
+        how = either(f"{RANDOMIZE} {typed}", f"randomize=dict({typed})")
+        raise RandomizationError(
+            f"{given[0]}: expected parameters of the environment in {either(SET, 'params')}. Give a delay or noise "
+            f"that you know as {how}."
+        )
     checked = space.check(known)
     constants = {name: rule for name, rule in own.rules if isinstance(rule.distribution, Constant)}
     for name, rule in constants.items():

@@ -573,6 +573,23 @@ def test_a_fit_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fitted.html", "fitted.npz", "fitted.toml"]
 
 
+def test_a_fit_that_was_stopped_after_its_last_round_makes_no_more(
+    short: Any, tmp_path: Path, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gym_dr.fitting.misfit.find_misfit", interrupt)
+        with pytest.raises(Interrupted):
+            fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    last = rounds[-1]
+    rounds.clear()
+    gone_on = fit(short, output=tmp_path / "fitted.toml", randomize=PRIOR)
+    assert rounds == [last]
+    np.testing.assert_array_equal(gone_on.particles, fit(short, randomize=PRIOR).particles)
+
+
 def test_an_unfinished_fit_of_another_log_is_ignored(
     short: Any, tmp_path: Path, stopped: Any, rounds: list[int]
 ) -> None:

@@ -76,6 +76,12 @@ def test_unknown_parameters_are_refused_with_a_proposal(asked: Any, known: Any) 
         make_prior(SPACE, None, asked, known)
 
 
+def test_a_delay_that_is_known_is_a_constant_prior() -> None:
+    with pytest.raises(RandomizationError, match=r"that you know as randomize=dict\(action_delay=1\)\."):
+        prior({"action_delay": 1}, length=(0.4, 0.6))
+    assert prior(action_delay=1).delays == (1,)
+
+
 def test_known_values_beyond_the_bounds_are_refused() -> None:
     with pytest.raises(RandomizationError, match="gravity"):
         prior({"gravity": 5.0}, length=(0.4, 0.6))
