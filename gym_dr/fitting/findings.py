@@ -92,9 +92,10 @@ def _at_ends(table: pd.DataFrame, values: Mapping[str, Array], space: ParamSpace
 
 def _verdict(misfit: Misfit, varies: bool, ended: bool) -> str:
     if misfit.p < LEVEL:
+        how = f"depend on {misfit.feature}" if misfit.feature else "are not 0 on average"
         cause = "A prior is too narrow, or something" if ended else "Something"
         return (
-            f"The model is suspicious: residuals of {misfit.coordinate} depend on {misfit.feature} "
+            f"The model is suspicious: residuals of {misfit.coordinate} {how} "
             f"({percent(misfit.explained)} of their variance, p = {misfit.p:.1g}), which noise does not explain. "
             f"{cause} that is not fitted differs: friction, a time step, a delay."
         )

@@ -18,6 +18,7 @@ _TOGETHER = 0.9  # correlation from which on only a combination is determined
 _SHARPER = 3.0  # how many times better a combination is determined than its parts
 _PROBES = 1024  # states in which a silent parameter is tried
 _WIDER = 4.0  # their deviation, in units of the logged coordinates'
+_EVEN = 1e-6  # of the largest effect, differences between states that count as none
 _EFFECT = 1e-9  # of a coordinate's deviation that counts as none
 
 
@@ -100,12 +101,14 @@ def silent(likelihood: Likelihood, u: Array, names: Sequence[str], rng: np.rando
         if not np.isfinite(effect).all() or effect.max() < _EFFECT:
             sentences.append(f"{name} keeps its prior: no step that can be replayed depends on it.")
             continue
-        sentences.append(f"{name} keeps its prior: it shows when {_where(likelihood, states, actions, effect)}.")
+        sentences.append(f"{name} keeps its prior: it shows {_where(likelihood, states, actions, effect)}.")
     return sentences
 
 
 def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array) -> str:
     """In which of some steps an effect is largest."""
+    if np.ptp(effect) < _EVEN * effect.max():
+        return "in every motion alike, so more of it would tell, or less noise"
     motion = likelihood.motion
     middle = motion.before.mean(axis=0)
     columns: list[tuple[str, Array]] = []
@@ -115,10 +118,12 @@ def _where(likelihood: Likelihood, states: Array, actions: Array, effect: Array)
             (f"{coordinate.name} is far above its mean", values),
             (f"{coordinate.name} is far below its mean", -values),
         ]
-    flat = actions.reshape(len(actions), -1).astype(np.float64)
-    columns += [(f"action {k} is large", np.abs(flat[:, k])) for k in range(flat.shape[1])]
+    if actions.ndim == 1:
+        columns += [(f"the action is {choice}", (actions == choice) * 1.0) for choice in np.unique(actions).tolist()]
+    else:
+        columns += [(f"action {k} is large", np.abs(values)) for k, values in enumerate(actions.T)]
     columns = [(text, values) for text, values in columns if values.std() > 0]
     strengths = [float(scipy.stats.spearmanr(values, effect).statistic) for _, values in columns]
     best = int(np.nanargmax(strengths))
     seen = float(np.mean(effect > 0.1 * effect.max()))
-    return f"{columns[best][0]} (in {percent(seen)} of wider motions than those of the log)"
+    return f"when {columns[best][0]} (in {percent(seen)} of wider motions than those of the log)"

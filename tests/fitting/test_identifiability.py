@@ -11,7 +11,7 @@ import pytest
 
 from gym_dr.experiments.fit_problem import FitProblem, open_problem
 from gym_dr.fitting.estimate import Likelihood
-from gym_dr.fitting.identifiability import combinations, silent, told
+from gym_dr.fitting.identifiability import _where, combinations, silent, told
 from gym_dr.fitting.motion import read_motion
 from gym_dr.fitting.results import DETERMINED, NARROWED, UNTOLD
 from gym_dr.fitting.simulator import Simulator
@@ -140,3 +140,16 @@ def test_the_reason_of_the_environment_is_told() -> None:
     found = silent(Likelihood(motion, simulator, problem.prior), np.full(2, 0.5), ["ground_friction"], RNG)
     problem.close()
     assert found == [f"ground_friction keeps its prior: {problem.replay.untold['ground_friction']}."]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_the_choice_that_shows_a_parameter_is_named(cart: tuple[FitProblem, Likelihood], taken: int) -> None:
+    rng = np.random.default_rng(0)
+    actions, states = rng.integers(4, size=500), rng.standard_normal((500, 4))
+    effect = (actions == taken) + 1e-3 * rng.uniform(size=500)
+    assert _where(cart[1], states, actions, effect).startswith(f"when the action is {taken} (in 2")
+
+
+def test_what_shows_in_all_states_alike_is_told_so(cart: tuple[FitProblem, Likelihood]) -> None:
+    found = _where(cart[1], RNG.standard_normal((50, 4)), np.arange(50) % 2, np.ones(50))
+    assert found == "in every motion alike, so more of it would tell, or less noise"
