@@ -363,6 +363,7 @@ class _Job:
         u, phases = np.full(len(prior.names), 0.5), None
         for turn in range(_STALE if blows or replay.size > len(replay.coordinates) else 1):
             likelihood, guessed = self._likelihood(episodes, u, delay, phases), u
+            _check_enough(likelihood)
             if blows and turn == 0:
                 likelihood.phases = np.zeros((len(likelihood.motion), len(courses)), np.int64)
                 likelihood.forced = {course.power: 0.0 for course in courses}
@@ -456,6 +457,20 @@ class _Job:
         from gym_dr.fitting.held_out import replay_errors
 
         return replay_errors(likelihood.motion, likelihood.simulator, physics, scale, likelihood.phases)
+
+
+def _check_enough(likelihood: Likelihood) -> None:
+    """Raises LogError for a log that any parameters explain, or none."""
+    motion, count = likelihood.motion, len(likelihood.prior.names)
+    measured = int(motion.seen.sum())
+    numbers, unknown = measured * len(motion), count + 2 * measured
+    if numbers <= unknown:
+        raise LogError(
+            f"Expected more steps: {counted(numbers, 'number')} of {counted(len(motion), 'step')} cannot tell "
+            f"{unknown}: {counted(count, 'parameter')}, and two sizes of errors for each coordinate."
+        )
+    if not likelihood.replay.difference(motion.after, motion.before)[:, motion.seen].any():
+        raise LogError("Expected motion, got a log in which nothing that is measured changes.")
 
 
 def _noise(likelihood: Likelihood, estimate: Estimate) -> Array:

@@ -445,6 +445,20 @@ def test_episodes_shorter_than_a_constant_delay_are_refused(short: Any) -> None:
         fit(short, randomize={**LENGTH, "action_delay": 40})
 
 
+def test_a_log_of_fewer_numbers_than_there_are_to_find_is_refused(short: Any) -> None:
+    first = {"observations": short[0]["observations"][:3], "actions": short[0]["actions"][:2]}
+    with pytest.raises(LogError, match="Expected more steps: 8 numbers of 2 steps cannot tell 9: 1 parameter, and"):
+        fit(first)
+    three = {"observations": short[0]["observations"][:4], "actions": short[0]["actions"][:3]}
+    assert fit(three).facts["steps"] == "3 fitted"
+
+
+def test_a_log_without_motion_is_refused() -> None:
+    still = {"observations": np.zeros((21, 4)), "actions": np.zeros(20, np.int64)}
+    with pytest.raises(LogError, match="Expected motion, got a log in which nothing that is measured changes"):
+        fit([still] * 3)
+
+
 def test_motion_that_is_no_simulations_is_refused() -> None:
     huge = logged(params=TRUTH, episodes=6, steps=12)
     huge = [{**episode, "observations": 1e7 * episode["observations"] + 1e7} for episode in huge]
